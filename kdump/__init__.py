@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # the module typing takes some milliseconds, in which Ctrl-C would show a traceback
+TYPE_CHECKING = False  # importing typing takes milliseconds, in which Ctrl-C would show a traceback
 if TYPE_CHECKING:
     from typing import Any
 
@@ -81,7 +81,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use: the command line starts without these modules."""
+    """Import a public name at its first use, so that the command line starts without these modules."""
     if name in _OF_API:
         from kdump import api
 
@@ -100,7 +100,7 @@ def __getattr__(name: str) -> Any:
         return getattr(questions, name)
     from importlib.machinery import PathFinder
 
-    if PathFinder.find_spec(f"kdump.{name}", __path__) is None:  # an import of a module comes here first
+    if PathFinder.find_spec(f"kdump.{name}", __path__) is None:  # importing a submodule calls this function first
         from kdump.answers import QUESTIONS
 
         if name in QUESTIONS:

@@ -1,14 +1,14 @@
-"""``python -m kdump`` and the script ``kdump``: Ctrl-C and SIGTERM end both quietly, from the first import on."""
+"""The entry of ``python -m kdump`` and the script ``kdump``, which Ctrl-C and SIGTERM end without a traceback."""
 
 import sys
 
 CTRL_C = 130
 """The exit status after Ctrl-C (128 + SIGINT, as in shells)."""
 MANY = 50_000
-"""New objects after which Python collects garbage. Imports make fewer, and their objects stay."""
+"""The number of new objects that starts a garbage collection. Imports make fewer objects, and keep them."""
 
 MONITORS = 6
-"""Maximum number of tools that may watch a Python."""
+"""Maximum number of tools in ``sys.monitoring``."""
 
 
 def main() -> int:
@@ -20,7 +20,7 @@ def main() -> int:
         import os
 
         gc.set_threshold(MANY)
-        # A KeyboardInterrupt in the midst of an import may be swallowed there, or come out as another error.
+        # An import may swallow a KeyboardInterrupt, or turn it into another error.
         ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         heeded = [one for one in ending if signal.getsignal(one) in (signal.default_int_handler, signal.SIG_DFL)]
         for one in heeded:
@@ -33,17 +33,17 @@ def main() -> int:
             status = cli.main()
         except signals.EndedBySignal as ended:
             signals.clean_up()
-            os._exit(ended.status)  # buffered output may be for a closed terminal
+            os._exit(ended.status)  # flushing would fail if the terminal is closed
         finally:
             signals.clean_up()
-        gc.freeze()  # the process ends: a last garbage collection would only take time
+        gc.freeze()  # because a last garbage collection would only take time
         return status
     except KeyboardInterrupt:
         return CTRL_C
 
 
 def _is_watched() -> bool:
-    """Return whether a profiler, a debugger or a handler of atexit waits for the end of this process."""
+    """Return whether a profiler, a debugger or an atexit handler must run when this process ends."""
     monitoring = getattr(sys, "monitoring", None)  # of Python 3.12 and later
     if monitoring is not None and any(map(monitoring.get_tool, range(MONITORS))):
         return True
@@ -51,7 +51,7 @@ def _is_watched() -> bool:
 
 
 def run() -> None:
-    """Run kdump and exit. The exit skips Python's cleanup, unless :func:`_is_watched`."""
+    """Run kdump and exit, without Python's cleanup unless :func:`_is_watched`."""
     status = main()
     if not _is_watched():
         import os
@@ -61,7 +61,7 @@ def run() -> None:
             sys.stderr.flush()
         except (OSError, ValueError):  # Python reports it
             sys.exit(status)
-        os._exit(status)  # to free all objects takes milliseconds
+        os._exit(status)  # freeing all objects takes milliseconds
     sys.exit(status)
 
 

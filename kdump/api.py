@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | PathLike[str]
 Time: TypeAlias = int | str | datetime
 SHOWN: Final = 32
-"""The most bytes of a key or value in the repr of a record."""
+"""Maximum number of bytes of a key or value in the repr of a record."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -50,14 +50,14 @@ class LogBatch:
 
     found: SelectedBatch
     lost: Callable[[DamagedRange], None] | None = None
-    """Receives damage among its records, which are read on access."""
+    """Receives damage found when ``records`` reads the records; None if they are read already."""
 
     def __repr__(self) -> str:
         return f"<LogBatch {self.file} byte {self.position}: offsets {self.base_offset} to {self.last_offset}>"
 
     @property
     def count(self) -> int | None:
-        """The number of records in its header; None below magic 2."""
+        """The number of records by the batch header; None below magic 2."""
         return self.found.batch.count
 
     @property
@@ -80,17 +80,17 @@ class LogBatch:
 
     @property
     def size(self) -> int:
-        """Its size in bytes."""
+        """The size of the batch in bytes."""
         return self.found.batch.size
 
     @property
     def raw(self) -> memoryview:
-        """Its bytes."""
+        """The bytes of the batch."""
         return self.found.batch.raw
 
     @property
     def records(self) -> list[LogRecord]:
-        """The selected records. Without filters they are read now, and damage is added to the log's ``damage``."""
+        """The selected records. Without filters they are read now, and damage goes to ``damage`` of the log."""
         if self.lost is None:
             return list(map(partial(LogRecord, self), self.found.records))
         records: list[LogRecord] = []
@@ -101,11 +101,11 @@ class LogBatch:
         return records
 
     def row(self) -> dict[str, object]:
-        """Return all columns by the names of ``kdump dump -o jsonl --batches``; codec and times as stored numbers."""
+        """Return the columns of ``kdump dump -o jsonl --batches`` by name. Codec and times are numbers as stored."""
         return {column.name: values.against_marks(column, self.found) for column in rows.BATCH}
 
 
-@dataclass(slots=True, repr=False, unsafe_hash=True)  # a frozen one takes twice as long to make
+@dataclass(slots=True, repr=False, unsafe_hash=True)  # a frozen dataclass takes twice as long to make
 class LogRecord:
     """One record, and the batch that holds it."""
 
@@ -130,12 +130,12 @@ class LogRecord:
 
     @property
     def timestamp(self) -> int:
-        """The timestamp in ms since 1970; -1 without one."""
+        """The timestamp in ms since 1970; -1 if there is none."""
         return self.record.timestamp
 
     @property
     def datetime(self) -> datetime | None:
-        """The timestamp in UTC; None without one, and outside the years 1 to 9999."""
+        """The timestamp in UTC; None without a timestamp, and outside the years 1 to 9999."""
         if timestamps.iso(self.timestamp) is None:
             return None
         return _EPOCH + timedelta(milliseconds=self.timestamp)
@@ -147,43 +147,43 @@ class LogRecord:
 
     @property
     def key(self) -> bytes | None:
-        """The key; None is Kafka's null, which is not the empty key."""
+        """The key; None for Kafka's null, which differs from an empty key."""
         return self.record.key
 
     @property
     def value(self) -> bytes | None:
-        """The value; None is a tombstone."""
+        """The value; None for a tombstone."""
         return self.record.value
 
     @property
     def headers(self) -> Sequence[Header]:
-        """Pairs of key and value in order, with duplicates: a tuple, or for more than 256 a lazy sequence."""
+        """Pairs of key and value, with duplicates: a tuple, or a lazy sequence for more than 256 headers."""
         return self.record.headers
 
     @property
     def decoded(self) -> dict[str, Any] | None:
-        """Key and value decoded by ``open(..., decode="auto")``, as ``decoded`` of JSON lines; None without either."""
+        """The field ``decoded`` of JSON lines; None without ``open(..., decode=...)`` or a decoded key or value."""
         found: dict[str, Any] | None = values.decoded(self.batch.found, self.record)
         return found
 
     @property
     def is_control(self) -> bool:
-        """Whether it is a control record, which consumers do not receive."""
+        """Whether this is a control record, which consumers do not receive."""
         return self.batch.found.batch.is_control
 
     @property
     def transaction_state(self) -> str | None:
-        """none, committed, aborted or open; None if unknown."""
+        """The state of the record's transaction: ``none``, ``committed``, ``aborted``, ``open``; None if unknown."""
         return self.batch.found.transaction
 
     def row(self) -> dict[str, object]:
-        """Return all columns by the names of ``kdump dump -o jsonl``; bytes, codec and times as stored."""
+        """Return the columns of ``kdump dump -o jsonl`` by name; bytes, codec and times are as stored."""
         columns = (column for column in rows.RECORD if column.source not in _TEXT_ONLY)
         return {column.name: values.against_marks(column, self.batch.found, self.record) for column in columns}
 
 
 def _plain_fields(*names: str) -> dict[str, Any]:
-    """Return fields of a dataclass with these names, so that :func:`dataclasses.asdict` reads these attributes."""
+    """Return dataclass fields with these names, so that :func:`dataclasses.asdict` reads these attributes."""
     made: dict[str, Any] = vars(make_dataclass("fields", names))["__dataclass_fields__"]
     return made
 
@@ -202,7 +202,7 @@ def _short(data: bytes | None) -> str:
 
 
 class Decoding(NamedTuple):
-    """How payloads are decoded. ``schemas`` is the location of the registry's topic; None: the paths of the records."""
+    """The options for decoding payloads. ``schemas`` is the path of the registry's topic; None: the paths read."""
 
     decode: str
     schemas: Path | None
@@ -221,8 +221,8 @@ class Decoding(NamedTuple):
 class Log:
     """The result of :func:`open`: iterate it, or call :meth:`batches` or :meth:`to_arrow`, as often as you like.
 
-    ``damage`` has the damaged ranges of the last iteration, ``notes`` its notes. It works in a ``with`` statement too,
-    but needs none: files are open only while they are read.
+    ``damage`` has the damaged ranges of the last iteration, ``notes`` its notes. A ``with`` statement is possible but
+    not needed, because files are open only while they are read.
 
     >>> import kdump
     >>> with kdump.open("golden/brokers/4.2.2", topic="one") as log:
@@ -269,7 +269,7 @@ class Log:
             yield "limit", self._limit
 
     def _repr_html_(self) -> str:
-        """Return the first records as a table for notebooks; payloads are cut."""
+        """Return an HTML table of the first records, for notebooks. Payloads are shortened."""
         from html import escape
 
         names = ("topic", "partition", "offset", "timestamp", "key", "value")
@@ -319,7 +319,7 @@ class Log:
     def batches(self) -> Iterator[LogBatch]:
         """Yield the batches with selected records. Raises UnreadableError.
 
-        Without filters only headers are read, and ``records`` of a batch are read on access.
+        Without filters only headers are read; the ``records`` of a batch are read when they are used.
 
         >>> import kdump
         >>> [(batch.base_offset, batch.count) for batch in kdump.open("golden/brokers/4.2.2", topic="one").batches()]
@@ -340,9 +340,9 @@ class Log:
     def to_arrow(self, columns: Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Return the records as a stream of Arrow record batches, with about 16,000 rows or 8 MiB each.
 
-        ``columns`` are names of ``kdump dump -o jsonl``, by default all. There is ``decoded`` (JSON text) only with
-        ``decode``, and typed columns only with ``schema``. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime.
-        Needs pyarrow. Raises UsageError for an unknown column; the stream raises UnreadableError.
+        ``columns`` are names of ``kdump dump -o jsonl``, by default all. The column ``decoded`` (JSON text) needs
+        ``decode``, typed columns need ``schema``. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime. Requires
+        pyarrow. Raises UsageError for an unknown column; the stream raises UnreadableError.
 
         >>> import kdump
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_arrow(["offset", "value"]).read_all().to_pylist()
@@ -358,7 +358,7 @@ class Log:
         names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None, typed=typed)
         rows = stream.RowStream(self._reader(), names, self._lost, typed=typed)
         batches = stream.limited(stream.joined(rows.batches(self._partitions())), self._limit)
-        if none:  # as many rows, without a column
+        if none:  # the rows have no columns, but a count
             return pa.RecordBatchReader.from_batches(pa.schema([]), (batch.select([]) for batch in batches))
         return pa.RecordBatchReader.from_batches(schema_of(names, typed), batches)
 
@@ -367,7 +367,7 @@ class Log:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """Return the schema of the stream. Reads no records, only the schemas of a registry."""
+        """Return the schema of the stream, without reading records. Reads the schemas of a registry."""
         from kdump.arrow import stream
         from kdump.arrow.columns import schema_of
 
@@ -376,7 +376,7 @@ class Log:
         return schema_of(names, typed).__arrow_c_schema__()
 
     def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
-        """Return the records as a pandas DataFrame, all in memory. It needs pandas.
+        """Return the records as a pandas DataFrame, all in memory. Requires pandas.
 
         >>> import kdump
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_pandas(["offset", "value"]).shape
@@ -385,7 +385,7 @@ class Log:
         return self.to_arrow(columns).read_pandas()
 
     def to_polars(self, columns: Iterable[str] | None = None) -> Any:
-        """Return the records as a Polars DataFrame, all in memory. It needs Polars; :func:`scan` is lazy.
+        """Return the records as a Polars DataFrame, all in memory. Requires Polars; :func:`scan` is lazy.
 
         >>> import kdump
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_polars(["offset", "value"]).rows()
@@ -396,9 +396,9 @@ class Log:
         return pl.from_arrow(self.to_arrow(columns).read_all())
 
     def to_duckdb(self, connection: Any = None, name: str = "log") -> Any:
-        """Register the log as a view of a DuckDB connection, by default the common one; return the view.
+        """Register the log as a view of a DuckDB connection, by default DuckDB's default connection; return the view.
 
-        Each query reads the log again, as a stream. It needs DuckDB.
+        Each query reads the log again, as a stream. Requires DuckDB.
 
         >>> import kdump
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_duckdb(name="one").aggregate("count(*)").fetchall()
@@ -413,8 +413,8 @@ class Log:
     def to_parquet(self, path: Path, columns: Iterable[str] | None = None, *, overwrite: bool = False) -> int:
         """Write the records to a Parquet file, which appears when it is complete; return their number.
 
-        Needs pyarrow, and memory for one row group. Raises UsageError if ``path`` exists and ``overwrite`` is not
-        given, or if it is in an input, and UnreadableError if the disk returns an error.
+        Requires pyarrow, and memory for one row group. Raises UsageError if ``path`` exists and ``overwrite`` is False,
+        or if ``path`` is inside an input. Raises UnreadableError if the disk returns an error.
         """
         from kdump.arrow.files import write_parquet
         from kdump.output import files
@@ -426,7 +426,7 @@ class Log:
             return write_parquet(reader.schema, reader, out)
 
     def _reader(self, take: Take = Take.RECORDS) -> PartitionReader:
-        """Return a reader; clear the damage and notes of the one before."""
+        """Return a new reader, and clear the damage and notes of the last iteration."""
         self.damage, self.notes = [], []
         note = self.notes.append
         return PartitionReader(
@@ -443,7 +443,7 @@ class Log:
         return self._made_decoder
 
     def _typed(self) -> TypedColumns | None:
-        """Return the typed columns of a subject, or None without one. Raises UsageError."""
+        """Return the typed columns of the subject, or None if no subject is given. Raises UsageError."""
         decoder = None if self._decoding is None else self._decoder()
         if self._decoding is None or self._decoding.subject is None or decoder is None:
             return None
@@ -453,7 +453,7 @@ class Log:
         return TypedColumns(typed_sides(decoder, self._decoding.subject))
 
     def _partitions(self) -> Iterator[Partition]:
-        """Yield each partition once; notes name skipped replicas and missing topics."""
+        """Yield each partition once. Notes list the skipped replicas and missing topics."""
         finder = Finder(self._wanted, Reporter(damage=self.notes.append, note=self.notes.append))
         found = finder.find(self._paths)
         if self._every_replica:
@@ -467,7 +467,7 @@ class Log:
 
 
 _SHOWN_ROWS: Final = 10
-"""Records of a log that a notebook shows."""
+"""Number of records that a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -481,7 +481,7 @@ class CheckReport:
 
     @property
     def status(self) -> int:
-        """The exit status of the command: 0 all is well, 1 unreadable, 3 damage, 4 only derived files are wrong."""
+        """The exit status: 0 nothing found, 1 a file is unreadable, 3 damage, 4 only derived files are wrong."""
         return 1 if self.unreadable else findings_status(self.findings)
 
     def rows(self) -> list[dict[str, object]]:
@@ -500,7 +500,7 @@ def check(
 ) -> CheckReport:
     """Return the findings of ``kdump check``: damage, wrong indexes, and the result of a broker's start.
 
-    ``at`` is the time that counts as now: ms, ISO 8601 or a datetime. ``headers_only``: do not read records. Raises
+    ``at`` is the time that counts as now: ms, ISO 8601 or a datetime. With ``headers_only`` no records are read. Raises
     UsageError.
 
     >>> import kdump
@@ -558,15 +558,15 @@ class SalvageReport:
     """The result of :func:`salvage`: the written partitions, and the damage."""
 
     partitions: tuple[Salvaged, ...]
-    """The name, the segments written, and the account of each partition."""
+    """For each partition its name, the written segments, and the counts of recovered and lost data."""
     damage: tuple[str, ...] = ()
-    """Damaged ranges of logs, and damaged files beside them."""
+    """One sentence for each damaged range of a log, and for each damaged file next to a log."""
     unreadable: tuple[UnreadableError, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def status(self) -> int:
-        """The exit status of the command: 0 all replicas were valid, 1 unreadable, 3 damage."""
+        """The exit status: 0 all replicas are valid, 1 a file is unreadable, 3 damage."""
         return 1 if self.unreadable else 3 if self.damage else 0
 
 
@@ -583,8 +583,8 @@ def salvage(
 ) -> SalvageReport:
     """Write the valid batches of damaged logs as new segments below ``out``, as ``kdump salvage`` does.
 
-    ``out`` must not exist, or be an empty folder. It appears when all is written. Inputs are opened read-only.
-    ``segment_bytes`` is the largest size of a written segment. Raises UsageError for an ``out`` that is not free, and
+    ``out`` must be a new or empty folder; it appears when all files are written. Inputs are opened read-only.
+    ``segment_bytes`` is the largest size of a written segment. Raises UsageError if ``out`` has files. Raises
     UnreadableError if there is no segment, a store does not answer or the disk returns an error.
 
     >>> import kdump, tempfile
@@ -622,7 +622,7 @@ def salvage(
 
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
-    """Return paths as one tuple; an argument is a path or several paths. Raises UsageError without any."""
+    """Return all paths as one tuple. Each argument is a path or several paths. Raises UsageError if there is none."""
     found = tuple(fspath(one) for path in paths for one in ((path,) if isinstance(path, str | PathLike) else path))
     if not found:
         raise UsageError("a path is missing")
@@ -657,27 +657,27 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     schemas_topic: str = "_schemas",
     schema: str | None = None,
 ) -> Log:
-    """Return the log that ``path`` holds: a segment, glob, partition folder, log dir or archive, or several.
+    """Return the log at ``path``: a segment, glob, partition folder, log dir or archive, or several of them.
 
     Arguments have the names and meaning of the options of ``kdump dump``. An option that may be given several times is
     an iterable.
 
     ``offset`` is an offset, or a pair of first and last offset. ``since`` is inclusive, ``until`` exclusive: ms, ISO
-    8601 (UTC unless it names a zone) or a datetime with a zone. ``out_of_order`` also reads segments that begin after
-    ``until``, for older records in them. A record matches ``key`` with any of several keys. A header with the value
+    8601 (UTC unless the text has a zone) or a datetime with a zone. ``out_of_order`` also reads segments that begin
+    after ``until``, because they may hold older records. Of several keys in ``key`` one must match. The header value
     None matches any value.
 
     ``remote`` is the remote storage of tiered topics, ``remote_keys`` maps names of key pairs to files with private
-    keys. Of several replicas of a partition only the best is read, unless ``every_replica`` is set: the one with the
-    newest leader epoch, then the highest log end offset. A batch of more than ``max_batch_bytes``, compressed or
-    decompressed, is damage.
+    keys. Without ``every_replica`` only one replica of each partition is read: the replica with the newest leader
+    epoch, then the highest log end offset. A batch of more than ``max_batch_bytes``, compressed or decompressed, is
+    damage.
 
-    ``decode`` decodes payloads with a schema id, for ``decoded`` of a record, the column of this name, and the filters
-    ``key`` and ``grep``. The schemas come from ``schemas_topic`` in ``schemas``, by default in ``path``. ``schema`` is
-    a subject or a version of it (``orders-value:3``): Arrow tables and DataFrames get the typed columns ``keyDecoded``
-    and ``valueDecoded``. It implies ``decode="auto"``.
+    ``decode`` decodes payloads with a schema id: for the attribute and column ``decoded``, and for the filters ``key``
+    and ``grep``. The schemas come from ``schemas_topic`` in ``schemas``, by default in ``path``. ``schema`` is a
+    subject or a version of a subject (``orders-value:3``); it adds the typed columns ``keyDecoded`` and
+    ``valueDecoded`` to Arrow tables and DataFrames, and implies ``decode="auto"``.
 
-    No file except keys is read before the log is iterated. Raises UsageError, and UnreadableError for a key.
+    Only key files are read before the log is iterated. Raises UsageError, and UnreadableError for a key file.
 
     >>> import kdump
     >>> log = kdump.open("golden/brokers/4.2.2", topic="c-none", offset=(3, 4))
@@ -752,7 +752,7 @@ def _keys(given: bytes | Iterable[bytes] | None) -> frozenset[bytes]:
 
 
 def moment(when: Time | None) -> int | None:
-    """Return a time in ms, rounded up. A text is ISO 8601, in UTC unless it names an offset. Raises UsageError."""
+    """Return a time in ms, rounded up. A text is ISO 8601, in UTC unless it has a zone. Raises UsageError."""
     if when is None or isinstance(when, int):
         return when
     if isinstance(when, str):

@@ -1,4 +1,4 @@
-"""A whole check of paths, as ``kdump check`` makes it, for the command, Python and SQL."""
+"""The complete check of paths: for ``kdump check``, :func:`kdump.check` and SQL."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class CheckedPaths(NamedTuple):
-    """The input of a check: paths, the partitions found there, the metadata image, and the broker that would start."""
+    """The input of a check: paths, the partitions in them, the metadata image, and the brokers to start dry."""
 
     paths: tuple[str, ...]
     partitions: list[Partition]
@@ -41,7 +41,7 @@ class CheckedPaths(NamedTuple):
     release: str | None
     configs: Mapping[str, str]
     whole: ClusterImage | None = None
-    """The image of the only metadata log, if all its records replay."""
+    """The image of the metadata log, if the paths have only one and all its records replay."""
     brokers: Sequence[BrokerDirs] = ()
     """The brokers whose log dirs are among the paths."""
 
@@ -50,7 +50,7 @@ class CheckedPaths(NamedTuple):
     ) -> Iterator[CheckStep]:
         """Yield the results in order: each partition, findings across log dirs, the dry starts of brokers.
 
-        ``checked`` yields the checked partitions, ``dirs`` are their log dirs. An error of a store ends the dry starts.
+        ``checked`` yields the checked partitions, ``dirs`` has their log dirs. A StoreError ends the dry starts.
         """
         results = []
         for one in checked:
@@ -60,11 +60,11 @@ class CheckedPaths(NamedTuple):
         yield list(across_log_dirs.check(self.partitions, dirs, is_one_broker=is_one))
         try:
             yield from self._starts(results)
-        except StoreError as error:  # an error of a disk is a cause in the result instead
+        except StoreError as error:  # a disk error is part of the result instead
             fail(error)
 
     def _starts(self, results: Sequence[CheckedPartition]) -> Iterator[Started]:
-        """Yield the result of the next start of each broker among the paths."""
+        """Yield the result of a dry start of each broker among the paths."""
         if self.brokers:
             from kdump.broker_start import started  # many modules, for few runs
 
@@ -83,7 +83,7 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input and options of a check, with facts from the metadata log; ``fail`` receives errors of stores."""
+    """Return the input and options of a check, completed from the metadata log. ``fail`` receives StoreErrors."""
     of: Sequence[BrokerDirs] = ()
     try:
         of = brokers(log_dirs(paths, partitions, configs or {}), release, configs or {}, wanted)
@@ -140,7 +140,7 @@ def found(
 
 
 def _ids(image: ClusterImage | None) -> dict[str, str]:
-    """Return the ids of topics by name, in base64."""
+    """Return the topic ids in base64, by topic name."""
     from kdump.answers.metadata.topics import id_text  # few checks need it
 
     return {} if image is None else {name: id_text(topic.id) for name, topic in image.topics.by_name.items()}
@@ -161,7 +161,7 @@ LOG_DIR_FILES: Final = frozenset({*READERS, file_names.BOOTSTRAP_SNAPSHOT})
 def log_dirs(
     paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
 ) -> list[tuple[Files, str]]:
-    """Return the log dirs of the brokers that would start: with a node.id all PATHs, else those in the PATHs."""
+    """Return the log dirs for dry starts: all PATHs if a node.id is given, else the log dirs in the PATHs."""
     if node_id(configs) is not None:
         return [place for path in paths for place in _place(path)]
     given = [each for path in paths for each in _given(path)]
@@ -183,7 +183,7 @@ def log_dirs(
 
 
 def _given(path: str) -> Iterator[tuple[object, str]]:
-    """Yield the place and path of a PATH, or of each match of a glob."""
+    """Yield the place (file system, archive or store) and path of a PATH, or of each match of a glob."""
     for files, inside in _place(path):
         found = [inside] if files is not LOCAL or files.look(inside) is not None else files.glob(inside)
         for each in found:
@@ -191,12 +191,12 @@ def _given(path: str) -> Iterator[tuple[object, str]]:
 
 
 def _place_and_path(files: Files, path: str) -> tuple[object, str]:
-    """Return a place and path that can be compared: two objects may stand for one archive or store."""
+    """Return a place and path that compare equal for the same folder; one archive may have two ``Files`` objects."""
     return (LOCAL, os.path.abspath(path or ".")) if files is LOCAL else (files.shown(""), path)  # noqa: PTH100  pathlib is slow to import
 
 
 def _place(path: str) -> Iterator[tuple[Files, str]]:
-    """Yield the place of a PATH and the path in it; none for an unreadable archive."""
+    """Yield the place of a PATH and the path inside it; nothing for an unreadable archive."""
     from kdump.log_dirs.remote import as_written, places
 
     for files, inside in places([path], as_written):
@@ -212,7 +212,7 @@ def _place(path: str) -> Iterator[tuple[Files, str]]:
 
 
 def _archive(path: str, entry: Entry | None) -> tuple[Files, str] | None:
-    """Return the archive at the beginning of a path, and the path in it, or None. Raises UnreadableError."""
+    """Return the archive that a path begins with and the rest of the path, or None. Raises UnreadableError."""
     if entry is None and ":" not in path:
         return None
     if entry is not None:
@@ -232,7 +232,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the PATHs with partitions. With a node.id those that are folders: a log dir may be missing."""
+    """Return the PATHs to search for partitions. If a node.id is given, missing log dirs are left out."""
     if node_id(configs) is None:
         return paths
     return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))
@@ -254,7 +254,7 @@ def brokers(
 
 
 def dispensable(brokers: Iterable[BrokerDirs]) -> frozenset[str]:
-    """Return the shown paths of log dirs without which their broker starts."""
+    """Return the printed paths of log dirs that may be missing when their broker starts."""
     return frozenset(each.name for one in brokers for each in one.dispensable)
 
 
@@ -273,10 +273,10 @@ def starts(
     wanted: Wanted,
     image: ClusterImage | None = None,
 ) -> Iterator[BrokerStart]:
-    """Yield the start of each broker, with the selected logs.
+    """Yield the dry start of each broker, with the selected logs.
 
-    ``name`` is the release, None for the newest. ``known``: shown path of a folder -> the facts that the check found.
-    ``image`` is that of the one metadata log in the paths, if all of it replays.
+    ``name`` is the release, None for the newest. ``known`` maps the printed path of a folder to the facts that the
+    check found. ``image`` is the image of the only metadata log in the paths, if all its records replay.
     """
     from kdump.broker_start.start import dry_start  # only log dirs need it
 

@@ -1,4 +1,4 @@
-"""The entry of the command line: it prints the reason and returns the exit status of each way to end."""
+"""The entry of the command line: runs kdump, prints an error, and returns the exit status."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ The cluster is lost, only volumes are left:
 """The output of ``kdump`` without arguments: at most 24 lines of 80 columns."""
 
 COMPLETE: Final = "_KDUMP_COMPLETE"
-"""The environment variable by which a shell requests completions from click, without arguments."""
+"""The environment variable that a shell sets to request completions from click, without arguments."""
 
 
-def main() -> int:  # noqa: PLR0911  each way to end has its status
+def main() -> int:  # noqa: PLR0911  one return for each exit status
     """Run kdump; return the exit status."""
     from kdump.output.stdout import OutputError, give_up, open_standard_streams
 
@@ -52,7 +52,7 @@ def main() -> int:  # noqa: PLR0911  each way to end has its status
             raise
         return _failed("the current folder does not exist any more: change to another one, and back")
     except OSError as reason:
-        if reason.filename is not None:  # readers and writers of files report them
+        if reason.filename is not None:  # readers and writers of files report their own errors
             raise
         give_up()
         return _failed(OutputError(reason))
@@ -62,7 +62,7 @@ def main() -> int:  # noqa: PLR0911  each way to end has its status
     except MemoryError:
         return _failed("there is not enough memory (--max-batch-bytes limits the memory of a batch)")
     except KeyboardInterrupt:
-        print(file=sys.stderr)  # it ends the line of ^C
+        print(file=sys.stderr)  # ends the line after ^C
         return ExitStatus.INTERRUPTED
     except UsageError as error:
         return _failed(error, status=ExitStatus.USAGE)

@@ -1,7 +1,7 @@
 """The errors and exit statuses of kdump, and the functions to which readers report.
 
-There are three kinds: wrong usage, unreadable files, and damaged bytes. Damage is raised with its position and becomes
-a region (:class:`kdump.segments.regions.Damage`). Any other exception is a bug.
+There are three kinds of errors: wrong usage, unreadable files, and damaged bytes. A DamageError has a position and is
+turned into a region (:class:`kdump.segments.regions.Damage`). Any other exception is a bug.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from typing import Self
 
 LONGEST_VALUE: Final = 100
-"""Longest value that an error or a finding prints whole, in characters."""
+"""Longest value that an error or a finding prints completely, in characters."""
 DISK_FAILS: Final = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
-"""Errors of a failing disk, and of wrong checksums in the file system (XFS, ext4; Btrfs returns EIO)."""
+"""Error numbers of a failing disk, and of wrong checksums in a file system (XFS, ext4; Btrfs returns EIO)."""
 _SHOWN: Final = 60
-"""Longest text that is shown whole, in characters."""
+"""Number of characters that remain of a shortened text."""
 
 
 class ExitStatus:
@@ -29,7 +29,7 @@ class ExitStatus:
     DAMAGED: Final = 3
     """Damage, or data at risk."""
     DERIVED: Final = 4
-    """Only files are wrong that can be rebuilt from the log."""
+    """Only derived files are wrong: they can be rebuilt from the log."""
     ABSENT: Final = 5
     """The requested record is not in the files."""
     INTERRUPTED: Final = 130
@@ -49,7 +49,7 @@ class UsageError(KdumpError):
 class UnreadableError(KdumpError):
     """A file or folder cannot be read: missing, no permission, an I/O fault (exit status 1).
 
-    ``errno`` is the number of the system's error, None for any other reason.
+    ``errno`` is the error number of the operating system; None if kdump itself found the reason.
     """
 
     def __init__(self, path: object, reason: str, hint: str = "") -> None:
@@ -59,25 +59,25 @@ class UnreadableError(KdumpError):
 
     @classmethod
     def of(cls, path: object, error: Exception, where: str = "") -> Self:
-        """Return the error for an exception of the system; ``where`` stands before its text."""
+        """Return the error for an exception of the system; ``where`` is printed before its text."""
         made = cls(path, f"{where}{getattr(error, 'strerror', None) or error}")
         made.errno = getattr(error, "errno", None)
         return made
 
     def on(self, path: object) -> Self:
-        """Return the same error on another path."""
+        """Return the same error for another path."""
         made = type(self)(path, self.reason, self.hint)
         made.errno = self.errno
         return made
 
     @property
     def is_denied(self) -> bool:
-        """Whether kdump's account lacks a permission: a broker's may have it."""
+        """Whether kdump's account lacks a permission that a broker's account may have."""
         return self.errno == errno.EACCES
 
     @property
     def is_of_disk(self) -> bool:
-        """Whether a local disk fails."""
+        """Whether a local disk returned the error."""
         return self.errno in DISK_FAILS
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -85,30 +85,30 @@ class UnreadableError(KdumpError):
 
 
 class StoreError(UnreadableError):
-    """A store over a network gave no answer, an error, or no such object.
+    """A store in the network did not answer, returned an error, or does not have the object.
 
-    It is never damage. :mod:`kdump.log_dirs.retries` has retried the operation.
+    This is not damage. :mod:`kdump.log_dirs.retries` has retried the operation.
     """
 
 
 class PartlyUnreadableError(UnreadableError):
-    """A part of a segment in remote storage is damaged (a chunk, its indexes); the rest is read."""
+    """A part of a segment in remote storage is damaged (a chunk or the indexes); the other parts are read."""
 
 
 class IncompleteCopyError(UnreadableError):
-    """An incomplete copy of a segment in remote storage: an object is absent, or its manifest is wrong."""
+    """A copy of a segment in remote storage is incomplete: an object is absent, or the manifest is wrong."""
 
 
 class FailingDiskError(UnreadableError):
-    """A local disk returned an I/O error for some bytes of a file that it opened (EIO, EUCLEAN or EBADMSG)."""
+    """A local disk opened a file, but returned an I/O error for some bytes (EIO, EUCLEAN or EBADMSG)."""
 
 
 class DamageError(KdumpError):
     """Bytes that do not follow the format.
 
     ``kind`` is a stable word for programs ("crc", "record size", "codec"), ``reason`` a sentence for people.
-    ``position`` is the byte of the bad field. A parser counts it from the start of its structure; :meth:`at` makes it a
-    position in the file. ``expected`` and ``found`` are the two values, shortened by :func:`brief`.
+    ``position`` is the byte of the bad field: a parser counts from the start of its structure, :meth:`at` turns this
+    into a position in the file. ``expected`` and ``found`` are values of the field, shortened by :func:`brief`.
     """
 
     def __init__(
@@ -141,11 +141,11 @@ class DamageError(KdumpError):
 
 
 class LimitError(DamageError):
-    """A field claims more than the limit that the caller set, such as a batch that decompresses to gigabytes."""
+    """A size is above the caller's limit, as in a batch that decompresses to gigabytes."""
 
 
 def brief(value: object) -> object:
-    """Return a value for a message. Of more than :data:`LONGEST_VALUE` characters only the first ones stay."""
+    """Return a value for a message. A value longer than :data:`LONGEST_VALUE` characters is shortened."""
     text = str(value)
     return _zeros(text) or (value if len(text) <= LONGEST_VALUE else _cut(text, text))
 
@@ -153,7 +153,7 @@ def brief(value: object) -> object:
 def many(count: int, what: str, more: str = "") -> str:
     """Return a number and its noun; ``more`` is an irregular plural.
 
-    Bytes have no separators: they are compared with positions and with the sizes of other tools.
+    Numbers of bytes have no separators, because readers compare them with positions and with sizes of other tools.
     """
     return f"{count if what == 'byte' else f'{count:,}'} {what if count == 1 else more or what + 's'}"
 
@@ -170,7 +170,7 @@ def quoted(value: object) -> str:
 
 
 def _zeros(text: str) -> str:
-    """Return a text like "5 zero bytes" if all bytes are zero, else an empty one."""
+    """Return a text like "5 zero bytes" if all characters are NUL, else an empty text."""
     return f"{len(text)} zero byte{'s' if len(text) > 1 else ''}" if text and not text.strip("\0") else ""
 
 
@@ -179,7 +179,7 @@ def _cut(shown: str, whole: str) -> str:
 
 
 def refused(path: str, damage: DamageError) -> str:
-    """Return the sentence on an invalid file with which a broker does not start. It sets exit status 3."""
+    """Return the message on an invalid file that prevents a broker's start (exit status 3)."""
     return f"{path}: {damage}; it is not used, and a broker refuses it (kdump check reports what to do)"
 
 
@@ -188,16 +188,16 @@ def discard(_: object) -> None:
 
 
 def raise_it(error: UnreadableError) -> None:
-    """Raise the error: the default where errors are not collected."""
+    """Raise the error: the default of readers whose errors are not collected."""
     raise error
 
 
 class Reporter(NamedTuple):
-    """The functions to which a reader reports; readers have it as the argument ``report``.
+    """The callbacks of a reader, which readers take as the argument ``report``.
 
-    ``damage`` receives a sentence on damaged bytes, ``wrong`` one on an index or checkpoint that is not used, ``note``
-    one that does not change the exit status. ``fail`` receives the error on an unreadable file, ``progress`` the number
-    of bytes read.
+    ``damage`` receives a sentence on damaged bytes. ``wrong`` receives a sentence on an index or checkpoint that is not
+    used. ``note`` receives a sentence that does not change the exit status. ``fail`` receives the error of an
+    unreadable file, ``progress`` the number of bytes read.
     """
 
     damage: Callable[[str], None] = discard
@@ -208,6 +208,6 @@ class Reporter(NamedTuple):
 
 
 RAISING: Final = Reporter()
-"""Raises unreadable files, and reports nothing else."""
+"""Raises errors of unreadable files, and ignores everything else."""
 SILENT: Final = Reporter(fail=discard)
-"""Reports nothing, and raises nothing."""
+"""Ignores everything, also errors of unreadable files."""

@@ -1,8 +1,8 @@
-"""A server of the Model Context Protocol: the commands as read-only tools over the folders that it is started with.
+"""A server of the Model Context Protocol (MCP), which offers the commands as read-only tools for some folders (ROOTs).
 
-A call runs its command in a process of its own with ``-o jsonl``, with a time limit, and returns a page of its lines.
-Paths must be in the ROOTs, also after symbolic links are followed. Payloads are left out unless the server is started
-with --payloads. The server writes no file and opens no network connection.
+Each call of a tool runs a command with ``-o jsonl`` in its own process, with a time limit, and returns one page of the
+lines. Paths must be inside the ROOTs, also after symbolic links are followed. Payloads are left out unless the server
+is started with --payloads. The server writes no file and opens no network connection.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ if TYPE_CHECKING:
 
 REDACT_KEY: Final = "KDUMP_REDACT_KEY"
 DEFAULT_LIMIT: Final = 100
-"""Rows of a page if a call gives no limit."""
+"""Number of rows of a page, if a call has no limit."""
 PAYLOADS: Final = frozenset({"key", "value", "headers", "decoded", "keyDecoded", "valueDecoded"})
 """Fields with payloads of records."""
 OF_CLIENTS: Final = frozenset({"metadata", "raw", "clientHost"})
-"""Fields in lines of groups with texts or addresses of clients."""
+"""Fields of groups that contain clients' texts or addresses."""
 _ENDS: Final = 5.0
-"""Seconds after the time limit in which a command may end by itself."""
+"""Seconds that ``sql`` has after the time limit to end by itself before it is killed, as it has a limit of its own."""
 _CHILD: Final = (
     "import sys; from kdump.primitives.signals import end_with; end_with(int(sys.argv.pop(1)));"
     " from kdump.__main__ import run; run()"
 )
-"""A kdump that ends with its parent, whose process id is its first argument."""
+"""Python code that runs kdump, and ends when its parent ends. The first argument is the parent's process id."""
 _LONGEST: Final = 300
-"""Characters of an error that quotes an argument."""
+"""Maximum length of an error that quotes an argument, in characters."""
 _DAMAGE: Final = re.compile(r"(byte \d+|damage|cannot be read|is wrong|not used)")
 
 
 class ToolSpec(NamedTuple):
     """A tool: its command line without paths, and the arguments that not all tools have.
 
-    ``options``: argument -> JSON schema. ``flags``: argument -> option of the command, None for a positional one.
+    ``options`` maps an argument to its JSON schema, ``flags`` to an option of the command (None if it is positional).
     """
 
     name: str
@@ -84,11 +84,11 @@ class ServerOptions:
 
 
 class CallError(Exception):
-    """A call that cannot be answered: a sentence and a hint."""
+    """A call has no answer; the text has a sentence and a hint."""
 
 
 class KdumpServer(MCPServer):
-    """The tools of kdump over some ROOTs."""
+    """The MCP server with the tools of kdump."""
 
     def __init__(self, options: ServerOptions, specs: Sequence[ToolSpec]) -> None:
         super().__init__(
@@ -127,7 +127,7 @@ class KdumpServer(MCPServer):
         arguments: dict[str, Any],
         context: Any = None,  # noqa: ARG002  the SDK passes it
     ) -> types.CallToolResult:
-        """Run a tool; errors are results too."""
+        """Run a tool. An error is returned as a result, not raised."""
         import anyio.to_thread  # of the SDK
 
         try:
@@ -183,7 +183,7 @@ class ToolCall:
         self._run: ChildRun | None = None
         self._is_stopped = threading.Event()
         self._files: list[str] = []
-        """The digests of the paths' files, for a cursor."""
+        """Digests of the files in the paths. A cursor contains them, so that a change of the files is noticed."""
         known = shape["properties"]
         for name, value in arguments.items():
             if name not in known:
@@ -197,7 +197,7 @@ class ToolCall:
             raise CallError("grep and key reveal payloads, which are hidden: start the server with --payloads")
 
     def run(self) -> dict[str, Any]:
-        """Run the command, and return a page of its lines. Raises CallError."""
+        """Run the command, and return one page of its lines. Raises CallError."""
         paths = self._paths() if self._spec.needs_paths else []
         skip = self._skipped()
         limit = min(self._given.get("limit", DEFAULT_LIMIT), self._options.max_rows)
@@ -267,7 +267,7 @@ class ToolCall:
         return [*words, "--", *plain, *paths]
 
     def _paths(self) -> list[str]:
-        """Return the paths of the call for the command. Raises CallError, as for a path outside of the ROOTs."""
+        """Return the paths to pass to the command. Raises CallError, for example for a path outside the ROOTs."""
         roots = self._options.roots
         try:
             return [self._inside(path) for path in self._given.get("paths") or roots]
@@ -275,7 +275,7 @@ class ToolCall:
             raise CallError(f"a path cannot be read ({reason.strerror}): {reason.filename}"[:_LONGEST]) from reason
 
     def _inside(self, path: str) -> str:
-        """Return a path for the command. Raises CallError for a missing one, or one outside of the ROOTs."""
+        """Return one path to pass to the command. Raises CallError if it is missing or outside the ROOTs."""
         roots = {root: Path(root).resolve() for root in self._options.roots}
         found = path
         first, _, rest = path.partition("/")
@@ -294,7 +294,7 @@ class ToolCall:
         return f"./{found}" if found.startswith("-") else found
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a line without fields that must be hidden. Rows of SQL have NULL there."""
+        """Return a line without the fields that must be hidden. In rows of SQL these are NULL already."""
         if self._options.plain or self._spec.name in {"sql", "sql_schema"}:
             return row
         hidden = OF_CLIENTS if self._options.payloads else OF_CLIENTS | PAYLOADS
@@ -305,7 +305,7 @@ class ToolCall:
         return base64.urlsafe_b64encode(json.dumps([self._call(), number, self._files]).encode()).decode()
 
     def _skipped(self) -> int:
-        """Return the number of rows on earlier pages, by the cursor. Raises CallError for a cursor of another call."""
+        """Return the number of rows on earlier pages, from the cursor. Raises CallError for another call's cursor."""
         cursor = self._given.get("cursor")
         if cursor is None:
             return 0
@@ -370,7 +370,7 @@ class ChildRun:
         self._process.kill()
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines of its standard output."""
+        """Yield the JSON lines of the command's standard output."""
         out: IO[bytes] = self._process.stdout  # type: ignore[assignment]  # it is a pipe
         for line in out:
             if line.startswith(b"{"):
@@ -382,7 +382,7 @@ class ChildRun:
         return self._process.wait()
 
     def texts(self) -> list[str]:
-        """Return the lines of its standard error, each once."""
+        """Return the lines of the command's standard error, without duplicates."""
         lines = b"".join(self._said).decode("utf-8", "replace").splitlines()
         return list(dict.fromkeys(LEVEL.sub("", line, count=1) for line in lines if line.strip()))
 
@@ -395,7 +395,7 @@ class ChildRun:
         try:
             into.write(text)
             into.close()
-        except (BrokenPipeError, ValueError):  # it reads no query, or has ended
+        except (BrokenPipeError, ValueError):  # the command reads no query, or has ended
             pass
 
     def _late(self) -> None:
@@ -404,7 +404,7 @@ class ChildRun:
 
 
 _TIMELESS: Final = frozenset({"dump", "schemas", "coordinator"})
-"""Commands without a time that counts as now."""
+"""Commands without the option --at."""
 
 
 def _several(value: Any) -> list[Any]:
@@ -415,12 +415,12 @@ def _several(value: Any) -> list[Any]:
 
 
 def _flagged(flag: str, value: Any) -> list[str]:
-    """Return the words of a command line for an option: one for each value; a flag has no value."""
+    """Return the command line words of an option, one for each value; a flag has no value."""
     return [flag if one is True else f"{flag}={one}" for one in _several(value) if one is not False]
 
 
 def _check(name: str, value: Any, shape: dict[str, Any]) -> None:
-    """Raise CallError if a value does not have the type of a schema."""
+    """Raise CallError if a value does not match its JSON schema."""
     if value is None:
         return
     kind = shape["type"]
@@ -473,7 +473,7 @@ def _without(value: Any, names: frozenset[str]) -> Any:
 
 
 def _cut(row: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return a row with long texts cut, so that it has at most ``most`` bytes."""
+    """Return a row of at most ``most`` bytes, by shortening its long values."""
     room = max(64, most // (4 * max(1, len(row))))
     cut = [name for name, value in row.items() if len(json.dumps(value, ensure_ascii=False)) > room]
 

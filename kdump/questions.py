@@ -1,4 +1,4 @@
-"""The answers of kdump from Python: each function answers one question, as the command of its name does.
+"""The answers of kdump in Python: each function gives the answer of the command with the same name.
 
 >>> import kdump
 >>> from kdump.questions import PartitionTransaction
@@ -9,9 +9,9 @@ txn 0 open 7
 >>> answer.rows()[0]["transactionalId"]
 'tx-0'
 
-An answer has the lines that ``-o jsonl`` prints, as frozen dataclasses. ``topic`` and ``partition`` select as the
-options of the commands do. ``at`` is the time that counts as now, in ms, as ISO 8601 or as a datetime, by default the
-clock. An unreadable file raises UnreadableError; wrong usage raises UsageError.
+The lines of an answer are those of ``-o jsonl``, as frozen dataclasses. ``topic`` and ``partition`` have the meaning of
+the commands' options. ``at`` is the time that counts as now: ms, ISO 8601 or a datetime, by default the clock. An
+unreadable file raises UnreadableError; wrong usage raises UsageError.
 """
 
 from __future__ import annotations
@@ -113,14 +113,14 @@ K = TypeVar("K")
 
 @dataclass(frozen=True)
 class Answer(Generic[L]):
-    """The lines of an answer, with its reports: sentences on damage, on index files that were not used, and notes."""
+    """The lines of an answer, and sentences on damage (``damage``), on unused index files (``wrong``), and notes."""
 
     lines: tuple[L, ...]
     damage: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     kinds: tuple[type[AnswerLine], ...] = ()
-    """The classes of the lines."""
+    """The classes that the lines may have."""
 
     def __iter__(self) -> Iterator[L]:
         return iter(self.lines)
@@ -137,9 +137,9 @@ class Answer(Generic[L]):
         return [as_json(line) for line in self.lines]
 
     def table(self, kind: str) -> pa.Table:
-        """Return the lines of one kind as an Arrow table; columns are named as in JSON. It needs pyarrow.
+        """Return the lines of one kind as an Arrow table with the column names of JSON. Requires pyarrow.
 
-        Raises UsageError for a kind that the answer does not have.
+        Raises UsageError if the answer has no lines of this kind.
 
         >>> offsets("golden/brokers/4.2.2", topic="txn").table("offsets").select(["topic", "latest"]).to_pylist()
         [{'topic': 'txn', 'latest': 135}]
@@ -153,7 +153,7 @@ class Answer(Generic[L]):
         return answer_lines.table(kinds[kind], [line for line in self.lines if line.kind == kind])
 
     def to_arrow(self) -> pa.Table:
-        """Return the lines as an Arrow table. Lines of several kinds have a column ``kind``, and nulls."""
+        """Return the lines as an Arrow table. If they are of several kinds, it has a column ``kind``, and nulls."""
         from kdump.arrow import answer_lines
 
         kinds = tuple(dict.fromkeys(map(type, self.lines))) or self.kinds[:1]
@@ -163,7 +163,7 @@ class Answer(Generic[L]):
         return columns.batches_table([columns.row(line) for line in self.lines])
 
     def to_pandas(self) -> Any:
-        """Return the same as a pandas DataFrame. It needs pandas.
+        """Return the table of :meth:`to_arrow` as a pandas DataFrame. Requires pandas.
 
         >>> du("golden/brokers/4.2.2", topic="one").to_pandas()[["topic", "logBytes"]].values.tolist()
         [['one', 75]]
@@ -174,7 +174,7 @@ class Answer(Generic[L]):
 class Inputs(NamedTuple):
     """The inputs of every question: the paths of log dirs, and the selected topics and partitions.
 
-    ``at`` is the current time in ms. ``brokers`` has the paths of each broker, for a question that compares brokers.
+    ``at`` is the time that counts as now, in ms. ``brokers`` has the paths of each broker, to compare brokers.
     """
 
     paths: tuple[str, ...]
@@ -187,9 +187,9 @@ class Inputs(NamedTuple):
 
 
 def ask(name: str, inputs: Inputs, say: Reporter, **options: Any) -> Iterator[AnswerLine]:
-    """Yield the lines of a question of :data:`kdump.answers.QUESTIONS`; ``options`` are fields of its options.
+    """Yield the lines of a question of :data:`kdump.answers.QUESTIONS`; ``options`` are the fields of its options.
 
-    ``say`` receives each problem. Raises UsageError, and UnreadableError if there is no answer.
+    ``say`` receives problems. Raises UsageError, and UnreadableError if no line can be computed.
     """
     asked = question_named(name)
     chosen = asked.options(**options)
@@ -240,7 +240,7 @@ def _answer(
     at: Time | None,
     **options: Any,
 ) -> Answer[Any]:
-    """Return the answer of a question with its reports. Raises UnreadableError and UsageError."""
+    """Return the answer of a question. Raises UnreadableError and UsageError."""
     when = moment(at)
     brokers = options.pop("brokers", ())
     named = () if brokers else given_paths(paths)
@@ -259,7 +259,7 @@ def _answer(
 
 
 def function_of(name: str) -> Callable[..., Answer[Any]]:
-    """Return a function for a question without one here. Its arguments are the fields of the question's options."""
+    """Return a function for a question that has none in this module; it takes the fields of the question's options."""
 
     def function(
         *paths: Path | Iterable[Path],
@@ -285,7 +285,7 @@ def ls(
     partition: int | Iterable[int] = (),
     segments: bool = False,
 ) -> Answer[PartitionUsage | SegmentSpan]:
-    """Return the partitions of log dirs in order of their names; of partition folders, or with ``segments``, segments.
+    """Return the partitions of log dirs by name. For partition folders, and with ``segments``, return their segments.
 
     >>> [(line.base_offset, line.end_offset) for line in ls("golden/brokers/4.2.2/one-0").of(SegmentSpan)]
     [(0, 1)]
@@ -300,7 +300,7 @@ def offsets(
     at: Time | None = None,
     times: Iterable[Time] = (),
 ) -> Answer[PartitionOffsets]:
-    """Return the offsets of each partition that consumers may read, and the first offset at or after each of ``times``.
+    """Return the readable range of offsets of each partition, and the first offset at or after each of ``times``.
 
     >>> [(line.latest, line.last_stable) for line in offsets("golden/brokers/4.2.2", topic="txn")]
     [(135, 128)]
@@ -319,11 +319,11 @@ def transactions(
     bootstrap_server: str = "HOST:9092",
     ended_too: bool = False,
 ) -> Answer[PartitionTransaction | ReplicaDifference | TransactionalId]:
-    """Return open and hanging transactions, with the line that ends each, and the transactional ids.
+    """Return open and hanging transactions, each with the command that ends it, and the transactional ids.
 
     ``max_timeout`` is transaction.max.timeout.ms of the brokers, ``release`` their release, such as ``(3, 9)``. If
     partitions of ``__transaction_state`` are missing, no transaction is reported as hanging. ``ended_too`` adds
-    committed and aborted ones.
+    committed and aborted transactions.
     """
     options = {
         "max_timeout": max_timeout,
@@ -341,7 +341,7 @@ def producers(
     at: Time | None = None,
     gaps: bool = False,
 ) -> Answer[ActiveProducer | SequenceBreak]:
-    """Return the producers that each partition remembers; ``gaps`` adds the breaks in their sequence numbers.
+    """Return the active producers of each partition; ``gaps`` adds the gaps in their sequence numbers.
 
     >>> [line.producer_id for line in producers("golden/brokers/4.2.2", topic="idem").lines]
     [9, 10]
@@ -362,8 +362,8 @@ def groups(
 ) -> Answer[GroupLine | CommittedLine | CommitLine | MissingLine | UnreadLine | WriterLine]:
     """Return the consumer groups with their offsets. ``group``: ids or globs. ``topic``: only offsets of these topics.
 
-    ``history`` adds every commit; ``retention_ms`` is offsets.retention.minutes of the brokers, in ms. ``top`` returns
-    the groups that wrote most into ``__consumer_offsets`` instead, by ``bytes`` or ``commits``.
+    ``history`` adds every commit; ``retention_ms`` is offsets.retention.minutes of the brokers, in ms. With ``top``
+    (``bytes`` or ``commits``) the lines are the groups that wrote most into ``__consumer_offsets`` instead.
 
     >>> answer = groups("golden/brokers/4.2.2", group="eos", at="2026-11-22")
     >>> [(line.topic, line.partition, line.offset, line.lag) for line in answer.of(CommittedLine)]
@@ -381,7 +381,7 @@ def disk_usage(
     at: Time | None = None,
     by: By = "partition",
 ) -> Answer[PartitionUsage | SegmentUsage | TopicUsage | OtherUsage]:
-    """Return every folder of log dirs by size, or the sums by topic or segment.
+    """Return the size of every folder in log dirs, or the sums by topic or segment; the largest first.
 
     >>> [(line.topic, line.log_bytes) for line in disk_usage("golden/brokers/4.2.2", topic="one").of(PartitionUsage)]
     [('one', 75)]
@@ -417,7 +417,8 @@ def retention(
 ) -> Answer[TopicRetention | SegmentRetention]:
     """Return the segments that a broker deletes, with time and reason.
 
-    ``config`` are texts such as ``orders:retention.ms=3600000``, ``release`` is that of the broker, such as ``(3, 9)``.
+    ``config`` are texts such as ``orders:retention.ms=3600000``, ``release`` is the broker's release, such as
+    ``(3, 9)``.
 
     >>> answer = retention("golden/brokers/4.2.2", topic="c-none", at="2026-11-22")
     >>> {line.why for line in answer.of(SegmentRetention)}
@@ -437,10 +438,10 @@ def compaction(
     map_entries: int = MAP_ENTRIES,
     max_keys: int = MAP_ENTRIES,
 ) -> Answer[PartitionCompaction | CleanedRecord | KeyUsage]:
-    """Return the range of the next compaction, what delays it, and the records that it removes.
+    """Return the range of the next compaction, the reasons for a delay, and the records that it removes.
 
-    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` lists the removed records, ``top`` the
-    largest keys. The map of the cleaner has ``map_entries`` keys. ``max_keys`` keys are in memory at a time.
+    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records, ``top`` the
+    largest keys. ``map_entries`` is the number of keys in the cleaner's map. At most ``max_keys`` keys are in memory.
     """
     options = {"records": records, "top": top, "map_entries": map_entries, "max_keys": max_keys}
     return _answer("compaction", paths, topic, partition, at, config=_configs(config), **options)
@@ -453,7 +454,7 @@ def metadata(
     offset: int | None = None,
     show_secrets: bool = False,
 ) -> Answer[TopicLine]:
-    """Return the topics of the metadata log by its records below ``offset`` or up to ``at``, by default by all.
+    """Return the topics of the metadata log after its records below ``offset`` or up to ``at``, by default after all.
 
     The values of secret and unknown configs are hidden without ``show_secrets``.
 
@@ -471,7 +472,7 @@ def events(
     offset: int | None = None,
     show_secrets: bool = False,
 ) -> Answer[Event]:
-    """Return the cluster's events below ``offset`` or up to ``at``; ``topic`` limits them to these topics.
+    """Return the cluster's events below ``offset`` or up to ``at``; with ``topic`` only events of these topics.
 
     The values of secret and unknown configs are hidden without ``show_secrets``.
 
@@ -490,7 +491,7 @@ def explain(
     *,
     at: Time | None = None,
 ) -> Answer[Explanation]:
-    """Return whether a consumer receives the record of an offset, or the reason why not. A range includes both ends.
+    """Return the reason why a consumer receives the record of an offset, or does not. A range includes both ends.
 
     >>> [line.reason for line in explain("golden/brokers/4.2.2", "txn", 0, (127, 128))]
     ['control-marker', 'open-transaction']
@@ -509,7 +510,7 @@ def diff(
 ) -> Answer[PairDifference | RecordDifference]:
     """Return the differences between replicas of the same partitions on several brokers.
 
-    Each of ``brokers`` is a path, or the paths of a broker; one list of them is accepted too. ``records`` adds the
+    Each of ``brokers`` is the path or paths of one broker; one list of brokers is accepted too. ``records`` adds the
     records that differ. Raises UsageError for fewer than two brokers.
 
     >>> [line.verdict for line in diff("golden/brokers/4.2.2", "golden/brokers/4.2.2", topic="one")]
@@ -521,7 +522,7 @@ def diff(
 
 
 def _listed(brokers: Iterable[Path | Iterable[Path | Iterable[Path]]]) -> Iterator[Path | Iterable[Path]]:
-    """Yield the paths of each broker; the brokers are given as arguments or as one list."""
+    """Yield the paths of each broker. The brokers are several arguments, or one list."""
     all_given = tuple(brokers)
     for broker in all_given:
         if len(all_given) > 1 or isinstance(broker, str | PathLike):

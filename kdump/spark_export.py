@@ -1,4 +1,4 @@
-"""The interface of the export through Spark, for ``kdump spark-export`` (:mod:`kdump.spark.export`).
+"""The public interface of the export through Spark (:mod:`kdump.spark.export`), used by ``kdump spark-export``.
 
 >>> from kdump import spark_export
 >>> export = spark_export.Export(paths=("backup",), out="lake", options={}, conf={})

@@ -1,4 +1,4 @@
-"""The interface of the Spark source ``kdump``: :func:`register` adds it to a session (:mod:`kdump.spark.source`)."""
+"""The public interface of the Spark source ``kdump`` (:mod:`kdump.spark.source`): add it by :func:`register`."""
 
 from kdump.spark.source import register
 

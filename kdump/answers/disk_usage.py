@@ -326,12 +326,12 @@ Examples:
   kdump du /var/kafka-1 /var/kafka-2 --by topic
   kdump du /var/kafka -o jsonl | jq 'select(.state == "deleted")'
 
-'log' is what a broker answers to kafka-log-dirs.sh: the sizes of the .log files, without the zeros of a
-preallocated active one. 'all files' adds indexes, snapshots and .deleted files; 'on disk' is what they occupy,
-less than their size where files have holes. A broker deletes .deleted files and -delete folders a minute after
-it renames them (file.delete.delay.ms), and never deletes -stray folders. 'earliest' is the log start offset,
-'latest' the log end offset, 'oldest' and 'newest' the largest times of the first and of the last batch. Unknown
-is null: what a file occupies in an object store, the end of a log whose last segment is damaged there.
+'log' is the size that kafka-log-dirs.sh reports: the .log files, without the zeros of a preallocated active segment.
+'all files' adds indexes, snapshots and .deleted files. 'on disk' is the space that all files occupy, which is less
+than their size if files have holes. A broker deletes .deleted files and -delete folders a minute after it renames
+them (file.delete.delay.ms), and never deletes -stray folders. 'earliest' is the log start offset, 'latest' the log
+end offset; 'oldest' and 'newest' are the largest times of the first and of the last batch. Null means unknown: the
+space on disk in an object store, or the end of a log whose last segment is damaged in an object store.
 
 Exit status: 0 all could be read, 1 something cannot be read, 2 wrong usage, 3 the end of a log is damaged.
 """

@@ -97,9 +97,9 @@ Examples:
   kdump ls /var/kafka/orders-0
   kdump ls /var/kafka --topic orders --segments -o csv
 
-'earliest' and 'latest' are the log start offset and the log end offset; of a segment 'first' is its base offset,
-'end' the offset after its last batch. 'oldest' and 'newest' are the largest times of the first and of the last
-batch. Only both ends of a log are read: kdump check reads all of it. The lines of partitions are those of kdump du.
+For a partition 'earliest' is the log start offset and 'latest' the log end offset; for a segment 'first' is the base
+offset and 'end' the offset after the last batch. 'oldest' and 'newest' are the largest times of the first and of the
+last batch. Only the start and the end of a log are read; kdump check reads all of it.
 
 Exit status: 0 all could be read, 1 something cannot be read, 2 wrong usage, 3 the end of a log is damaged.
 """

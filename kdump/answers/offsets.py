@@ -285,21 +285,22 @@ Examples:
   kdump offsets /var/kafka -o jsonl | jq 'select(.lastStable < .latest)'
 
 \b
-earliest         log start offset: its checkpoint's, else the first base
-earliestLocal    the same; with remote storage that of the local files
+earliest         log start offset: from the checkpoint, else the base offset
+                 of the first segment
+earliestLocal    first offset in local segments (tiered topics)
 latest           log end offset
-highWatermark    the checkpoint's; on a running broker it lags some seconds
-lastStable       where a read_committed consumer ends: the beginning of the
-                 oldest open transaction, else the log end
-leaderEpoch      the partition's in __cluster_metadata of the given paths,
-                 else the newest in leader-epoch-checkpoint
+highWatermark    from the checkpoint, which lags on a running broker
+lastStable       where a read_committed consumer stops: the first offset of
+                 the oldest open transaction, else the log end offset
+leaderEpoch      from __cluster_metadata in the paths, else the newest in
+                 leader-epoch-checkpoint
 maxTimestampMs   the largest timestamp; maxTimestampOffset is the first
-                 offset that has it
+                 offset with it
 byTime           for each --time the first offset at or after it, looked up
-                 as a broker does: in the segment that its index names
+                 like in a broker: in the segment that the index selects
 
-null means that no file has the value, or that there is no offset. A transaction open in the newest valid producer
-snapshot counts as open until its marker is met. A batch that is truncated at the end of a log is left out.
+null means that no file has the value, or that there is no such offset. A transaction that is open in the newest valid
+producer snapshot counts as open until its marker is read. A truncated batch at the end of a log is left out.
 {EXIT_STATUS}"""
 
 

@@ -245,23 +245,23 @@ Examples:
   kdump producers /var/kafka --gaps -o jsonl | jq 'select(.kind=="sequence")'
 
 \b
-lastSequence       of its last batch; -1 after a marker of a newer epoch
-lastTimestampMs    of its last batch or marker
-coordinatorEpoch   of its last marker; null where none was met
+lastSequence       from its last batch; -1 after a marker with a newer epoch
+lastTimestampMs    from its last batch or marker
+coordinatorEpoch   from its last marker; null if there is none
 currentTransactionStartOffset
-                   where its open transaction begins; null where none is
+                   first offset of its open transaction, else null
 
-The state is what a broker rebuilds from these files: the newest valid producer snapshot, then the log. Without one
-the whole log is read. A running broker forgets a producer a day after its last batch (producer.id.expiration.ms);
-files keep it longer.
+The state is the one that a broker rebuilds from these files: the newest valid producer snapshot, then the log after
+it. Without a snapshot the whole log is read. A running broker forgets a producer a day after its last batch
+(producer.id.expiration.ms); files keep it longer.
 
 \b
---gaps adds a line for each break, with what was expected and found:
-gap       sequences are missing, and no offsets that could have held them
-repeat    a batch that the partition has already
-epoch     a batch of an older epoch after one of a newer
-Legal and left out: any beginning of a producer that is new or was silent
-for a day, 0 in a new epoch, 0 after 2147483647, what compaction took.
+--gaps adds a line for each break, with the expected and found sequence:
+gap       sequence numbers are missing, but no offsets are missing for them
+repeat    a batch that the partition already has
+epoch     a batch of an older epoch after a batch of a newer epoch
+Not reported: any first sequence of a producer that is new or was silent for
+a day, 0 in a new epoch, 0 after 2147483647, and compacted batches.
 {EXIT_STATUS}"""
 
 

@@ -342,17 +342,17 @@ Examples:
   kdump diff b1.tar.gz b2.tar.gz b3.tar.gz --topic orders --records -o jsonl
   kdump diff /b1/data1,/b1/data2 /b2/data1,/b2/data2 --jobs 2
 
-Each PATH names the files of one broker: a log dir, several separated by commas, a partition's folder, an archive.
-Every two brokers are compared, from the greater log start offset on. Equal bytes are compared, not decoded;
-`kdump check` shows whether they are valid.
+Each PATH has the files of one broker: a log dir, several separated by commas, a partition's folder or an archive. The
+brokers are compared in pairs, from the higher log start offset on. Equal bytes are not decoded; `kdump check` shows
+whether they are valid.
 
 \b
 same       no record differs
-behind     one side lacks the end, which it will fetch
+behind     one side lacks the last records, and will fetch them
 cleaned    the cleaner has removed records on one side only
-diverged   the leader epochs differ: the side with the older ones
+diverged   the leader epochs differ: the side with the older epochs
            truncates its log at truncateTo when it follows the other, and
-           loses the records after it
+           loses the records from there on
 different  records differ within one leader epoch: one side is damaged
 
 Segment boundaries, indexes, snapshots and log start offsets are not compared. Leader epochs come from

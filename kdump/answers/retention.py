@@ -222,18 +222,18 @@ Examples:
   kdump retention /var/kafka --config 'orders:retention.ms=3600000'
   kdump retention /var/kafka -o jsonl | jq 'select(.blocks > 0)'
 
-A check starts at the oldest segment and ends at the first one that stays, for example because of a timestamp in the
-future. Its fields blocks and blocksBytes count the later segments that are due and stay because of it; blockedBy of
-those names it. The reasons in order (before 3.0 in reverse): below the log start offset, too large a log, too old.
-The age of a segment begins at the timestamp of its last .timeindex entry. If there is none, or it is below 0, the age
-begins at the last write of the .log file; a copy may have another time. Segments above the checkpointed high
-watermark stay; without a checkpoint the log end counts.
+A broker's check starts at the oldest segment and ends at the first segment that stays, for example because of a
+timestamp in the future. The fields blocks and blocksBytes of this segment count the later segments that are due but
+blocked; their field blockedBy names it. The reasons in order (before 3.0 in reverse): below the log start offset, log
+too large, segment too old. The age of a segment begins at the timestamp of its last .timeindex entry. If there is
+none, or it is below 0, the age begins at the last write of the .log file, which may differ in a copy. Segments above
+the checkpointed high watermark stay; without a checkpoint the log end offset is used.
 
-Configs in order: --config, then the topic's, the broker's and all brokers' dynamic ones in __cluster_metadata of the
-given paths, then Kafka's defaults. A broker's properties file is in no log dir: give its settings with --config. If
-neither __cluster_metadata nor --config has a topic, the result is unknown (deletable: null, known: false), except
-for segments below the log start offset.
-A segment of a tiered topic is deleted only if __remote_log_metadata of the given paths lists it as copied.
+Configs in order: --config, then the dynamic configs of the topic, the broker and all brokers in __cluster_metadata of
+the paths, then Kafka's defaults. The broker's properties file is not in a log dir: give its settings with --config. If
+neither __cluster_metadata nor --config has a topic, the result is unknown (deletable: null, known: false), except for
+segments below the log start offset. A segment of a tiered topic is deleted only if __remote_log_metadata in the paths
+lists it as copied.
 {EXIT_STATUS}"""
 
 

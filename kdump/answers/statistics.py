@@ -406,13 +406,13 @@ Examples:
   kdump stats /var/kafka --remote /var/tiered
   kdump stats /var/kafka --what-if zstd,zstd:19,lz4
 
-Without --records headers say all of it. 'ratio' is the bytes that the batches would take without compression, to
-those that they take. Times are those of batches: the first record's of the earliest, the largest of the latest.
-Records of transaction markers count as records, their keys and values do not.
+Without --records only batch headers are read. 'ratio' is the uncompressed size divided by the compressed size. 'first'
+is the timestamp of the first record in the earliest batch, 'last' the largest timestamp of the latest batch.
+Transaction markers count as records, but their keys and values are not counted.
 
---what-if packs batches again as a Java client does. Of a partition above 128 MiB a sample of some 64 MiB is packed,
-and 'errorBytes' is 95% confidence; it is 0 where every batch was packed. Control batches and magic 0 and 1 stay as
-they are.
+--what-if compresses batches again like a Java client. For a partition above 128 MiB only a sample of about 64 MiB is
+compressed, and 'errorBytes' is the 95% confidence interval; 0 means that every batch was compressed. Control batches,
+and batches of magic 0 and 1, stay unchanged.
 {EXIT_STATUS}"""
 
 

@@ -424,34 +424,34 @@ Examples:
   kdump transactions /var/kafka --topic orders --bootstrap-server b1:9092
   kdump transactions /broker1 /broker2 -o jsonl | jq 'select(.abort)'
 
-An open transaction holds read_committed consumers back at its first offset, and the log cleaner too. It hangs when
-nothing will end it: its last timestamp is older than --max-timeout at --at, and no transactional id with its
-producer id names the partition in __transaction_state. All of that topic must be among the paths (--topic does not
-leave it out), else no transaction is reported as hanging.
+Read_committed consumers and the log cleaner stop at the first offset of an open transaction. A transaction hangs if
+nothing will end it: at --at its last timestamp is older than --max-timeout, and in __transaction_state no
+transactional id with its producer id has the partition. The paths must have all partitions of __transaction_state
+(--topic does not leave it out), otherwise no transaction is reported as hanging.
 
 \b
 state              open, hanging; with --all committed, aborted
-abort              the line that ends a hanging one; null for all others
-terminate          the line that ends one that its coordinator knows, once
-                   it is past its own timeout, or has none (4.1 and newer)
-twoPhase           whether it has none (KIP-939): terminate aborts it,
-                   whatever was decided outside of Kafka: ask there first
-transactionalId    the id that has the producer id and names the partition
+abort              the command that ends a hanging transaction, else null
+terminate          the command that ends a transaction that its coordinator
+                   knows, if it is past its timeout or has none (4.1 and newer)
+twoPhase           whether it has no timeout (KIP-939): terminate aborts it
+                   regardless of the decision outside of Kafka: ask there first
+transactionalId    the id that has the producer id and the partition
 lastTransactionalId
                    the id that has, had or will have the producer id
-heldBack           offsets that consumers are not given for it
-startTimeMs        when its coordinator began it; null where none names it
+heldBack           number of offsets that consumers do not receive
+startTimeMs        start time from the coordinator; null if unknown
 ageMs              time since startTimeMs, else since lastTimestampMs, the
                    timestamp of its last batch, which producers may set
-clock              whose time ageMs begins at: coordinator or records
-why                what is known of its end
+clock              the source of the start of ageMs: coordinator or records
+why                the facts known about its end
 
-Lines of kind "coordinator" have the last state of every transactional id, lines of kind "difference" a replica
-whose open transactions differ. The answer is of the replica with the newest leader epoch and the longest log. A
+Lines of kind "coordinator" have the last state of every transactional id. Lines of kind "difference" have a replica
+whose open transactions differ. The answer is from the replica with the newest leader epoch, then the longest log. A
 transaction that may have ended in unreadable bytes is open, and is not reported as hanging.
 
-Run a line only where the partition's leader agrees: `kafka-transactions.sh describe-producers` shows the same start
-offset there.
+Run a command only if the partition's leader agrees: `kafka-transactions.sh describe-producers` must show the same
+start offset.
 {EXIT_STATUS}"""
 
 
@@ -459,7 +459,7 @@ offset there.
 class TransactionsOptions:
     """The options of the question ``transactions``."""
 
-    ended_too: bool = option(False, "switch", "--all", "List committed and aborted ones too; reads all batch headers.")
+    ended_too: bool = option(False, "switch", "--all", "Also list ended transactions; reads all batch headers.")
     max_timeout: int = option(
         MAX_TIMEOUT,
         "duration",

@@ -1,1 +1,1 @@
-"""Code that commands share: options, the run of an answering command, messages and the exit status, help."""
+"""Code that commands share: options, help, messages, the exit status, and the run of an answering command."""

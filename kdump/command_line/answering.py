@@ -87,7 +87,7 @@ INPUTS: Final = inputs()
 
 
 class Answering:
-    """One run of an answering command. It removes the options of INPUTS from ``options``."""
+    """One run of an answering command."""
 
     def __init__(
         self,
@@ -99,11 +99,11 @@ class Answering:
         every_folder: bool = False,
         judges: bool = False,
     ) -> None:
-        """Remove the options.
+        """Take the options of :func:`inputs` out of ``options``.
 
         ``topics`` replace those of --topic. The topics ``also`` are read completely, despite --topic and --partition.
         ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: also folders without a partition.
-        ``judges``: exit status 0 means that all is well, so a --topic that is not there is an error.
+        ``judges``: the command checks, so that a missing --topic is an error.
         """
         from kdump.answers.collector import once
 
@@ -113,7 +113,7 @@ class Answering:
         self.output: str = options.pop("output")
         self._who = WhoReads.taken(options)
         self._also = also
-        out = self.session  # some answers need two passes over a log
+        out = self.session  # once: some answers read a log twice
         self.report = Reporter(once(out.damage), once(out.wrong_index), once(out.note), out.fail)
         self.paths: tuple[str, ...] = options.pop("paths")
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
@@ -121,13 +121,13 @@ class Answering:
         self._absent: Callable[[Iterable[str]], None] = out.absent if judges else self._insist
         self.met: set[Name] = set()
         self.unread: set[Name] = set()
-        """``met`` and ``unread`` are those of :class:`kdump.log_dirs.finder.Finder`."""
+        """Like ``met`` and ``unread`` of :class:`kdump.log_dirs.finder.Finder`."""
         self.asked = asked if topics is None else asked._replace(topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
-        """Return the selected partitions of ``paths`` (by default all), and those of the topics ``also``.
+        """Return the selected partitions of ``paths`` (by default all paths), and those of the topics ``also``.
 
-        A log whose folder has no topic gets the name ``loose``. With ``every_folder`` other folders have no name.
+        A log whose folder is not named like a partition gets the name ``loose``.
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, self.session.report._replace(note=discard))
@@ -168,7 +168,7 @@ class Answering:
     def shortfalls(
         self, partitions: Sequence[Partition], paths: Sequence[str] | None = None, names: Collection[Name] = ()
     ) -> None:
-        """Warn of partitions in ``paths``, by default all, without any records; with ``names`` only of these."""
+        """Warn of partitions in ``paths`` (by default all paths) without any records. ``names`` limits the warnings."""
 
         def takes(topic: str, number: int) -> bool:
             name = Name(topic, number)
@@ -177,7 +177,7 @@ class Answering:
         session.report_shortfalls(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
-        """Return the workers, or None if this process reads alone: also with remote storage, to keep the keys here."""
+        """Return the workers, or None if this process reads alone, as with remote storage, whose keys stay here."""
         if self.asked.remote is not None and self._who.master is None:
             return None
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)
@@ -196,7 +196,7 @@ class Answering:
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
         """Print the answer; return the exit status. ``tables`` makes the tables of -o table."""
         if self.output == "table":
-            lines = list(lines)  # made first, because it may show progress
+            lines = list(lines)  # computed before the output begins, because this may show progress
         self.session.progress.clear()
         write_answer(lines, self.output, tables)
         return self.session.status

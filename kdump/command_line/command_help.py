@@ -1,4 +1,4 @@
-"""The help of a command in two lengths: one screen for ``--help``, all text for ``kdump help COMMAND``.
+"""The help of a command: one screen for ``--help``, the full text for ``kdump help COMMAND``.
 
 A screen has at most SCREEN lines of 80 columns: usage, first sentence, examples, exit status and the command's own
 options. One paragraph names the options that several commands share; ``kdump help options`` explains them.
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     Record = tuple[str, str]
 
 SCREEN: Final = 50
-"""The most lines of a command's help on a screen of 80 columns."""
+"""Maximum number of lines of a command's ``--help``, at 80 columns."""
 EXAMPLES: Final = 5
-"""The most examples on a screen."""
+"""Maximum number of examples on a screen."""
 WHOLE: Final = "kdump.whole_help"
 """The key in a context's meta that requests the full help."""
 NAMES: Final = 30
-"""The most columns for the names of options. A longer name has a line of its own."""
+"""Maximum width of the names of options, in columns. A longer name is on its own line."""
 REST: Final = 3
-"""The weight of the options in the last section, whose texts are omitted first."""
+"""Weight of the options in the last section, so that their texts are omitted before those of other sections."""
 LEAST: Final = 16
 """Minimum length of a shortened text, in characters."""
 _TITLE: Final = "Options"
 _CLAUSE_ENDS: Final = (r"\. ", r"; ", r": ", r" \(")
-"""The ends of clauses at which the text of an option may be cut, the best first."""
+"""Patterns for the ends of clauses, at which the text of an option may be shortened, best first."""
 
 
 class Command(click.Command):
@@ -47,13 +47,13 @@ class Command(click.Command):
         rest: str = _TITLE,
         **options: Any,
     ) -> None:
-        """``sections``: title -> names of its parameters in order. ``rest``: title of the section of all others."""
+        """``sections``: title -> names of parameters in order. ``rest``: title for all other parameters."""
         super().__init__(*arguments, **options)
         self._sections, self._rest = sections or {}, rest
 
     @classmethod
     def of(cls, command: click.Command) -> Command:
-        """Return a command as one of this class."""
+        """Return a command converted to this class."""
         if isinstance(command, cls):
             return command
         return cls(
@@ -95,14 +95,14 @@ class Command(click.Command):
         paragraphs = cleandoc(self.help or "").split("\n\n")
         examples = [text for text in paragraphs[1:] if text.lstrip("\b\n ").startswith("Examples:")]
         status = [text for text in paragraphs[1:] if text.startswith("Exit status:")]
-        shown = ["\n".join(text.splitlines()[: EXAMPLES + 2]) for text in examples]  # a backspace, the title, the lines
+        shown = ["\n".join(text.splitlines()[: EXAMPLES + 2]) for text in examples]  # + click's \b and title
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text("\n\n".join([paragraphs[0], *shown, *status]))
         return formatter.getvalue()
 
     def _below(self, ctx: click.Context, width: int, room: int) -> str:
-        """Return the options of a screen in at most ``room`` lines: texts are cut, and if needed options only named."""
+        """Return the options in at most ``room`` lines: with shortened texts, and some only as names, if needed."""
         sections = [
             (title, [one for one in options if not isinstance(one, Shared) and "--help" not in one.opts])
             for title, options in self._by_section(ctx)
@@ -151,17 +151,17 @@ def _names(ctx: click.Context, options: Sequence[click.Option]) -> str:
 def _name(ctx: click.Context, option: click.Option) -> str:
     short = min(option.opts, key=len)
     value = "" if option.is_flag or option.count else f" {option.make_metavar(ctx)}"
-    return f"{short}{value}".replace(" ", "\u00a0")  # no line ends between the two
+    return f"{short}{value}".replace(" ", "\u00a0")  # the two stay on one line
 
 
 def _cut(records: Sequence[Record], width: int) -> list[Record]:
-    """Return options with texts that are cut to one line, at the end of a sentence or clause."""
+    """Return options with texts shortened to one line, at the end of a sentence or clause."""
     column = min(max(len(name) for name, _ in records), NAMES) + 4
     return [(name, _first_words(text, width - column - 1)) for name, text in records]
 
 
 def _first_words(text: str, most: int) -> str:
-    """Return the first clauses of a text, at most ``most`` characters; the first clause if it is longer."""
+    """Return the first clauses of a text, at most ``most`` characters; the first clause even if it is longer."""
     text, default = re.fullmatch(r"(.*?)(?:  (\[.*\]))?", text, re.DOTALL).groups()  # type: ignore[union-attr]  # it matches any text
     if default is not None and len(text) + len(default) + 2 <= most:
         return f"{text}  {default}"

@@ -1,4 +1,4 @@
-"""The options of ``kdump dump``, as one value that is checked when it is made."""
+"""The options of ``kdump dump``, checked together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import OnError
 
 COLUMN_FILES: Final = ("parquet", "arrow")
-"""Formats of binary columns, those of the Arrow stream of ``kdump.open``."""
+"""Formats with binary columns; they have the columns of the Arrow stream of ``kdump.open``."""
 TABLE_RECORD: Final = ("topic", "partition", "offset", "timestamp", "key", "value")
 TABLE_BATCH: Final = (
     "topic",
@@ -44,16 +44,16 @@ TABLE_BATCH: Final = (
     "producerId",
 )
 MARK: Final = "crcValid"
-"""The column that shows damaged batches."""
+"""The column that marks batches with a wrong checksum."""
 
 
 def named_columns(
     fields: Sequence[str], known: Iterable[Column], hidden: Collection[str], *, decodes: bool
 ) -> tuple[Column, ...]:
-    """Return the columns that --fields names: of ``known``, and fields of decoded payloads.
+    """Return the columns that --fields names: columns of ``known``, and fields of decoded payloads.
 
-    Raises UsageError for unknown and ``hidden`` columns, for fields of payloads that are not decoded, and for a name
-    that would break the heads of columns.
+    Raises UsageError for unknown and ``hidden`` columns, for fields of payloads that are not decoded, and for names
+    with unprintable characters.
     """
     names = [part.strip() for part in ",".join(fields).split(",")]
     of_payloads = [column for column in map(rows.decoded_field, names) if column is not None]
@@ -61,11 +61,11 @@ def named_columns(
         raise UsageError(f"--fields {of_payloads[0].name} is a field of a decoded payload: add --decode auto")
     for column in of_payloads:
         if not column.name.isprintable():
-            raise UsageError(f"--fields {column.name!r}: a name holds a character that cannot be printed")
+            raise UsageError(f"--fields {column.name!r}: the name has a character that cannot be printed")
     columns = tuple(option_values.one_of(fields, (*known, *of_payloads), lambda column: column.name, "column"))
     for column in columns:
         if column.name in hidden or (column.scope == rows.FIELD and column.name.partition(".")[0] in hidden):
-            raise UsageError(f"--fields {column.name}: --keys-only and --no-payload leave that out")
+            raise UsageError(f"--fields {column.name}: --keys-only and --no-payload omit this column")
     return columns
 
 
@@ -132,7 +132,7 @@ class DumpOptions:
             raise UsageError("--fields needs a format with columns: add -o jsonl, json, csv or table")
         if (self.no_payload or self.keys_only) and plain:
             raise UsageError("--no-payload and --keys-only cannot be combined with -o raw or -f; --redact can")
-        self.columns  # noqa: B018  it refuses an unknown column
+        self.columns  # noqa: B018  raises UsageError for an unknown column
         if self.jobs is not None and self.jobs > 1 and self.output in WHOLE:
             raise UsageError(f"--jobs cannot be combined with -o {self.output}, which is one document: try -o jsonl")
         self._refuse_proof()
@@ -180,7 +180,7 @@ class DumpOptions:
         return self.template is None and self.output in COLUMN_FILES
 
     def arrow_names(self, typed: TypedColumns | None) -> tuple[str, ...]:
-        """Return the columns of Arrow or Parquet. Raises UsageError for one that they do not have."""
+        """Return the names of the Arrow or Parquet columns. Raises UsageError for a column that these lack."""
         from kdump.arrow import stream  # only for such files
 
         if self.fields:
@@ -199,7 +199,7 @@ class DumpOptions:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The selected columns; with --include-damaged also the column that shows damage."""
+        """The selected columns; with --include-damaged also :data:`MARK`."""
         columns = self._chosen()
         if not self.include_damaged or any(column.name == MARK for column in columns):
             return columns
@@ -257,7 +257,7 @@ class DumpOptions:
 
     @property
     def paint(self) -> Paint | None:
-        """The function that adds colours to lines, or None."""
+        """The function that adds colours to lines, or None for no colours."""
         wanted = not self.count and colours.are_wanted(self.color, terminal=is_terminal())
         searched = () if self.redact else self.filter.greps
         return colours.painter(self.format_name, searched) if wanted else None
@@ -274,9 +274,9 @@ class DumpOptions:
 
     @property
     def may_be_parallel(self) -> bool:
-        """Whether several processes may print. They write bytes unchanged, so not on a terminal or in colours.
+        """Whether several processes may print; False on a terminal and with colours, which the processes cannot write.
 
-        Without --jobs also not with a filter by offset or time, which may select few records.
+        Without --jobs also False with a filter by offset or time, which may select few records.
         """
         if (
             self.stats
@@ -305,7 +305,7 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which batches are read. The kernel needs no parsed records; a table on a terminal does."""
+        """The form in which batches are read: unparsed for the kernel's printers, parsed for a table on a terminal."""
         if self.batches:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:
@@ -317,7 +317,7 @@ class DumpOptions:
 
     @property
     def shows_outcomes(self) -> bool:
-        """Whether a column has the outcome of transactions."""
+        """Whether the outcome of transactions is printed in a column."""
         return self.output in COLUMNAR and any(column.name == "transactionState" for column in self.columns)
 
     @property

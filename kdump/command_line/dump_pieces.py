@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Piece(NamedTuple):
     """The unit of work of a process: consecutive segments of partitions, or one part of a large segment.
 
-    ``size`` is in bytes. ``ends_segment``: no other part of the segment comes after it.
+    ``size`` is in bytes. ``ends_segment`` is False if other parts of the segment follow.
     """
 
     runs: list[tuple[Partition, tuple[Segment, ...]]]
@@ -70,7 +70,7 @@ def _parts(segment: Segment, *, unpacks: bool) -> list[SegmentPart]:
     try:
         with segment.open() as source:
             return costs.segment_parts(source, source.size, unpacks=unpacks)
-    except UnreadableError:  # its reader reports it
+    except UnreadableError:  # the reader of the segment reports it
         return []
 
 
@@ -85,8 +85,8 @@ class ChunkStart(NamedTuple):
 class PrintedSoFar(NamedTuple):
     """The state after a piece: the messages so far, whether anything was found, and the number of records.
 
-    After a part of a segment also: the start of the next part, whether any part of the segment has printed anything,
-    and whether it was reported that the segment has become shorter.
+    After a part of a segment ``start`` is the start of the next part. ``has_printed``: a part of the segment has
+    printed something. ``has_reported``: it was reported that the segment has become shorter.
     """
 
     said: SaidSoFar
@@ -98,7 +98,7 @@ class PrintedSoFar(NamedTuple):
 
 
 class PrintedPiece(NamedTuple):
-    """The result of a piece; ``said`` is None if it printed nothing on standard error."""
+    """The result of a piece; ``said`` is None if nothing was printed on standard error."""
 
     said: SaidSoFar | None
     found: bool
@@ -118,7 +118,7 @@ class PieceWork:
         self._printer: Printer | None = None
 
     def assume(self, piece: Piece) -> ChunkStart | None:
-        """Return the assumed start of a part: its first credible batch. None without one."""
+        """Return the assumed start of a part: its first credible batch, or None if there is none."""
         part = piece.part
         if part is None or not part.start:
             return ChunkStart()
@@ -126,7 +126,7 @@ class PieceWork:
         try:
             with segment.open() as source:
                 reached = resync.guess(source, part)
-        except UnreadableError:  # reported where the segment is read
+        except UnreadableError:  # the reader of the segment reports it
             return None
         return None if reached is None else ChunkStart(reached)
 
@@ -209,9 +209,9 @@ def print_pieces(dump: Dump, partitions: Sequence[Partition], jobs: int, out: Bi
 
 
 def _read_shared(dump: Dump, reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
-    """Read the data that processes share: schemas, checkpoints, and the transactions of large partitions."""
+    """Read the data that all processes need: schemas, checkpoints, and the transactions of large partitions."""
     if dump.decoder is not None:
-        dump.decoder.store  # noqa: B018  read once, and reported once
+        dump.decoder.store  # noqa: B018  so that it is read and reported only once
     committed = dump.options.filter.committed
     shared: list[Partition] = []
     for partition in partitions:
@@ -226,7 +226,7 @@ def _read_shared(dump: Dump, reader: PartitionReader, partitions: Sequence[Parti
 
 def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
     """Read the transactions of partitions, in several processes if there are several segments."""
-    from kdump.primitives.processes import Processes  # both only for transactions of large partitions
+    from kdump.primitives.processes import Processes  # both are needed only for transactions of large partitions
     from kdump.transaction_replay.outcomes import scan
 
     segments = [segment for partition in partitions for segment in partition.segments]

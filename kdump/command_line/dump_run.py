@@ -1,4 +1,4 @@
-"""One run of ``kdump dump``: prints records, batches and damage as its options choose."""
+"""One run of ``kdump dump``: prints records, batches and damage according to its options."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Dump:
         self.session, self.options, self.decoder = run, options, decoder
         self.redactor = shared.redactor(redact=options.redact, file=options.redact_key, fields=options.redact_fields)
         self.counted = 0
-        """The number of selected records, with --batches of batches."""
+        """The number of selected records; with --batches the number of batches."""
         self.damaged_ranges = self.damaged_bytes = self.segments = self.bytes = 0
         self.stats: ReadStats | None = None
         if options.stats:
-            from kdump.log_reader.region_stream import ReadStats  # few runs count
+            from kdump.log_reader.region_stream import ReadStats  # few runs need it
 
             self.stats = ReadStats()
 
@@ -93,7 +93,7 @@ class Dump:
         return reader
 
     def printer(self, out: BinaryIO) -> Printer:
-        """Return the printer that the options choose."""
+        """Return the printer for the output format."""
         printer = PRINTERS[self.options.format_name](out, self.options.printing(self.redactor))
         return printer if self.options.show_secrets or self.options.batches else HidingPrinter(printer)
 
@@ -124,13 +124,13 @@ class Dump:
         return self.first(reader.read(partition), self.options.head)
 
     def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
-        """Print items, or only count them without a printer; return whether there were any, and the count."""
+        """Print items, or only count them if ``printer`` is None; return whether there were any, and the count."""
         return self.print_made(((item, None) for item in items), printer)
 
     def print_made(
         self, pairs: Iterable[tuple[SelectedBatch | DamagedRange, MadeLines | None]], printer: Printer | None
     ) -> tuple[bool, int]:
-        """Like :meth:`print_items`; some items come with lines that a thread has formatted."""
+        """Like :meth:`print_items`, for items with lines that a thread has already formatted, or None."""
         found, counted = False, 0
         for item, made in pairs:
             found = True
@@ -175,7 +175,7 @@ class Dump:
                     break
 
     def _live(self, partitions: list[Partition], paths: Sequence[str]) -> Iterator[SelectedBatch | DamagedRange | None]:
-        """Yield the present records, then appended ones; None after each pass over all partitions."""
+        """Yield the present records, then appended records. Yield None after each pass over all partitions."""
         from kdump.log_reader.live import LiveReader
         from kdump.segments.log_end import end_of_log
 
@@ -202,7 +202,7 @@ class Dump:
     def first(
         self, items: Iterator[SelectedBatch | DamagedRange], count: int | None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the first ``count`` records (batches where these are counted) and the damage among them."""
+        """Yield the first ``count`` records (with --batches batches) and the damage before the last of them."""
         if count is None:
             yield from items
             return
@@ -257,7 +257,7 @@ def write_columns(dump: Dump, partitions: Iterable[Partition], paths: Sequence[s
 
     column_files.small_arrow()
     with signals.at_once():
-        import pyarrow.compute  # noqa: F401  here for all that follows
+        import pyarrow.compute  # noqa: F401  here, so that Ctrl-C is safe
     typed = None
     if options.subject is not None and dump.decoder is not None:
         from kdump.arrow.typed import TypedColumns
@@ -291,7 +291,7 @@ def _opened(dump: Dump, paths: Sequence[str]) -> Iterator[BinaryIO]:
 def _batches(
     dump: Dump, partitions: Iterable[Partition], names: tuple[str, ...], typed: TypedColumns | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of partitions without secrets, redacted with --redact."""
+    """Yield the rows of partitions as Arrow record batches, with secrets hidden and --redact applied."""
     from kdump.arrow.stream import RowStream
     from kdump.rows.redaction import Secrets
 

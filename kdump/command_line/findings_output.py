@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 KEPT: Final = 1000
-"""The most findings that are kept for the verdict, besides the grave ones."""
+"""Maximum number of findings that are kept for the verdict, in addition to all grave findings."""
 FINDINGS: Final = [
     *PARTITIONS,
     click.option(
@@ -50,13 +50,13 @@ class FindingsOutput:
         self._report = report
         self.summary = CheckSummary()
         self._found: list[Finding] = []
-        """The findings for the verdict: all grave ones, and the first KEPT of the others."""
+        """The findings for the verdict: all grave findings, and the first KEPT others."""
         self._started: list[Started] = []
 
     def add(
         self, findings: Sequence[Finding], *, segments: int = 0, batches: int = 0, size: int = 0, folder: str = ""
     ) -> None:
-        """Print findings. The counts are those of the checked part; ``folder`` is that of a partition."""
+        """Print findings. The counts describe the checked part, ``size`` in bytes; ``folder`` is a partition folder."""
         run, summary = self._run, self.summary
         summary.segments += segments
         summary.batches += batches
@@ -76,7 +76,7 @@ class FindingsOutput:
         run.said.met |= {found} if found else set()
 
     def start(self, started: Started) -> None:
-        """Print the result of one broker's start, and its findings that are new."""
+        """Print the result of one broker's dry start, and its findings that were not printed before."""
         self._run.progress.clear()
         self._report.start(started.result)
         new = started.join(self._found)
@@ -87,7 +87,7 @@ class FindingsOutput:
         """Print the totals, and the verdict on each broker."""
         self._run.progress.clear()
         if self._started or any(one.is_grave for one in self._found):
-            from kdump.broker_start.started import verdicts  # few runs have one
+            from kdump.broker_start.started import verdicts  # few runs need it
 
             unreadable = self._run.status == ExitStatus.UNREADABLE
             self.summary.verdicts = verdicts(self._started, self._found, unreadable=unreadable)

@@ -1,4 +1,4 @@
-"""Options that ``--files`` and most commands share: paths, limits, processes; and the class of shared options."""
+"""Options that ``--files`` and most commands share: paths, limits, processes; and their class :class:`Shared`."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Shared(click.Option):
 
     @classmethod
     def option(cls, title: str, *names: str, **settings: Any) -> Callable[[FC], FC]:
-        """Return the decorator that adds such an option; like ``click.option``."""
+        """Return a decorator that adds a shared option; otherwise like ``click.option``."""
         return click.option(*names, cls=cls, title=title, **settings)
 
 
 class AtLeast(click.types.IntParamType):
-    """A whole number, ``least`` or more, which help does not show."""
+    """A whole number of at least ``least``. Help does not print the range."""
 
     def __init__(self, least: int) -> None:
         self.least = least
@@ -65,7 +65,7 @@ MAX_BATCH_BYTES: Final = Shared.option(
 
 
 def _jobs(ctx: click.Context, _: click.Parameter, jobs: int | None) -> int | None:
-    """Start no threads in the whole process, if there is one job."""
+    """With --jobs 1, forbid threads in the whole process."""
     if jobs == 1 and not ctx.resilient_parsing:
         from kdump.primitives import threads
 
@@ -82,19 +82,19 @@ JOBS: Final = Shared.option(
     help="At most N processes; 1: one core, no threads.  [default: up to one per core, if that is faster]",
 )
 ANY_PATH: Final = click.Path(readable=False, allow_dash=True)
-"""A path that is not checked: an unreadable one is not wrong usage, and its reader reports it."""
+"""A path that click does not check. Its reader reports an unreadable path, which is not wrong usage."""
 
 
 def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
-    from kdump.command_line.option_values import log_dirs  # help does without
+    from kdump.command_line.option_values import log_dirs  # help does not need it
 
     return log_dirs(paths)
 
 
 PATHS: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH, callback=_log_dirs)
-"""The paths that a command reads. One argument may have several log dirs with commas, as in ``log.dirs``."""
+"""The paths that a command reads. An argument may be a list of log dirs with commas, as in ``log.dirs``."""
 ONE_EACH: Final = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=ANY_PATH)
-"""Paths; each argument stays unchanged, and has the log dirs of one broker."""
+"""Paths, one argument for each broker; an argument with commas stays one text."""
 
 
 def in_paths(text: str, *, required: bool = True) -> Callable[[FC], FC]:
@@ -111,7 +111,7 @@ RAW_OUTPUT: Final = click.option(
 
 def index_interval(effect: str) -> Callable[[FC], FC]:
     """Return the option for index.interval.bytes; ``effect`` is a part of its help."""
-    from kdump.formats.sparse_index import DEFAULT_INTERVAL  # which a dump does without
+    from kdump.formats.sparse_index import DEFAULT_INTERVAL  # a dump does not need it
 
     return click.option(
         "--index-interval-bytes",
@@ -125,7 +125,7 @@ def index_interval(effect: str) -> Callable[[FC], FC]:
 
 
 def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
-    """Apply ``--cache`` to the whole process. Without it a command keeps the value given before its name."""
+    """Apply ``--cache`` to the whole process. A command without --cache keeps the value given before its name."""
     given = ctx.get_parameter_source(str(param.name)) == click.core.ParameterSource.COMMANDLINE
     if ctx.resilient_parsing or not (given or ctx.parent is None):
         return

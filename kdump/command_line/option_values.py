@@ -27,7 +27,7 @@ _AGO: Final = re.compile(r"-(?:\d+(?:ms|[smhdw]))+")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE: Final = re.compile(r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?", re.IGNORECASE | re.ASCII)
 LEAST_MS: Final = 10**11
-"""The smallest number that is read as a time in ms. Smaller ones are probably in seconds."""
+"""The smallest number that is read as a time in ms. Smaller numbers are probably seconds."""
 
 
 def zone(name: str) -> tzinfo:
@@ -42,15 +42,15 @@ def zone(name: str) -> tzinfo:
 
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # all that it raises for an unknown name
+    except (KeyError, ValueError, OSError):  # all of these are raised for unknown names
         raise UsageError(f"{name!r} is not a time zone: write it as UTC, local, Europe/Berlin or +02:00") from None
 
 
 def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *, least_ms: int = LEAST_MS) -> int:
-    """Return a time in ms: ISO 8601 (in ``tz`` unless it names an offset), ms since 1970, or how long ago (``-2h30m``).
+    """Return a time in ms from ISO 8601 (in ``tz`` unless it has an offset), ms since 1970, or an age (``-2h30m``).
 
     Fractions of a ms are rounded up, so that the time works as inclusive start and as exclusive end. Raises UsageError,
-    also for a number from 1 to below ``least_ms``, which is probably in seconds.
+    also for numbers from 1 to below ``least_ms``, which are probably seconds.
     """
     if _AGO.fullmatch(text):
         return int(now() * 1000) - _span(text)
@@ -100,7 +100,7 @@ def offsets(text: str) -> tuple[int | None, int | None]:
 
 
 def payload(text: str) -> bytes:
-    """Return the bytes of a text: its UTF-8, or the decoded bytes after ``hex:`` or ``base64:``."""
+    """Return the UTF-8 of a text, or the decoded bytes of a text after ``hex:`` or ``base64:``."""
     name, colon, rest = text.partition(":")
     try:
         if colon and name == "hex":
@@ -115,13 +115,13 @@ def payload(text: str) -> bytes:
 
 
 def header(text: str) -> tuple[bytes, bytes | None]:
-    """Return name and value of ``k=v``; the value of a name alone is None."""
+    """Return name and value of ``k=v``, or the name and None of ``k``."""
     name, equals, value = text.partition("=")
     return name.encode("utf-8", "surrogateescape"), payload(value) if equals else None
 
 
 def pairs(option: str, texts: Iterable[str], form: str, example: str) -> dict[str, str]:
-    """Return the pairs of options like ``NAME=VALUE``. Raises UsageError with the form and an example."""
+    """Return the pairs in options like ``NAME=VALUE``. Raises UsageError with ``form`` and ``example`` in its text."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -157,7 +157,7 @@ def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
 
 
 def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], what: str) -> list[T]:
-    """Return the names in lists like ``a,b``, each once. Raises UsageError with the nearest name for an unknown one."""
+    """Return the items named in lists like ``a,b``, each once. Raises UsageError, with the nearest known name."""
     table = {name(item): item for item in known}
     found = {}
     for part in ",".join(texts).split(","):
@@ -170,7 +170,7 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
 
 
 def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return paths. A value of ``log.dirs`` such as ``/d1,/d2`` is split, unless it is an existing path."""
+    """Return the paths. A list with commas such as ``/d1,/d2`` is split, unless the whole text is an existing path."""
     found: list[str] = []
     for path in paths:
         parts = [part.strip() for part in path.split(",") if part.strip()]
@@ -207,12 +207,12 @@ class Size(click.ParamType[int]):
 
 
 class Moment(click.ParamType[int]):
-    """A time in ms since 1970: ISO 8601 (UTC), ms, or how long ago (``-2h``)."""
+    """A time in ms since 1970: ISO 8601 (UTC), ms, or an age (``-2h``)."""
 
     name = "time"
 
     def __init__(self, least_ms: int = LEAST_MS) -> None:
-        """``least_ms`` is that of :func:`moment`."""
+        """``least_ms`` is passed to :func:`moment`."""
         self._least_ms = least_ms
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
@@ -229,7 +229,7 @@ class Duration(click.ParamType[int]):
 
 
 class Release(click.ParamType[tuple[int, ...]]):
-    """A known release of Kafka, as numbers: 3.9 or 3.9.1."""
+    """A known release of Kafka, such as 3.9 or 3.9.1, as a tuple of numbers."""
 
     name = "release"
 
@@ -238,17 +238,17 @@ class Release(click.ParamType[tuple[int, ...]]):
             return value
         if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){1,3}", value, re.ASCII):
             self.fail(f"{value!r} is not a release: write it as 3.9 or 2.8.1", param, ctx)
-        from kdump.dump_log_segments.dialects import known_release  # few runs name a release
+        from kdump.dump_log_segments.dialects import known_release  # few runs need it
 
         return known_release(value)
 
 
 class Config(click.ParamType["GivenConfig"]):
-    """``TOPIC:KEY=VALUE``."""
+    """A config of a topic: ``TOPIC:KEY=VALUE``."""
 
     name = "config"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenConfig:  # noqa: ARG002  click gives them
-        from kdump.answers.topic_configs import given_config  # few runs give any
+        from kdump.answers.topic_configs import given_config  # few runs need it
 
         return given_config(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Options that several commands share: inputs, filters of records, decoding, privacy; and their values."""
+"""Options that several commands share: inputs, filters of records, decoding, privacy; with parsers of the values."""
 
 from __future__ import annotations
 
@@ -43,12 +43,14 @@ def in_list(
 
 
 def topics_of_paths(ctx: click.Context) -> list[str]:
-    """Return the topics with folders in the paths given so far, for shell completion.
+    """Return the topics with partition folders in the paths given so far, for shell completion.
 
     Names with control characters are skipped, because shells print completions unchanged.
     """
     found: set[str] = set()
-    for path in ctx.params.get("paths") or ctx.args:  # in args if an option still lacks its value
+    for path in (
+        ctx.params.get("paths") or ctx.args
+    ):  # click leaves paths in ``args`` while the value of an option is missing
         if os.path.isdir(path):  # noqa: PTH112  pathlib is slow to import
             found.update(topic for name in os.listdir(path) if (topic := folder_name(name).topic))  # noqa: PTH208  as above
     return sorted(topic for topic in found if harmless_line(topic) == topic)
@@ -57,7 +59,7 @@ def topics_of_paths(ctx: click.Context) -> list[str]:
 REDACT_KEY: Final = "KDUMP_REDACT_KEY"
 """The environment variable with the secret of --redact."""
 _KEY_BYTES: Final = 8
-"""The shortest secret in bytes."""
+"""Minimum length of the secret, in bytes."""
 PARTITIONS: Final[list[Decorator]] = [
     Shared.option(
         "Which partitions",
@@ -107,10 +109,10 @@ NO_PAGER: Final[Decorator] = Shared.option(
     is_flag=True,
     expose_value=False,
     callback=_without_pager,
-    help=f"On a terminal, show a long table at once: else {' or '.join(PAGERS)} shows it page by page.",
+    help=f"On a terminal, print long tables without a pager ({' or '.join(PAGERS)}).",
 )
 LAYOUT: Final = "kdump.table_layout"
-"""The key of a context's meta for the layout of tables on a terminal: answer_terminal.Layout."""
+"""The key in a context's meta for the layout of tables on a terminal (:data:`answer_terminal.Layout`)."""
 
 
 def _laid_out(ctx: click.Context, param: click.Parameter, given: bool) -> None:
@@ -171,16 +173,16 @@ SHOW_SECRETS: Final[Decorator] = Shared.option(
 
 
 class Redact(Shared):
-    """``--redact`` alone, or with fields of decoded payloads: ``--redact value.email,key.id``.
+    """``--redact`` without a value, or with fields of decoded payloads: ``--redact value.email,key.id``.
 
-    The word after it is a field only if it looks like one and is not a file: in ``--redact PATH`` the path stays an
-    argument.
+    The next word is its value only if the word looks like a field and is not a file: in ``--redact PATH`` the path
+    stays an argument.
     """
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         super().add_to_parser(parser, ctx)
         for name in self.opts:
-            option = parser._long_opt[name]  # click has no public way to return a word to the arguments
+            option = parser._long_opt[name]  # click has no public function that returns a word to the arguments
             option.process = partial(_take_fields, option.process)
 
 
@@ -227,7 +229,7 @@ REMOTE: Final[list[Decorator]] = [
         "--remote",
         multiple=True,
         metavar="PATH",
-        help="Remote storage (tiered topics), a folder or URI. Its segments and the local ones are read as one log.",
+        help="Remote storage (tiered topics), a folder or URI. Remote and local segments are read as one log.",
     ),
     Shared.option(
         "Remote storage",
@@ -263,14 +265,14 @@ FILTERS: Final[dict[str, Decorator]] = {
         "keys",
         multiple=True,
         metavar="TEXT",
-        help="Records with this key: text, hex:00ff or base64:AP8=; or with one of several.",
+        help="Records with this key: text, hex:00ff or base64:AP8=. If repeated, one must match.",
     ),
     "greps": click.option(
         "--grep",
         "greps",
         multiple=True,
         metavar="REGEX",
-        help="Key or value matches REGEX, or one of several; (?i) ignores case.",
+        help="Key or value matches REGEX; (?i) ignores case. If repeated, one must match.",
     ),
     "grep_in": click.option(
         "--grep-in",
@@ -280,7 +282,11 @@ FILTERS: Final[dict[str, Decorator]] = {
         shell_complete=in_list(lambda _: GREP_PARTS),
     ),
     "headers": click.option(
-        "--header", "headers", multiple=True, metavar="K[=V]", help="Records with this header, or with all of several."
+        "--header",
+        "headers",
+        multiple=True,
+        metavar="K[=V]",
+        help="Records with this header. If repeated, all must match.",
     ),
     "producer_ids": click.option(
         "--producer-id", "producer_ids", multiple=True, metavar="ID", help="Batches of this producer."
@@ -295,14 +301,14 @@ FILTERS: Final[dict[str, Decorator]] = {
         shell_complete=in_list(lambda _: RECORD_TYPES),
     ),
     "transactional": click.option(
-        "--transactional/--not-transactional", default=None, help="Batches in transactions, or outside."
+        "--transactional/--not-transactional", default=None, help="Batches in transactions, or not in transactions."
     ),
     "isolation": click.option(
         "--isolation",
         type=click.Choice(("read_uncommitted", "read_committed")),
         default="read_uncommitted",
         show_default=True,
-        help="read_committed returns only records that such a consumer receives.",
+        help="read_committed returns only the records that a read_committed consumer receives.",
     ),
 }
 """The options that select records, by the names of their parameters."""
@@ -320,7 +326,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Return a Wanted of ``more`` and of PARTITIONS, LIMITS, REMOTE, ``leftovers``, removed from ``options``."""
+    """Take PARTITIONS, LIMITS, REMOTE and ``leftovers`` out of ``options``; return them and ``more`` as a Wanted."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),
@@ -331,7 +337,7 @@ def wanted(options: dict[str, Any], **more: Any) -> Wanted:
 
 
 def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
-    """Remove the REMOTE options from ``options``; None without any. Raises UsageError and UnreadableError."""
+    """Take REMOTE out of ``options``; return the remote storage, or None. Raises UsageError and UnreadableError."""
     paths, given = options.pop("remote", ()), options.pop("remote_keys", ())
     if not paths and not given:
         return None
@@ -346,7 +352,7 @@ def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
 
 
 def filter_of(options: dict[str, Any]) -> Filter:
-    """Remove FILTERS from ``options``; return the filter. Raises UsageError."""
+    """Take FILTERS out of ``options``; return the filter. Raises UsageError."""
     given = {name: options.pop(name) for name in FILTERS}
     first, last = (None, None) if given["offset"] is None else option_values.offsets(given["offset"])
     tz = option_values.zone(given["tz"])
@@ -387,7 +393,7 @@ def _pattern(text: str) -> re.Pattern[bytes]:
 
 
 def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
-    """Return the fields of --redact, or none if it hashes whole payloads. Raises UsageError without --decode."""
+    """Return the fields of --redact, empty if whole payloads are hashed. Raises UsageError for a missing --decode."""
     fields = tuple(part.strip() for word in redact for part in word.split(",") if part.strip())
     if fields and decode == "none":
         raise UsageError(f"--redact {fields[0]} is a field of a decoded payload: add --decode auto")
@@ -395,17 +401,17 @@ def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
 
 
 def redactor(*, redact: bool, file: str | None, fields: Sequence[str] = ()) -> Redactor | None:
-    """Return the hasher of payloads, or None without ``redact``. The secret is in ``file`` or the environment.
+    """Return the hasher of payloads, or None if ``redact`` is False. The secret is in ``file`` or the environment.
 
-    ``fields`` are those of decoded payloads. Raises UsageError without a secret and for an invalid field, and
-    UnreadableError.
+    ``fields`` are the fields of decoded payloads to hash. Raises UsageError if the secret is missing or a field is
+    invalid, and UnreadableError.
     """
     if not redact:
         if file is not None:
             raise UsageError("--redact-key needs --redact")
         return None
     if fields:
-        from kdump.rows.redaction import FieldRedactor  # few runs name fields
+        from kdump.rows.redaction import FieldRedactor  # few runs need it
 
         return FieldRedactor(_secret(file), fields)
     from kdump.rows.redaction import Redactor
@@ -434,7 +440,7 @@ def _secret(file: str | None) -> bytes:
 
 def _release(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     if name is not None:
-        from kdump.dump_log_segments.dialects import known_release  # most runs name none
+        from kdump.dump_log_segments.dialects import known_release  # few runs need it
 
         known_release(name)
     return name
@@ -443,7 +449,7 @@ def _release(_: click.Context, __: click.Parameter, name: str | None) -> str | N
 def _configs(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
     given = option_values.pairs("--config", pairs, "KEY=VALUE", "node.id=1")
     found = {name.strip(): value.strip() for name, value in given.items()}
-    from kdump.checking import node_id  # most runs name none
+    from kdump.checking import node_id  # few runs need it
 
     node_id(found)
     return found
@@ -465,12 +471,12 @@ START: Final[list[Decorator]] = [
         help="A line of its server.properties. With node.id=N the PATHs are the log.dirs of this one broker.",
     ),
 ]
-"""Options of the commands that work out the start of a broker."""
+"""Options of the commands that compute the start of a broker."""
 
 
 def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session, wanted: Wanted) -> PayloadDecoder:
     """Return the decoder of payloads; ``paths`` and ``wanted`` select the records to decode."""
-    from kdump.log_reader import registry_topic  # --help does without
+    from kdump.log_reader import registry_topic  # --help does not need it
 
     return registry_topic.payload_decoder(
         given["decode"],
@@ -483,16 +489,16 @@ def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session
 
 
 def hint_at_schemas(decoder: PayloadDecoder, run: Session) -> None:
-    """Note on a terminal how to name the topic of the registry, if a schema was missing."""
+    """If a schema was missing, print a note on --schemas on a terminal."""
     if decoder.missing and sys.stderr.isatty():
-        run.note("some payloads carry the id of a schema that is not in these paths: --schemas PATH names others")
+        run.note("some payloads have ids of schemas that are not in these paths: give the registry's by --schemas PATH")
 
 
 def warn_of_absent_fields(redactor: Redactor | None, run: Session) -> None:
-    """Warn of fields of --redact that no record has: a misspelled field is not hashed."""
+    """Warn of fields of --redact that no record has, because a misspelled field is not hashed."""
     if redactor is None:
         return
-    from kdump.rows.redaction import FieldRedactor  # few runs redact
+    from kdump.rows.redaction import FieldRedactor  # few runs need it
 
     if isinstance(redactor, FieldRedactor):
         for name in redactor.absent:

@@ -1,4 +1,4 @@
-"""Makes a command from a declared Question, which has its options, help and tables."""
+"""Makes the command of a question, whose declaration has the options, the help and the tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLES: Final = "kdump.printers.answer_tables"
 
 
 class CommandAsking(Asking):
-    """A question with the options of its command, which control the pass over log dirs."""
+    """A question asked by a command, whose options control the pass over log dirs."""
 
     def __init__(self, run: Answering, found: list[Partition], asked: Any = None, where: str | None = None) -> None:
         named = ", ".join(run.paths) if where is None else where
@@ -54,7 +54,7 @@ class CommandAsking(Asking):
 
 
 def _codecs(_: click.Context, __: click.Parameter, text: str | None) -> tuple[Any, ...]:
-    from kdump.answers.recompression import target  # few runs name any
+    from kdump.answers.recompression import target  # few runs need it
 
     return tuple(map(target, text.split(","))) if text else ()
 
@@ -76,11 +76,11 @@ _READERS: Final[dict[str, Callable[[QuestionOption], dict[str, Any]]]] = {
     "choice": lambda words: {"type": click.Choice(words.choices)},
     "text": lambda _: {},
 }
-"""Kind of a value -> the settings of its ``click.option``."""
+"""Kind of a value -> the arguments of its ``click.option``."""
 
 
 def options_of(question: LogQuestion[Any]) -> list[shared.Decorator]:
-    """Return the command's options for the fields of the question's options."""
+    """Return the command line options for the fields of a question's options."""
     return [_option(one) for one in question.parts()]
 
 
@@ -94,7 +94,7 @@ def _option(one: FieldOption) -> shared.Decorator:
 
 
 def taken(question: LogQuestion[Any], options: dict[str, Any]) -> Any:
-    """Remove the options of a question from those of its command; return them."""
+    """Take the options of a question out of the command's ``options``; return them as the question's class."""
     return question.options(**{one.name: options.pop(one.name) for one in question.parts()})
 
 
@@ -109,7 +109,7 @@ def tables_of(name: str) -> Callable[[list[AnswerLine]], Iterable[AnswerTable]]:
 
 
 def _brokers(run: Answering) -> list[CommandAsking]:
-    """Return the question for the paths of each broker. A comma in the name of an existing file separates nothing."""
+    """Return the question for the paths of each broker."""
     asked = []
     for path in run.paths:
         paths = log_dirs([path])

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 _MET: Final = (ExitStatus.UNREADABLE, ExitStatus.DAMAGED, ExitStatus.DERIVED, ExitStatus.ABSENT)
 ALIKE: Final = 10
-"""Damaged ranges of one file that are printed; the others are counted."""
+"""Maximum number of damaged ranges of a file that are printed; further ranges are only counted."""
 EVERY: Final = 0.2
-"""Least seconds between two updates of the progress line."""
+"""Minimum time between two updates of the progress line, in seconds."""
 
 
 FULL, EMPTY = "━", "╌"
-"""Characters of a bar."""
+"""The characters of a progress bar."""
 LONGEST_BAR, SHORTEST_BAR = 30, 5
-"""Columns of a bar. A narrower terminal has none."""
+"""Minimum width of a progress bar, in columns. A narrower terminal has no bar."""
 BESIDE: Final = 9
-"""Columns of the progress line without bar and text: the percentage, gaps, and the last column, which stays free."""
+"""Columns of the progress line without bar and text: the percentage, the gaps, and the free last column."""
 SHOWN: Final = 10
-"""The most partitions that are reported one by one."""
+"""Maximum number of partitions that are reported one by one."""
 
 
 def share_done(done: int, total: int, shown: str, seconds: float) -> str:
@@ -53,7 +53,7 @@ def share_done(done: int, total: int, shown: str, seconds: float) -> str:
 
 
 class StatusLine:
-    """A line on the terminal ``out`` that is overwritten; without ``out`` nothing is printed."""
+    """A line that is overwritten on the terminal ``out``. If ``out`` is None, nothing is printed."""
 
     def __init__(self, out: IO[str] | None = None) -> None:
         self._out = out
@@ -112,7 +112,7 @@ class Progress(StatusLine):
 
 
 class SaidSoFar:
-    """The messages of a run so far; worker processes return it."""
+    """The reports of a run so far, which worker processes return."""
 
     def __init__(self) -> None:
         self.met: set[int] = set()
@@ -130,7 +130,7 @@ class Session:
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
         self.progress = Progress()
-        """Shows nothing until :meth:`watch` is called."""
+        """The progress line. It is not shown before :meth:`watch` is called."""
         self.said = SaidSoFar()
         self.before: Callable[[], object] = lambda: None
         """Called before each report, so that a worker process can wait for its turn."""
@@ -170,7 +170,7 @@ class Session:
         self.progress(size)
 
     def unwatch(self) -> None:
-        """Stop the progress line: the output begins."""
+        """Remove the progress line, before the output begins."""
         self.progress.clear()
         self.progress = Progress()
 
@@ -189,16 +189,16 @@ class Session:
             self._say("note", text)
 
     def fail(self, error: UnreadableError) -> None:
-        """Report an unreadable file, once; after the first one without permission comes a command with it."""
+        """Report an unreadable file, once. The first file without permission gets a hint with a sudo command."""
         hint = ""
         if error.is_denied and not self.said.denied:
-            from kdump.command_line.usage_hints import as_owner  # few runs meet one
+            from kdump.command_line.usage_hints import as_owner  # few runs need it
 
             self.said.denied, hint = True, as_owner(str(error.path))
         self._cannot(str(error), error.hint or hint)
 
     def insist(self, text: str) -> None:
-        """Print a warning, also with --quiet: without it the answer would mislead. The exit status does not change."""
+        """Print a warning that the reader must not miss, also with --quiet. The exit status does not change."""
         self.before()
         self._say("warning", text)
 
@@ -208,13 +208,13 @@ class Session:
             self._cannot(text)
 
     def wrong_index(self, text: str) -> None:
-        """Report a wrong file that can be rebuilt from the log."""
+        """Report a wrong derived file (exit status 4)."""
         self.before()
         self.met.add(ExitStatus.DERIVED)
         self._say("warning", f"{text}; it is not used (see kdump check)")
 
     def damage(self, text: str) -> None:
-        """Report damage."""
+        """Report damage (exit status 3)."""
         self.damages()
         self._say("error", text)
 
@@ -228,7 +228,7 @@ class Session:
         self.met.update({status} - {0})
 
     def damaged_range(self, file: str, damage: Damage) -> None:
-        """Report a damaged range of a file; after the first ALIKE ones only count it for :meth:`sum_up`."""
+        """Report a damaged range of a file. After ALIKE ranges of the file, only count it for :meth:`sum_up`."""
         self.before()
         kinds = self.said.ranges.setdefault(file, Counter())
         if kinds.total() < ALIKE:
@@ -241,7 +241,7 @@ class Session:
             if kinds.total() > ALIKE:
                 of = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
                 self._say(
-                    "error", f"{file}: {kinds.total() - ALIKE:,} more ranges are damaged; all that were met: {of}"
+                    "error", f"{file}: {kinds.total() - ALIKE:,} more ranges are damaged; all damaged ranges: {of}"
                 )
         self.said.ranges.clear()
 
@@ -264,12 +264,12 @@ class Session:
 def report_shortfalls(
     run: Session, paths: tuple[str, ...], partitions: Sequence[Partition], takes: Callable[[str, int], bool]
 ) -> list[Shortfall]:
-    """Report the partitions of log dirs without any of their records, also with --quiet.
+    """Warn of partitions of log dirs that lack all their records, also with --quiet.
 
-    Return those whose records are not in another folder either. Only whole log dirs are examined: other paths do not
-    show which folders are missing.
+    Return the partitions whose records are not in another folder either. Only whole log dirs are examined, because
+    other paths do not show which folders are missing.
     """
-    from kdump import checking  # many modules: --help does without
+    from kdump import checking  # many modules, which --help does not need
 
     try:
         places = checking.log_dirs(paths, partitions, {})

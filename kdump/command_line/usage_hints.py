@@ -1,4 +1,4 @@
-"""Hints for a wrong command line; imported only if there is one."""
+"""Hints for a wrong command line; imported only after a usage error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEANT: Final[dict[str, tuple[str, ...]]] = {
     "--format": ("--output",),
     "--time": ("--since", "--at"),
 }
-"""Option of another tool -> kdump's options; the first one that the command has is suggested."""
+"""Option of another tool -> kdump's options. The first of them that the command has is suggested."""
 _DUMP, _CHECK, _DU, _METADATA, _GROUPS = "dump {}", "check {}", "du {}", "metadata {}", "groups {}"
 _TOPICS: Final = "metadata {} --topics"
 _SALVAGE: Final = "salvage {} --out salvaged"
@@ -58,7 +58,7 @@ class HintedUsageError(click.UsageError):
 
 
 def hint_of(error: click.ClickException) -> str:
-    """Return the hint of an error: its own, or the command line of the help."""
+    """Return the hint of an error: the error's own hint, or the command line that prints the help."""
     if isinstance(error, HintedUsageError) and error.hint:
         return error.hint
     if not isinstance(error, click.UsageError) or error.ctx is None:
@@ -90,7 +90,7 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
 
 
 def command_of_path(path: str) -> str | None:
-    """Return the command that fits a path: check for a folder or archive, dump for a file. None for another word."""
+    """Return the command for a path: check for a folder or archive, dump for a file; None for any other word."""
     if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
         return "check"
     from kdump.log_dirs import archives
@@ -102,13 +102,13 @@ def command_of_path(path: str) -> str | None:
             return "dump" if archives.opened(LOCAL, found) is None else "check"
         inside = archives.within(path) if ":" in path else None
         entry = None if inside is None else inside[0].look(inside[1])
-    except UnreadableError:  # the command that is suggested reports it
+    except UnreadableError:  # the suggested command reports the error
         return "check"
     return None if entry is None else "check" if entry.is_folder else "dump"
 
 
 def of_other_tool(words: Sequence[str]) -> str | None:
-    """Return kdump's command line for a command of another tool, without paths its help; None for an unknown word."""
+    """Return kdump's command line for another tool's command (its help, if no path is given), or None if unknown."""
     name, *rest = words
     paths = [word for word in rest if command_of_path(word) is not None]
     if name in {"grep", "search"} and len(rest) == 2 and paths == [rest[1]]:
@@ -119,7 +119,7 @@ def of_other_tool(words: Sequence[str]) -> str | None:
     if not paths:
         return f"kdump {line.split()[0]} --help"
     if line == _TOPICS and not any(map(_has_metadata_log, paths)):
-        line = _DU  # a cluster with ZooKeeper, or another node's: the folders have the topics
+        line = _DU  # no metadata log here (ZooKeeper, or on another node): the folders show the topics
     return f"kdump {line.format(' '.join(map(shell_path, paths)))}"
 
 
@@ -147,7 +147,7 @@ def _with_in(words: Sequence[str]) -> str | None:
 
 
 def _first_record(path: str, command: str) -> str | None:
-    """Return the first record of a path as an argument of a command. Only ``get`` reads a file without a topic."""
+    """Return the first record of a path as an argument of a command. Files without a topic are only for ``get``."""
     from kdump.api import open as open_log
 
     try:
@@ -161,7 +161,7 @@ def _first_record(path: str, command: str) -> str | None:
 
 
 def _without_in(words: Sequence[str]) -> str:
-    """Return the command line without ``--in``; for a record the command line of ``get``, which has the option."""
+    """Return the command line without ``--in``. With a record return the command line of ``get``, which has --in."""
     if any(_RECORD.fullmatch(word) for word in words):
         return _line([GET, *words[1:]])
     return _line([word.removeprefix(f"{IN}=") for word in words if word != IN])
@@ -173,7 +173,7 @@ def _line(words: Sequence[str]) -> str:
 
 
 def as_owner(path: str) -> str:
-    """Return this command line for the account that owns a file; "" if it is this one or cannot be found out."""
+    """Return this command line with sudo for the owner of a file; "" if this account is the owner or it is unknown."""
     from pathlib import Path  # slow to import
 
     program = Path(sys.argv[0])
@@ -182,7 +182,7 @@ def as_owner(path: str) -> str:
         owner = Path(path).owner()
     except OSError:
         return ""
-    except KeyError:  # an account of a container
+    except KeyError:  # the account has no name here, as with containers
         owner = f"#{uid}"
     if uid == os.geteuid():
         return ""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def _checked(_: click.Context, __: click.Parameter, master: str | None) -> str | None:
     """Reject an invalid Spark master URL before anything is read."""
     if master is not None:
-        from kdump.spark import session  # few runs want Spark
+        from kdump.spark import session  # few runs need it
 
         session.check()
         session.check_master(master)
@@ -37,7 +37,7 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
 
 
 def with_packages(conf: dict[str, str], packages: Sequence[str]) -> dict[str, str]:
-    """Return settings of Spark with packages (``GROUP:NAME:VERSION``) that Spark fetches from Maven."""
+    """Return settings of Spark, extended by packages (``GROUP:NAME:VERSION``) that Spark fetches from Maven."""
     if not packages:
         return conf
     before = conf.get(_PACKAGES)
@@ -88,11 +88,11 @@ class WhoReads(NamedTuple):
         conf = with_packages(options.pop("conf", {}), options.pop("packages", ()))
         who = cls(options.pop("jobs"), options.pop("master", None), conf)
         if who.master is None and who.conf:
-            raise UsageError("--conf and --packages are for the Spark that --master names")
+            raise UsageError("--conf and --packages need --master")
         if who.master is not None and who.jobs is not None:
-            raise UsageError("--jobs is for processes of this machine: leave it out, or --master")
+            raise UsageError("--jobs cannot be combined with --master")
         if who.master is not None and costs.is_watched():
-            raise UsageError("--cache drop works on this machine only: remove it, or --master")
+            raise UsageError("--cache drop cannot be combined with --master: it works only on this machine")
         if who.master is not None:
             from kdump.spark import session
 
@@ -100,18 +100,18 @@ class WhoReads(NamedTuple):
         return who
 
     def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:
-        """Return the workers that read partitions; None: this process.
+        """Return the workers that read partitions, or None if this process reads them.
 
-        Without --jobs, several processes read ``much`` bytes or more. Raises UsageError for inputs that only this
-        machine can read, KdumpError if Spark does not start.
+        Without --jobs, ``much`` bytes or more are read by several processes. Raises UsageError for inputs that only
+        this machine can read, and KdumpError if Spark does not start.
         """
         if self.master is None:
             jobs = costs.processes_beside(partitions, much) if self.jobs is None else self.jobs
-            far = any(isinstance(part.files, RemoteFiles) for part in partitions)  # connections do not live in forks
+            far = any(isinstance(part.files, RemoteFiles) for part in partitions)  # forks cannot use connections
             return Processes(jobs) if jobs > 1 and len(partitions) > 1 and not far else None
         for path, files in ((one.name, one.files) for part in partitions for one in part.segments):
             if files is not LOCAL and not isinstance(files, RemoteFiles):
-                raise UsageError(f"--master: only this process reads {path}, of an archive or of remote storage")
+                raise UsageError(f"--master: {path} is in an archive or in remote storage, which Spark cannot read")
         if not partitions:
             return None
         from kdump.spark.workers import SparkWorkers

@@ -111,9 +111,9 @@ def _remote(
     output: FindingsOutput,
     met: set[Name],
 ) -> list[UnreadableError]:
-    """Check remote storage and compare it with the listed segments; findings are added to ``met``.
+    """Check remote storage, compare it with the listed segments, and add the names of the partitions to ``met``.
 
-    Return why segments cannot be decrypted: only their objects and sizes are checked.
+    Return the errors of segments that cannot be decrypted: only their objects and sizes are checked.
     """
     from kdump.checks import remote_storage
     from kdump.internal_topics import remote_log_metadata
@@ -143,10 +143,10 @@ def _remote(
         if not part.segments:
             continue
         checked = whole_partition.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
-        has_all = not (listed.known or closed or unread or unlisted)  # else some are local or cannot be read
+        has_all = not (listed.known or closed or unread or unlisted)  # otherwise segments may be local or unreadable
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
         _partition(checked._replace(findings=tuple(kept)), run, output)
-    if unlisted:  # it may list present segments, and deletions of absent ones
+    if unlisted:  # the unread part may list present segments, and deletions of absent segments
         run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}, which could not be read whole")
     else:
         found = remote_storage.check(local, remote, listed, how.at, remote_storage.UnreadCopies.of(unread), run.fail)
@@ -188,7 +188,7 @@ def _checked(
         for part in partitions:
             yield whole_partition.check(part, how, dirs, run.progress)
         return
-    reported: set[Finding] = set()  # several chunks report the same of one log dir
+    reported: set[Finding] = set()  # chunks of one log dir may report the same finding
     for results in workers.results(partial(_chunk, how), task_groups(partitions, workers.count)):
         for result in results:
             run.progress(result.size)

@@ -1,4 +1,4 @@
-"""The clone of DumpLogSegments as a command: its options, and the command lines that need no parser."""
+"""The command line of the DumpLogSegments clone: its options, and a fast path for simple command lines."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 COMPAT: Final = "4.4"
-"""The default release for output."""
+"""The release of Kafka whose output is printed by default."""
 OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes", "jobs", "raw_output"})
-"""Options beside --files that are kdump's, not the original's."""
+"""Options next to --files that kafka-dump-log.sh does not have."""
 FLAGS: Final = {
     f"--{name.replace('_', '-')}": name for name, default in Options._field_defaults.items() if default is False
 }
-"""The options without a value, and the settings that they change."""
+"""The options without a value, and the fields of ``Options`` that they set."""
 
 
 def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
-    """Return the arguments of :func:`classic` for a command line with only --files and flags; None for any other.
+    """Return the arguments of :func:`classic` for a command line with only --files and flags; None for others.
 
-    To import click takes as long as the dump of a small file.
+    This avoids click, whose import takes as long as the dump of a small file.
     """
     files: list[str] = []
     flags: dict[str, Any] = {}
@@ -42,7 +42,7 @@ def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
 def classic(
     files: str, options: Options, given: Collection[str], compat: str = COMPAT, jobs: int | None = None
 ) -> None:
-    """Dump ``files``, which commas separate. ``given`` has the names of the options on the command line.
+    """Dump ``files``, a list separated by commas. ``given`` has the names of the options on the command line.
 
     With ``raw_output`` control characters are printed unchanged on a terminal.
     """

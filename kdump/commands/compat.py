@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.releases import Change
 
 WIDTH: Final = 100
-"""Columns of a line in a pipe or file."""
+"""Width of a line if the output is not a terminal, in columns."""
 
 
 @click.command(short_help="List the outputs that --compat can print.")

@@ -1,4 +1,4 @@
-"""``kdump coordinator``: which partition coordinates an id."""
+"""``kdump coordinator``: the partition whose leader coordinates a group, transactional id or share partition."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def command(
       kdump coordinator my-group --type group --in /broker1 --in /broker2
       kdump coordinator g:AAAAAAAAAAEAAAAAAAAAAg:3 --type share
 
-    The leader of that partition of __consumer_offsets, __transaction_state or __share_group_state is the coordinator.
-    A share id is group:topicId:partition. With --in the number of partitions is taken from the topic's folders; all
-    log dirs of the cluster must be given then. No file is read. `--` ends the options: any text may be an ID.
+    The coordinator is the leader of the printed partition of __consumer_offsets, __transaction_state or
+    __share_group_state. A share id is group:topicId:partition. With --in the topic's partition folders are counted:
+    give all log dirs of the cluster then. No file is read. After `--` every word is an ID.
 
     Exit status: 0 answered, 1 something cannot be read, 2 wrong usage.
     """
@@ -66,7 +66,7 @@ def command(
 
 
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
-    """Return the number of partitions by the folders of a topic; 0 for none. Raises UsageError for a gap."""
+    """Return the number of partitions by the folders of a topic. Raises UsageError if folders are missing."""
     folders = Finder(Wanted(topics=(topic,)), Reporter(fail=run.fail)).find(paths)
     found = topic_partitions(one.partition for one in folders)
     if found.absent:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 FORMATS: Final = (*(name for name in PRINTERS if name != "format"), *COLUMN_FILES)
-"""The words of -o; --format chooses the printer of that name."""
+"""The values of -o. The printer ``format`` belongs to --format instead."""
 
 SECTIONS: Final = {
     "Which files": ("topics", "partitions", "leftovers", "every_replica", "remote", "remote_keys"),
@@ -75,7 +75,7 @@ SECTIONS: Final = {
         "include_damaged",
     ),
 }
-"""The options as help lists them, by the names of their parameters."""
+"""The sections of the help: title -> names of the options' parameters."""
 
 
 @click.command(cls=Command, sections=SECTIONS, rest="How")
@@ -97,7 +97,7 @@ SECTIONS: Final = {
     is_flag=True,
     help="Exit status 1 if all was read and no record matches.",
 )
-@click.option("--count", is_flag=True, help="Print only how many records there are.")
+@click.option("--count", is_flag=True, help="Print only the number of records.")
 @click.option(
     "--encoding", type=click.Choice(ENCODINGS), default="auto", show_default=True, help="How bytes are written."
 )
@@ -225,6 +225,6 @@ def _each_once(partitions: Iterable[Partition], paths: Iterable[str], run: sessi
     if len(some) < 2:
         yield from some
         return
-    from kdump.log_reader import replicas  # a dump of one partition does without
+    from kdump.log_reader import replicas  # a dump of one partition does not need it
 
     yield from replicas.each_once_in_turn(chain(some, found), paths, run.note, "--every-replica")

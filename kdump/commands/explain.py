@@ -41,8 +41,8 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
 
     OFFSET is one offset, or A..B (both included): offsets with the same reason are
     one line. Log dirs with another node.id belong to other brokers: the log of the
-    first broker is explained, the others are its replicas. Topics, their deletion
-    and configs come from __cluster_metadata, if the paths have it.
+    first broker is explained, and compared with those replicas. Topics, their
+    deletion and configs come from __cluster_metadata, if the paths have it.
 
     \b
     visible                      a consumer gets it
@@ -91,7 +91,7 @@ def _range(text: str) -> OffsetRange:
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return logs in folders that name no partition, as the selected partition, if only one is selected."""
+    """Return the logs in folders without a partition's name, as the selected partition, if only one is selected."""
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.met):
         return []
@@ -101,7 +101,7 @@ def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
 
 
 def _asking(run: Answering, ranges: list[OffsetRange]) -> CommandAsking:
-    """Return the question with the selected partitions, and those of the topics that explain them."""
+    """Return the question with the selected partitions, and with the internal topics that explain them."""
     session, report = run.session, run.report._replace(note=discard)
     found = run.partitions() or _loose(run, ranges)
     if not run.met and not session.met:

@@ -107,7 +107,7 @@ def command(
         secrets=None if given["show_secrets"] else Secrets(),
         fields=fields,
     )
-    hide.columns  # noqa: B018  an unknown column is refused before anything is read
+    hide.columns  # noqa: B018  raises UsageError for an unknown column
     wanted = Wanted(max_batch_bytes=max_batch_bytes, remote=shared.remote_storage(given))
     partitions = partitions_of(found[1], found[2], paths, run, wanted)
     decoder = None
@@ -157,7 +157,7 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the selected partitions: all without a ``topic``; segments without a topic if no partition matches."""
+    """Return the selected partitions, all if ``topic`` is None. If none matches, return segments without a topic."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
@@ -171,7 +171,7 @@ def partitions_of(
 
 @dataclass(frozen=True)
 class Hide:
-    """Hides payloads: completely, or shows only their hashes."""
+    """Hides payloads completely, or replaces them by their hashes."""
 
     no_payload: bool
     redactor: Redactor | None
@@ -192,7 +192,7 @@ class Hide:
         return tuple(column for column in known if column.name not in left_out)
 
     def found(self, item: SelectedBatch) -> SelectedBatch:
-        """Return records for those columns, with secrets hidden."""
+        """Return the records with secrets hidden and payloads hashed, as the options require."""
         if self.secrets is not None:
             (item,) = self.secrets.without(item)
         return item if self.redactor is None else self.redactor(item)
@@ -209,13 +209,13 @@ class Hide:
         return field_map.hidden(parts, self.redactor.hash)
 
     def _shows_values(self, file: SegmentFacts) -> bool:
-        """Return whether wrong values of fields may be shown: they can be parts of a payload."""
+        """Return whether invalid values of fields may be shown. They can be parts of a payload."""
         if self.no_payload or self.redactor is not None:
             return False
         return self.secrets is None or not self.secrets.may_be_in(file)
 
     def damage(self, damage: Damage, file: SegmentFacts) -> Damage:
-        """Return damage, with secrets hidden."""
+        """Return damage without the values that must be hidden."""
         if self._shows_values(file):
             return damage
         from kdump.rows.redaction import bare
@@ -223,7 +223,7 @@ class Hide:
         return bare(damage)
 
     def error(self, damage: DamageError, file: SegmentFacts) -> DamageError:
-        """Return an error without the values that must be hidden."""
+        """Return a damage error without the values that must be hidden."""
         if self._shows_values(file):
             return damage
         from kdump.rows.redaction import redacted_reason
@@ -241,7 +241,7 @@ def show(
     hexdump: bool,
     output: str,
 ) -> None:
-    """Print the record of ``offset``, or the whole batch without one."""
+    """Print the record of ``offset``, or the whole batch if ``offset`` is None."""
     if hexdump:
         out.write(f"{item.file.name}\n".encode("utf-8", "backslashreplace"))
         try:
@@ -302,7 +302,7 @@ def whole(batch: RecordBatch) -> Sequence[Record]:
 NAME: Final = 19
 """Width of the column of field names, in characters."""
 ROOM: Final = 8
-"""Columns of its value, at least."""
+"""Minimum width of the column of values, in characters."""
 
 
 def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
@@ -311,7 +311,7 @@ def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
 
 
 def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
-    """Write the name of a column and its value, on a terminal in lines of its width. A path stays in one piece."""
+    """Write the name and value of a column, folded to the width of a terminal. A path is not folded."""
     out.write(f"{column.name:<{NAME}} ".encode())
     room = max(terminal_width() - NAME - 1, ROOM) if is_terminal() and column.name != "file" else 0
     left = room
@@ -319,7 +319,7 @@ def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
         for part in text if room > 0 and not text.isascii() else [text]:
             rest = part
             while room > 0 and len(rest.encode("utf-8", "replace")) > left:
-                taken = left if rest.isascii() else 0  # another character takes up to two columns
+                taken = left if rest.isascii() else 0  # a character outside ASCII takes up to two columns
                 out.write(f"{rest[:taken]}\n{'':{NAME}} ".encode())
                 rest, left = rest[taken:], room
             out.write(rest.encode())
@@ -328,7 +328,7 @@ def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
 
 
 def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
-    """Print a cell in pieces: escaped for a terminal, a byte of a payload can become four."""
+    """Print a cell in pieces, because a payload escaped for a terminal can take four times its bytes."""
     if pieces is None:
         _line(out, column, None)
         return
@@ -336,18 +336,18 @@ def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[st
 
 
 def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | None, DamageError | None]:
-    """Return the batch that covers an offset, and the error of its record; None if the cleaner removed the record."""
+    """Return the batch whose range includes an offset, and the error of its records; None for each that is absent."""
     for item in _near(partitions, offset):
         if item.base_offset <= offset <= item.batch.last_offset:
             try:
                 return item, misnumbered(item.batch, [record.offset for record in item.batch.records()])
             except DamageError as damage:
-                return item, damage.with_traceback(None)  # which would hold the decompressed bytes
+                return item, damage.with_traceback(None)  # a traceback would keep the decompressed bytes in memory
     return None, None
 
 
 def missing(partitions: list[Partition], offset: int) -> str:
-    """Return the reason why no batch covers an offset, by the batches around it; empty if there is no batch."""
+    """Return a sentence on the batches around an absent offset; empty if there is no batch."""
     before = after = None
     for item in _near(partitions, offset):
         if item.batch.last_offset < offset:
@@ -381,16 +381,16 @@ def _offsets(held: SelectedBatch) -> str:
 
 
 _WIDE, _NARROW = 16, 8
-"""Bytes of a line, and of one where a terminal has less than _ROOM columns."""
+"""Bytes of a line: normally, and on a terminal of fewer than _ROOM columns."""
 _ROOM: Final = 126
 _INDENT: Final = 13
-"""Columns before a value that has a line of its own."""
+"""Indentation of a value on its own line, in columns."""
 
 
 def _write_bytes(parts: Iterable[FieldBytes], out: BinaryIO, width: int | None) -> None:
-    """Write each field on lines of its own: position, bytes in hex, name and value; ``width`` is that of a terminal.
+    """Write each field on its own lines: position, bytes in hex, name and value. ``width`` is the terminal's, or None.
 
-    Payloads show their printable ASCII. A plus sign marks positions in decompressed bytes.
+    For payloads the value is their printable ASCII. A plus sign marks positions in decompressed bytes.
     """
     from kdump.records.field_map import PAYLOADS
 

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 RESET: Final = "reset-csv"
 _GLOB: Final = re.compile(r"[*?\[]")
 _MANY: Final = 5
-"""The most absent partitions that a message lists."""
+"""Maximum number of absent partitions that a message lists."""
 
 
 @click.command("groups", help=HELP)
 @shared.add(options_of(QUESTION))
 @shared.add(inputs(RESET))
 def command(**given: Any) -> int:
-    """List consumer groups; the help is that of the question."""
+    """List consumer groups. The help text comes from the question."""
     options: GroupsOptions = taken(QUESTION, given)
     if given["output"] == RESET:
         if options.top is not None:
@@ -45,7 +45,7 @@ def command(**given: Any) -> int:
         if options.history:
             raise UsageError(f"-o {RESET} has only the last offsets: it cannot be combined with --history")
     names = Wanted(topics=given["topics"], partitions=option_values.numbers(given["partitions"], "partition"))
-    given["partitions"] = ()  # those of the coordinators' topics have other numbers
+    given["partitions"] = ()  # the coordinators' topics have other partition numbers
     run = Answering(given, topics=())
     asking = CommandAsking(run, run.partitions(), names)
     answer = collector_of(asking, options)
@@ -68,9 +68,9 @@ def command(**given: Any) -> int:
 
 
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
-    """Report partitions of ``__consumer_offsets`` that are not in the paths, of ``count`` (None: unknown).
+    """Note the partitions of ``__consumer_offsets`` that are not in the paths. ``count`` is their number, if known.
 
-    It is an error if a requested group belongs to an absent partition, or for a reset without ids.
+    A requested group in an absent partition is an error, and so is a reset without ids.
     """
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}
@@ -98,7 +98,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
 
 
 def _noted(run: Answering, lines: Iterable[AnswerLine], groups: Sequence[str]) -> Iterator[AnswerLine]:
-    """Yield lines; then report the groups selected by id that have none."""
+    """Yield the lines, then note each group that was selected by id and has no line."""
     left = {group for group in groups if not _GLOB.search(group)}
     for line in lines:
         left.discard(getattr(line, "group_id", ""))

@@ -1,4 +1,4 @@
-"""``kdump help``: the help of a command, or a page of the docs that is installed with kdump: no network is needed."""
+"""``kdump help``: the help of a command, or a page of the docs; the pages are installed with kdump."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from kdump.commands.root import Root
 
 TOPICS = Path(__file__).parent / "topics"
-"""Pages of the docs, by the names of their topics."""
+"""The folder of the installed pages: ``<topic>.md``."""
 FILES, OPTIONS = "files", "options"
 MADE: Final = {
     FILES: "--files: the options and the output of kafka-dump-log.sh",
     OPTIONS: "Options that several commands share",
 }
-"""Topics whose pages are made from the options."""
+"""Topics whose pages are generated from the options: name -> title."""
 REFERENCE: Final = ("five-minutes", "container", "exit-codes", "finding-codes", "paths", "records")
-"""Topics that are not incidents."""
+"""Topics of the section Reference; all others are guides to incidents."""
 INCIDENTS: Final = {
     "the broker does not start, or a disk is in doubt": "kdump check /var/kafka",
     "batches are damaged": "kdump salvage /broker1 /broker2 --out /mnt/rescue",

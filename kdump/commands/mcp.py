@@ -29,7 +29,7 @@ TOOLS: Final[dict[str, tuple[str, ...]]] = {
     "sql": ("sql",),
     "sql_schema": ("sql", "--schema"),
 }
-"""The tools, and the beginnings of their command lines."""
+"""The tools: name -> the first words of the command line."""
 ONLY: Final = {
     "dump": {"offset", "since", "until", "key", "producer_id", "type", "isolation", "batches", "grep"},
     "metadata_topics": {"offset"},
@@ -37,7 +37,7 @@ ONLY: Final = {
     "sql": {"param"},
     "sql_schema": set(),
 }
-"""The options of tools that lack some options of their command."""
+"""The tools with only some options of their command: name -> these options."""
 _COMMON: Final = {"paths", "topics", "partitions", "at"}
 _FORM: Final = {"output", "quiet", "no_pager", "as_json", "verbose", "folder", "import_script", "show_secrets"}
 _HOW: Final = {"jobs", "master", "conf", "packages", "cache", "max_batch_bytes", "remote", "remote_keys", "configs"}
@@ -83,7 +83,7 @@ def command(roots: tuple[str, ...], *, payloads: bool, plain: bool, redact_key: 
 
 
 def _secret(file: str | None) -> str:
-    """Return the secret of --redact-key or of the environment, else a fresh one for this start."""
+    """Return the secret of --redact-key or of the environment, otherwise a new random secret."""
     from kdump.command_line.options import REDACT_KEY, redactor
 
     if file is None and not os.environ.get(REDACT_KEY):
@@ -134,7 +134,7 @@ def _argument(one: click.Parameter) -> str:
 
 
 def _is_taken(tool: str, one: click.Parameter) -> bool:
-    """Return whether a command's parameter is an argument of its tool. Parameters for files or places are not."""
+    """Return whether a parameter of a command is an argument of its tool. Parameters with paths are not."""
     if tool in ONLY:
         return isinstance(one, click.Option) and _argument(one) in ONLY[tool]
     if one.name in _FORM | _HOW or (one.name in _COMMON and tool != "coordinator") or one.name == "paths":

@@ -1,4 +1,4 @@
-"""``kdump metadata``: the KRaft metadata log as an image, a tree, a history, a difference."""
+"""``kdump metadata``: the KRaft metadata log as an image, a tree, a list of events or a difference."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 
 
 class Asked(NamedTuple):
-    """The part of the log to read: topics (empty: all), its end by offset or time, and whether secrets are shown."""
+    """The part of the log to read: topics (empty for all), its end as an offset or a time in ms, and --show-secrets."""
 
     topics: tuple[str, ...]
     offset: int | None
@@ -69,9 +69,7 @@ class Asked(NamedTuple):
     metavar="ID@HOST:PORT,...",
     help="With --write-snapshot: the controllers of a new quorum. Directory ids come from the PATHs, or as :ID.",
 )
-@click.option(
-    "--jobs", type=AtLeast(1), default=1, metavar="N", help="Accepted as everywhere; a replay uses one process."
-)
+@click.option("--jobs", type=AtLeast(1), default=1, metavar="N", help="Has no effect: a replay uses one process.")
 def command(**options: Any) -> int:
     """Show the contents of the KRaft metadata log.
 
@@ -88,32 +86,32 @@ def command(**options: Any) -> int:
       kdump metadata /var/kafka -o jsonl | jq 'select(.type == "CONFIG_RECORD")'
       kdump metadata /broker1 --write-snapshot /tmp/new --voters 1@c1:9093
 
-    PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot of it. The image at an
+    PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot in it. The image at an
     offset or time begins with the newest valid snapshot at or below it. Then records are applied, metadata
-    transactions as a whole. -o jsonl prints it, and --diff, as the records of Kafka's own snapshot.
+    transactions as a whole. -o jsonl prints the image, and --diff, as the records of Kafka's own snapshot.
 
     The value of a config is hidden unless Kafka knows its name and its type is not PASSWORD. SCRAM salts and keys are
     hidden too. --show-secrets shows them. --write-snapshot always writes them.
 
-    If the replay breaks (a record for an absent topic, an unknown type, damage, a gap), standard error names the
-    offset and the record. The answer leaves this record out.
+    If a record cannot be applied (an absent topic, an unknown type, damage, a gap), standard error names the offset
+    and the record. The answer leaves this record out.
 
     Several PATHs are copies of one quorum's log: they are merged by offset and leader epoch. If the files do not
     prove that a record is committed, "committed" of an event is null.
 
-    No record has the principal that made a change: only ACLs, SCRAM users and tokens have principals. The history
-    begins with the log. Client defaults and configs of properties files are in no record.
+    Records do not contain the principal that made a change: only ACLs, SCRAM users and tokens have principals. The
+    history begins with the log. Client defaults and configs of properties files are not in the log.
 
-    --definitions is for a cluster without access to its log dirs: a script of kafka-topics.sh, kafka-configs.sh and
-    kafka-acls.sh, or KafkaTopic and KafkaUser resources. No file has the passwords of SCRAM users: the script asks for
-    new ones, and keeps mechanism and iterations.
+    --definitions recreates topics, configs, ACLs, quotas and users on a new cluster: by a script of kafka-topics.sh,
+    kafka-configs.sh and kafka-acls.sh, or by KafkaTopic and KafkaUser resources. Passwords of SCRAM users are not in
+    the log: the script asks for new passwords, and keeps mechanism and iterations.
 
     --write-snapshot is for rescue: with the node stopped, put the file alone into an empty __cluster_metadata-0.
 
-    --voters gives the snapshot another quorum, when most controllers are lost and the brokers are whole. PATHs are the
-    metadata log dirs of all controllers and brokers that are left: the snapshot ends beyond each copy, so that brokers
-    load it. A voter whose meta.properties is not there needs its directory id: 1@controller1:9093:DIRECTORYID.
-    Other controllers are not registered in it. Standard error prints where to put the file.
+    --voters gives the snapshot another quorum, if most controllers are lost and the brokers are intact. PATHs are the
+    metadata log dirs of all remaining controllers and brokers: the snapshot ends beyond each copy, so that brokers
+    load it. A voter without a meta.properties in PATHs needs its directory id: 1@controller1:9093:DIRECTORYID. The
+    snapshot registers no other controllers. Standard error prints where to put the file.
 
     Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met, or the replay breaks.
     """
@@ -174,7 +172,7 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
 
 
 def _of_one_cluster(found: Iterable[Partition]) -> None:
-    """Raise UsageError if the meta.properties of the copies name several clusters."""
+    """Raise UsageError if the copies' meta.properties have different cluster ids."""
     states = LogDirStates(SILENT)
     known = [state.properties for state in map(states.of, found) if state.properties is not None]
     clusters = sorted({properties.cluster_id for properties in known if properties.cluster_id is not None})
@@ -275,7 +273,7 @@ def _show(run: Answering, image: ClusterImage, asked: Asked, *, list_topics: boo
 
 
 def _write(run: Answering, image: ClusterImage, log: MetadataLog, folder: str) -> int:
-    """Write the snapshot of an image into a folder. Raises UsageError for an image with damage or breaks."""
+    """Write the snapshot of an image into a folder. Raises UsageError if the log is damaged or did not replay."""
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
 
@@ -298,7 +296,7 @@ def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str)
 def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, folder: str, voters: str) -> int:
     """Write the snapshot of an image with other voters.
 
-    Damage that another copy repairs is accepted, a record that does not replay is an error.
+    Damage that another copy repairs is accepted. A record that does not replay raises UsageError.
     """
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
@@ -321,7 +319,7 @@ def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, fo
 
 
 def _with_directories(run: Answering, voters: list[Voter], copies: Iterable[Partition]) -> list[Voter]:
-    """Return voters with the directory ids of the log dirs in the paths. Raises UsageError for an unknown one."""
+    """Return the voters with directory ids from the log dirs in the paths. Raises UsageError for an unknown id."""
     from kdump.rebuild.nodes import address, uuid
 
     states = LogDirStates(Reporter(run.session.note, fail=run.session.fail))

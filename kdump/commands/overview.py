@@ -1,6 +1,6 @@
-"""``kdump PATH``: the contents, a check of the headers, and the commands to run next.
+"""``kdump PATH``: prints the contents, the result of a check of the headers, and the commands to run next.
 
-A log of at most CHECKED bytes is checked: a check of the headers of 1 GiB takes about a second.
+Logs of more than CHECKED bytes are not checked, because a check of the headers of 1 GiB takes about a second.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from kdump.printers.findings_report import CheckSummary
 
 CHECKED: Final = 1 << 30
-"""Bytes of log up to which the headers are checked."""
+"""Maximum size of the logs whose headers are checked, in bytes."""
 STANDARD: Final = 80
-"""Columns of a usual terminal."""
+"""Width of a usual terminal, in columns."""
 BATCHES: Final = 5
-"""Batches of a segment that are shown."""
+"""Number of batches of a segment that are shown."""
 WIDE: Final = 46
-"""A command line up to this width has its purpose on the same line, if that fits."""
+"""Maximum width of a command line that has its purpose on the same line, in columns."""
 FINDINGS: Final = 3
-"""Findings that are shown."""
+"""Number of findings that are shown."""
 LARGEST: Final = 3
-"""Topics that are named."""
+"""Number of largest topics that are named."""
 
 
 class _Verdict:
@@ -62,7 +62,7 @@ class _Verdict:
         self.lines: list[str] = []
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
-        """Keep findings until the verdicts are known: a text that a verdict has is not repeated."""
+        """Keep findings until the verdicts are known, so that texts in the verdicts are not repeated."""
         self._found += (finding for finding in findings if not finding.is_remark)
 
     def start(self, start: BrokerStart) -> None:
@@ -74,7 +74,7 @@ class _Verdict:
         self.lines = [total, *found, *(line for line in rest if NOTES not in line)]
 
     def _findings(self, verdicts: str) -> Iterator[str]:
-        """Yield the worst findings with their advice, without those that ``verdicts`` contains."""
+        """Yield the worst findings that are not in ``verdicts``, then their advice."""
         self._found.sort(key=lambda each: (not each.fatal, not each.is_grave, each.level is not Level.LOG))
         advice: list[str] = []
         for finding in self._found[:FINDINGS]:
@@ -117,7 +117,7 @@ def overview(paths: tuple[str, ...]) -> int:
 
 
 def _is_its_segment(path: str, partition: Partition) -> bool:
-    """Return whether a path, also in an archive, is the only segment found there."""
+    """Return whether a path (also in an archive) is the only segment of ``partition``."""
     if not partition.is_named or len(partition.segments) != 1:
         return False
     return posixpath.basename(path) == posixpath.basename(partition.segments[0].path)
@@ -170,7 +170,7 @@ def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) 
 
 
 def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, str]]:
-    """Yield command lines that fit the contents, each with its purpose."""
+    """Yield command lines that are useful for the contents, each with its purpose."""
     yield f"kdump check {words}", "what is wrong, and what to do"
     yield f"kdump ls {words}", "partitions, sizes, offsets, times"
     yield f"kdump report {words} --out report.html", "all of it on one page"
@@ -201,7 +201,7 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
 
 
 def _sides(current: Sequence[PartitionUsage]) -> list[str]:
-    """Return the sides of a comparison of replicas: the log dirs of each broker. Empty without replicas."""
+    """Return the arguments of ``kdump diff``: the log dirs of each broker; empty if there are no replicas."""
     names = [(line.topic, line.partition) for line in current]
     of_brokers = len({(*name, line.broker_id) for name, line in zip(names, current, strict=True)}) == len(names)
     sides: dict[str, dict[str, None]] = {}
@@ -247,7 +247,7 @@ def _segment(path: str, partition: Partition, run: Session) -> int:
 
 
 def _print_next(rows: Iterable[tuple[str, str]]) -> None:
-    """Print commands, each with its purpose on the same line or the next; narrow terminals get the short ones."""
+    """Print commands with their purposes, on the same line or the next. Narrow terminals get only short purposes."""
     rows = list(rows)
     widest = max((len(line) for line, _ in rows if len(line) <= WIDE), default=0)
     width = terminal_width() if is_terminal() else 2 * WIDE
@@ -260,7 +260,7 @@ def _print_next(rows: Iterable[tuple[str, str]]) -> None:
 
 
 def _print(text: str) -> None:
-    """Print a line; a terminal gets long lines folded, except commands."""
+    """Print a line. On a terminal long lines are folded, except commands."""
     text = harmless_line(text)
     lines = [text]
     if is_terminal() and not text.startswith("  kdump"):

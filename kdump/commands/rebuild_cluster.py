@@ -1,4 +1,4 @@
-"""``kdump rebuild-cluster``: log dirs that new nodes start on, from the volumes that are left of a cluster."""
+"""``kdump rebuild-cluster``: writes log dirs for new nodes from the remaining volumes of a lost cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import Volumes
 
 AT_A_TIME: Final = 4
-"""Default number of processes that copy segments: the disk limits them."""
+"""Default number of processes that copy segments, which is limited because the disk is."""
 STATES: Final = ("whole", "merged", "partial", "lost")
 
 
@@ -84,17 +84,17 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
       kdump rebuild-cluster VOLUME... --out D --node 1@a:9092/9093 --node 2@b:9092
       kdump rebuild-cluster VOLUME... --out DIR --release 4.3.1 --topic 'orders*'
 
-    VOLUME is a log dir of a broker or controller, or a folder of log dirs: give all that are left of the cluster,
-    also damaged ones. They are opened read-only, from local disks: extract archives first. Brokers of ZooKeeper are
-    read, too; the new cluster is one of KRaft.
+    VOLUME is a log dir of a broker or controller, or a folder of log dirs. Give all remaining volumes of the cluster,
+    also damaged ones. They must be on local disks and are opened read-only: extract archives first. Volumes of a
+    ZooKeeper cluster are accepted; the new cluster uses KRaft.
 
-    DIR gets a log dir node-ID for each node, with all topics, configs, ACLs, SCRAM users, quotas, offsets and
-    transactions that are left; node-ID.properties with the lines that server.properties needs; account.json with the
-    copied, merged, omitted and lost offsets; lost+found with the omitted bytes.
+    DIR gets a log dir node-ID for each node, with all remaining topics, configs, ACLs, SCRAM users, quotas, offsets and
+    transactions. It also gets node-ID.properties with lines for server.properties, account.json with the copied,
+    merged, omitted and lost offsets, and lost+found with the omitted bytes.
 
     Each partition is taken from the copy with the newest leader epoch, then the highest end offset. Every batch is
-    verified; a damaged one is taken from another copy. Topics that were deleted and created again are distinguished by
-    their ids. A partition that no volume has is empty and begins at the highest committed or checkpointed offset.
+    verified; a damaged batch is taken from another copy. Topics that were deleted and created again are distinguished
+    by their ids. A partition without a copy is empty, and begins at the highest committed or checkpointed offset.
 
     Without a metadata log topics come from folders, and --release is needed. Their configs, ACLs and users are lost.
 
@@ -144,7 +144,7 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
 
 
 def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
-    """Return the log dirs; None if a path is missing or this user may not read it: its records would be lost.
+    """Return the log dirs; None if a path is missing or not readable for this user, because its records would be lost.
 
     Bytes that a failing disk does not return count as damaged.
     """
@@ -154,7 +154,7 @@ def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
     volumes: Volumes | None = None
     try:
         volumes = survey(paths, Reporter(note=run.damage, fail=errors.append))
-    except UnreadableError as reason:  # no log dir is left
+    except UnreadableError as reason:  # no log dir was found
         if reason not in errors:
             errors.append(reason)
     for error in errors:

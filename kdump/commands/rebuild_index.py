@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @PATHS
 @options.add(options.PARTITIONS)
 @click.option("--out", required=True, metavar="DIR", help="The folder for the new files; it is created if missing.")
-@index_interval("how much log may pass without an index entry")
+@index_interval("the number of bytes of log between two index entries")
 @click.option(
     "--entry-offset",
     type=click.Choice(["last", "first"]),
@@ -48,9 +48,10 @@ def command(
       kdump rebuild-index /var/kafka --topic orders --out fresh
       kdump rebuild-index 00000000000000000064.log --out new --entry-offset first
 
-    PATH is a segment, a partition's folder, a log dir or a glob. The new files have the segment's name. Those of a
-    folder are in a folder of its name in DIR. Stop the broker before you move them to a log. Earlier segments are read
-    if transactions may have begun there. Without aborted transactions there is no .txnindex, as with a broker.
+    PATH is a segment, a partition's folder, a log dir or a glob. The new files have the segment's name. The files of a
+    partition's folder are in a folder of the same name in DIR. Stop the broker before you move them to a log. Earlier
+    segments are read if transactions may have begun there. As with a broker, there is no .txnindex without aborted
+    transactions.
 
     Exit status: 0 fine, 1 something cannot be read or written, 2 wrong usage, 3 a log is damaged (nothing is written
     for that segment, and for later ones of its folder).
@@ -92,7 +93,7 @@ def command(
 def _folders(parts: list[Partition], out: str) -> list[str]:
     """Return the output folder of each partition, named like its input folder.
 
-    Raises UsageError if two have one name.
+    Raises UsageError if two partitions would have the same output folder.
     """
     read: dict[str, str] = {}
     for part in parts:
@@ -128,6 +129,6 @@ def _names(segment: Segment) -> tuple[str, str, str]:
 def _contents(segment: Segment, made: Indexes, folder: str) -> dict[str, bytes]:
     index, time_index, txn_index = _names(segment)
     contents = {index: made.offset_index, time_index: made.time_index}
-    if made.txn_index or LOCAL.look(str(PurePath(folder) / txn_index)) is not None:  # an old one must not outlive them
+    if made.txn_index or LOCAL.look(str(PurePath(folder) / txn_index)) is not None:  # replaces an old .txnindex
         contents[txn_index] = made.txn_index
     return contents

@@ -85,9 +85,9 @@ def command(
     --json prints one object: "answers" has the lines of each command as -o jsonl prints them, and the command line.
     -o jsonl prints the same lines, each with "answer" first.
 
-    All files are read in one pass, batches by their headers and checksums; records are not decompressed. Log dirs of
-    several brokers (by meta.properties) are compared, which reads them once more. Retention is shown for
-    topics whose configs __cluster_metadata of the given paths has, or --config gives, as in kdump retention.
+    All files are read in one pass. Headers and checksums of batches are read; records are not decompressed. Log dirs of
+    several brokers (by meta.properties) are compared, which reads them again. Like 'kdump retention', the page
+    shows retention for topics with configs in __cluster_metadata or --config.
 
     Exit status: 0 made, 1 something cannot be read, or a requested topic or partition is absent, 2 wrong
     usage, 3 a log is damaged, a broker would not start, or records are missing or would be lost, 4 only derived files
@@ -102,7 +102,7 @@ def command(
             raise UsageError("--out writes the page: leave out --json and -o, or --out")
     elif overwrite:
         raise UsageError("--overwrite needs --out")
-    from kdump.report import gathering  # all answers: --help does without
+    from kdump.report import gathering  # imports all answers, which --help does not need
 
     run = Answering({**options, "output": output}, leftovers=True, every_folder=True, also=gathering.ALSO, judges=True)
     report = _made(run, around, given)
@@ -167,7 +167,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
 
 
 def _both(said: dict[str, None], say: Callable[[T], None]) -> Callable[[T], None]:
-    """Return a function that keeps a sentence for the report and prints it on standard error, once."""
+    """Return a function that adds a sentence to ``said`` for the report, and passes it to ``say`` the first time."""
 
     def keep(what: T) -> None:
         if str(what) not in said:
@@ -178,7 +178,7 @@ def _both(said: dict[str, None], say: Callable[[T], None]) -> Callable[[T], None
 
 
 def _take_status(session: Session, report: LogDirReport) -> None:
-    """Set the exit status by the findings of the check."""
+    """Set the exit status from the findings of the check."""
     for line in report.lines("check", "finding"):
         is_grave = line["fatal"] or line["missing"] is not None or line["loses"] is not None
         session.said.met.add(ExitStatus.DAMAGED if is_grave else STATUS[line["level"]])

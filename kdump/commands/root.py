@@ -66,7 +66,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "completion": "Print the completion script of a shell.",
     },
 }
-"""The subcommands as help lists them, each with the first sentence of its own help: to list them imports none."""
+"""The subcommands by section of the help, with the first sentence of each help, so that listing imports no command."""
 COMMANDS: Final = tuple(name for group in GROUPS.values() for name in group)
 
 COMPLETION: Final = 45
@@ -75,7 +75,7 @@ COMPLETION: Final = 45
 
 HELP_OPTIONS: Final = frozenset({"-h", "--help"})
 OWN: Final = frozenset({"--version", "--help"})
-"""The options of kdump itself that are not for --files."""
+"""The options of ``kdump`` that do not belong to --files."""
 
 
 class Int32(click.types.IntParamType):
@@ -125,7 +125,7 @@ def _decoder_switches(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _closed_pipe() -> Iterator[None]:
-    """Exit quietly when standard output is a closed pipe."""
+    """Exit without a message if standard output is a closed pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -144,7 +144,7 @@ def short_help(name: str) -> str:
 
 
 def groups() -> dict[str, dict[str, str]]:
-    """Return the commands by group, with the questions of the registry that :data:`GROUPS` does not list."""
+    """Return :data:`GROUPS`, with the questions of the registry that it does not list."""
     from kdump.answers import QUESTIONS, question_named
 
     more = [name for name in QUESTIONS if name not in COMMANDS and name != "events"]
@@ -156,7 +156,7 @@ class Root(click.Group):
     """The group of subcommands, each imported when it is called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line of ``--files`` as the original does: options may follow other words."""
+        """Parse the command line. With ``--files`` options may follow other words, as in kafka-dump-log.sh."""
         if any(word == "--files" or word.startswith("--files=") for word in args):
             if not HELP_OPTIONS.isdisjoint(args):
                 click.echo(files_help(ctx))
@@ -166,12 +166,12 @@ class Root(click.Group):
         return super().parse_args(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """Parse the command line, which may print the help. Exit at a closed pipe: click would exit with 1."""
+        """Parse the command line, which may print the help. On a closed pipe exit with 141; click would exit with 1."""
         with _closed_pipe():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Exit at a closed pipe."""
+        """Run the command. On a closed pipe exit with 141."""
         with _closed_pipe():
             return super().invoke(ctx)
 
@@ -190,7 +190,7 @@ class Root(click.Group):
             from kdump.command_line.question_command import command_of
 
             command = command_of(cmd_name)
-        from kdump.command_line.command_help import Command  # kdump's own help does without
+        from kdump.command_line.command_help import Command  # kdump's own help does not need it
 
         return Command.of(command)
 
@@ -202,7 +202,7 @@ class Root(click.Group):
             formatter.write_dl([record for one in options if (record := one.get_help_record(ctx)) is not None])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click passes it
-        """Write the subcommands group by group, wrapped where click would cut them."""
+        """Write the subcommands group by group. Long sentences are wrapped; click would shorten them."""
         widest = max(map(len, COMMANDS))
         for title, names in groups().items():
             with formatter.section(title):
@@ -340,10 +340,10 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
         raise click.UsageError("a command is missing: kdump --help lists them", ctx)
     for word in ctx.args:
         note = f"{word!r} is an extra word: --files takes one list with commas (--files a.log,b.log)"
-        click.echo(f"WARNING: {note}", err=True)  # as Java's own warnings begin, which readers of this output pass over
+        click.echo(f"WARNING: {note}", err=True)  # parsers of this output skip Java's warnings, which begin so
     given = [name for name in ctx.params if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
     switches = [switch for switch in DECODER_SWITCHES.values() if options.pop(switch.replace("-", "_"))]
-    options.pop("raw_output")  # it is in given
+    options.pop("raw_output")  # ``given`` has it
     chosen = Options(**options, decoder_switch=switches[0] if switches else None)
     classic(files, chosen, given, compat, jobs)
 
@@ -374,7 +374,7 @@ Exit status: as the original; 2 wrong usage."""
 
 
 def main() -> object:
-    """Run the command that the command line names; return its exit status, or None. Raises the error that ends it."""
+    """Run the command of the command line; return its exit status, or None. Raises KdumpError."""
     try:
         return root.main(standalone_mode=False)
     except click.ClickException as error:

@@ -1,4 +1,4 @@
-"""``kdump salvage``: write the valid batches of damaged copies as new segments that a broker can open."""
+"""``kdump salvage``: writes the valid batches of damaged logs as new segments that a broker can open."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     metavar="BYTES",
     help="The largest segment of the output (the topic's segment.bytes); 1024 or more.",
 )
-@index_interval("how much log may pass without an index entry")
+@index_interval("the number of bytes of log between two index entries")
 @JOBS
 @options.add(options.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Print losses and errors only.")
@@ -58,9 +58,9 @@ def command(
 
     DIR/logs, for the broker's log.dirs, gets the batches unchanged, with new indexes. DIR/lost+found gets the damaged
     bytes, and account.json with every lost range. Several copies of a partition, and remote storage, are merged in
-    offset order. If they contradict each other the higher leader epoch is kept, and the account names the conflict.
-    Batches below the log start offset, as DeleteRecords leaves them, are written too, and counted as belowLogStart.
-    A checkpoint in DIR/logs hides them again. The log keeps its first offset, its end offset and its leader epochs.
+    offset order. If copies contradict each other, the higher leader epoch is kept, and the account lists the conflict.
+    Batches below the log start offset, left by DeleteRecords, are written too, and counted as belowLogStart. A
+    checkpoint in DIR/logs hides them again. The log keeps its first offset, its end offset and its leader epochs.
 
     Exit status: 0 all copies were valid, 1 something cannot be read, 2 wrong usage, 3 damage was met.
     """
@@ -79,7 +79,7 @@ def command(
     done = 0
     for one in partitions.write(found, inputs, out, how, note=run.note, progress=run.progress):
         done += found.replicas[one.name].size
-        run.progress(done - run.progress.done)  # of equal batches in several replicas one is written
+        run.progress(done - run.progress.done)  # equal batches of several replicas are written once
         one.report(run.report)
         all_done.append(one)
     run.progress.clear()
@@ -94,7 +94,7 @@ def command(
 
 
 def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
-    """Return the end of a sentence on records that DeleteRecords removed and that salvage may restore; else empty."""
+    """Return the end of the last sentence: a warning that records removed by DeleteRecords may be back, or empty."""
     if any(written.below_log_start is not None for written in all_written):
         return " but that of log start offsets, which hides the records below them"
     return ": records that DeleteRecords removed may be back" if any(one.log_start is None for one in copies) else ""

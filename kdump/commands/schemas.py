@@ -49,7 +49,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
       kdump schemas /var/kafka --import-script > restore.sh
 
     Without --all, only current versions are listed. A deleted version stays readable until the topic is compacted.
-    Data may carry the ids of deleted versions: restore with --import-script --all.
+    Records may have the ids of deleted versions: restore these with --import-script --all.
 
     Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was met.
     """

@@ -1,4 +1,4 @@
-"""``kdump slice``: the batches of a range of offsets as a segment of its own."""
+"""``kdump slice``: writes the batches of a range of offsets as a new segment."""
 
 from __future__ import annotations
 

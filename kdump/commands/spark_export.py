@@ -34,9 +34,9 @@ LEFT_TO_US: Final = {
     "remoteKey",
     *(option.name for option in words.OPTIONS if "PerTrigger" in option.name or option.of),
 }
-"""Options of the source that are not flags here, or flags that all commands share.
+"""Options of the Spark source that have no flag of their own here, or are flags that all commands share.
 
-``mode`` is Spark's word for two things, so ``--read-mode`` is that one.
+Spark's source and writer both have an option ``mode``: ``--read-mode`` is the source's.
 """
 
 
@@ -45,7 +45,7 @@ def _kebab(name: str) -> str:
 
 
 def _checked(_: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    """Check a value before anything is read. Raises UsageError with the option as the user writes it."""
+    """Check the value of an option before anything is read. Raises UsageError with the option's command line name."""
     option = next(option for option in words.OPTIONS if option.name == parameter.name)
     try:
         if text is not None:
@@ -114,7 +114,7 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar=f"[{words.PERMISSIVE}|{words.DROPMALFORMED}|{words.FAILFAST}]",
     default=words.PERMISSIVE,
     show_default=True,
-    help="Write damaged ranges to DIR/_damaged, leave them out, or end at the first.",
+    help="Write damaged ranges to DIR/_damaged, leave them out, or fail at the first.",
 )
 @click.option(
     "--master",
@@ -126,7 +126,7 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @CONF
 @PACKAGES
 @click.option("--incremental", is_flag=True, help="Write only records that are newer than the last such run into DIR.")
-@click.option("--follow", is_flag=True, help="Write new records as they come, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Write new records as they are appended, until Ctrl-C.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 @_source_options
 @MAX_BATCH_BYTES
@@ -142,9 +142,9 @@ def command(
       kdump spark-export backup --out lake --master spark://host:7077
 
     PATH is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). DIR/_damaged holds the damaged bytes,
-    DIR/_manifest.json accounts for every byte of the input. Rows are counted before and after: the export fails if
-    one is missing. DIR appears, or is replaced, when all is written: if an export is killed, run it again. One export
-    at a time writes into DIR.
+    DIR/_manifest.json accounts for every byte of the input. Rows are counted before and after: the export fails if a
+    row is missing. DIR appears, or is replaced, when all is written: if an export is killed, run it again. Only one
+    export at a time can write into DIR.
 
     Exit status: 0 all is well, 1 something cannot be read or written, 2 wrong usage, 3 damage was met.
     """
@@ -259,7 +259,7 @@ def _folders(text: str) -> tuple[str, ...]:
 
 
 class _Progress(session.StatusLine):
-    """The current step and its progress; empty without a text."""
+    """A status line with the current step of the export and its progress."""
 
     def __init__(self, out: IO[str] | None) -> None:
         super().__init__(out)

@@ -1,4 +1,4 @@
-"""``kdump sql``: queries over logs and all answers, with DuckDB."""
+"""``kdump sql``: queries logs and all answers with DuckDB."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 FORMS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
 MEMORY: Final = 128 << 20
-"""Bytes of memory that DuckDB may take, by default."""
+"""Default limit of DuckDB's memory, in bytes."""
 BESIDE: Final = 1 << 30
-"""Additional bytes: DuckDB does not count constants and lists, which could take all memory of a machine."""
+"""Additional bytes for memory that DuckDB does not count in its limit, such as constants and lists."""
 MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'"
 
 
@@ -72,7 +72,7 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
     type=click.Choice(("read_uncommitted", "read_committed")),
     default="read_uncommitted",
     show_default=True,
-    help="read_committed returns only records that such a consumer receives.",
+    help="read_committed returns only the records that a read_committed consumer receives.",
 )
 @click.option(
     "--tz", default="UTC", show_default=True, metavar="ZONE", help="The zone of times without one: Asia/Tokyo."
@@ -119,7 +119,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     small_arrow()
     try:
         with signals.at_once():
-            from kdump.sql import engine, writers  # noqa: F401  its imports are compiled, too
+            from kdump.sql import engine, writers  # noqa: F401  their imports are compiled too
             from kdump.sql.views import Views
     except ImportError as error:
         raise UsageError(MISSING) from error
@@ -173,7 +173,7 @@ def _view_table(view: View) -> Any:
 
 
 def _asks_at_prompt(words: tuple[str, ...], file: str | None) -> bool:
-    """Return whether PATHs alone are named, on a terminal."""
+    """Return whether the words are only PATHs, and standard input and output are terminals."""
     alone = bool(words) and file is None and all(map(option_values.is_there, words))
     return alone and sys.stdin.isatty() and is_terminal()
 
@@ -181,7 +181,7 @@ def _asks_at_prompt(words: tuple[str, ...], file: str | None) -> bool:
 def _at_prompt(words: tuple[str, ...], given: dict[str, Any], known: Mapping[str, View]) -> int:
     from kdump.sql.prompt import Prompt
 
-    first = _Command(given, words, known)  # it refuses options that do not go together
+    first = _Command(given, words, known)  # raises UsageError for options that exclude each other
 
     def ask(text: str, output: str, out: str | None) -> int:
         return _Command({**given, "output": output, "out": out}, words, first.known, first).run(text)
@@ -219,7 +219,7 @@ def _text_of(file: str) -> str:
 
 
 class _Command:
-    """A query with the options of the command. Later queries of a prompt have the schemas of the ``first``."""
+    """A query with the options of the command. Later queries of a prompt reuse the schemas of the ``first`` query."""
 
     def __init__(
         self,
@@ -256,7 +256,7 @@ class _Command:
         )
 
     def _typed(self, decoder: PayloadDecoder | None) -> TypedColumns | None:
-        """Return the columns of the subject, or None without one, and add them to the views."""
+        """Return the typed columns of the subject, and add them to the views; None if there is no subject."""
         if decoder is None or self.given["subject"] is None:
             return None
         from kdump.arrow.typed import TypedColumns
@@ -363,7 +363,7 @@ class _Command:
 
 @contextmanager
 def metered(*, wanted: bool) -> Iterator[Any]:
-    """Return the counter of the bytes read in the block, or None without progress."""
+    """Return the counter of the bytes read in the block, or None if ``wanted`` is False."""
     if not wanted:
         yield None
         return
@@ -377,7 +377,7 @@ def metered(*, wanted: bool) -> Iterator[Any]:
 
 
 def stats(read: dict[str, int], reading: QueryReading, rows: int, seconds: float) -> dict[str, object]:
-    """Return the line of --stats."""
+    """Return the line that --stats prints."""
     logs = {path: size for path, size in read.items() if size and is_log(path)}
     indexes = sum(size for path, size in read.items() if path.endswith("index"))
     return {
@@ -400,7 +400,7 @@ def is_log(path: str) -> bool:
 
 @contextmanager
 def bounded_memory(size: int) -> Iterator[None]:
-    """Limit this process to ``size`` bytes of data besides the bytes that it has mapped."""
+    """Limit this process to ``size`` more bytes of data than it has now."""
     import resource
 
     try:
@@ -418,7 +418,7 @@ def bounded_memory(size: int) -> Iterator[None]:
 
 
 def report_error(error: BaseException) -> None:
-    """Print an error on standard error. That of a query may have several lines."""
+    """Print an error on standard error. The error of a query may have several lines."""
     first, *more = str(error).split("\n")
     message("error", first)
     for line in more:
@@ -426,7 +426,7 @@ def report_error(error: BaseException) -> None:
 
 
 def end_now(error: BaseException) -> None:
-    """End the process with a query that DuckDB does not stop; its files are already deleted."""
+    """End the process, because DuckDB does not stop its query. The temporary files are already deleted."""
     status = 1
     if isinstance(error, KeyboardInterrupt):
         print(file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``kdump verify-index``: .index, .timeindex and .txnindex against the log, and against each other."""
+"""``kdump verify-index``: compares .index, .timeindex and .txnindex files with the log and with each other."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
       kdump verify-index orders-0/00000000000000000000.timeindex
       kdump verify-index -q /var/kafka || echo "indexes are wrong"
 
-    PATH is an index file, a segment, a partition's folder, a log dir, a glob or an archive. Entries may name the first
-    or the last offset of a batch, as in any release. Padding, empty files and gaps in coverage are remarks.
-    Name whole folders instead of single segments if you can: a transaction may begin in an earlier segment.
+    PATH is an index file, a segment, a partition's folder, a log dir, a glob or an archive. Entries may have the first
+    or the last offset of a batch, because releases differ. Padding, empty files and gaps in coverage are remarks. Give
+    whole folders instead of single segments if you can: a transaction may begin in an earlier segment.
 
     Exit status: 0 all is well, 1 something cannot be read, or a requested topic or partition is absent,
     2 wrong usage, 3 the log itself is damaged, 4 only indexes are wrong.

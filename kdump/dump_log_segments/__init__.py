@@ -1,6 +1,6 @@
 """The clone of kafka-dump-log.sh (``DumpLogSegments``), with the output of every release from 0.8.0 on.
 
-This module has the options of the command line, :mod:`.dispatch` dumps files.
+This module has the options of the command line; :mod:`.dispatch` dumps the files.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Options(NamedTuple):
     skip_record_metadata: bool = False
     max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
     max_bytes: int = INT32_MAX
-    """Bytes of a segment that are read."""
+    """Maximum number of bytes of a segment that are read."""
     max_batch_bytes: int = compression.DEFAULT_LIMIT
     """Largest batch accepted in bytes, compressed or decompressed. Only kdump has this option."""
     key_decoder_class: str | None = None
-    """The name as given; "" for the default class."""
+    """The class name on the command line; "" for the default class."""
     value_decoder_class: str | None = None
     decoder_switch: str | None = None
     """A decoder switch such as ``offsets-decoder``, which overrides the decoder classes."""

@@ -1,6 +1,7 @@
 """Prints a segment as releases before 0.11 do: one line per message of magic 0 or 1.
 
-These releases read batches of magic 2 as messages, and print wrong values or end the run, as does this module.
+These releases read batches of magic 2 as messages: they print wrong values or stop with an exception. So does this
+module.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
-    """Print one segment. Raises the error that ends the original's run, after the same lines."""
+    """Print one segment. Raises an error where kafka-dump-log.sh stops, after printing the same lines."""
     options = run.options
     with LocalFile(path) as source:
         printer = MessagePrinter(run, path, decoders)
@@ -58,7 +59,7 @@ def walk(
 ) -> Iterator[Message | Trailing]:
     """Yield the messages from ``start`` to ``end`` (bytes) as the release finds them, then the trailing bytes.
 
-    Raises DamageError, in some releases for a message above ``max_size`` bytes, and for one above ``limit`` bytes.
+    Raises DamageError, also for a message of more than ``limit`` bytes, and in some releases of more than ``max_size``.
     """
     end = source.size if end is None else end
     window = Window(source, end)
@@ -108,7 +109,7 @@ class MessagePrinter:
         self.key_size = line(run.dialect.message_key_size)
 
     def entry(self, entry: Message) -> None:
-        """Print an entry, or the messages inside a wrapper."""
+        """Print a message, or the messages inside a wrapper (a compressed message)."""
         options, dialect = self.run.options, self.run.dialect
         deep = options.deep_iteration or (options.print_data_log and dialect.print_is_deep)
         for message in unwrapped(entry, dialect, options.max_batch_bytes) if deep else (entry,):
@@ -186,7 +187,7 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
 
 
 def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterator[Frame]:
-    """Yield the messages inside a wrapper. Raises DamageError at a message whose magic is not the wrapper's."""
+    """Yield the messages inside a wrapper. Raises DamageError at a message whose magic differs from the wrapper's."""
     for frame in found:
         magic = Message(data[frame.start : frame.end], frame.offset, wrapper.position).magic
         if magic != wrapper.magic:
@@ -201,7 +202,7 @@ def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterat
 
 
 def _inner(message: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
-    """Yield a message inside a wrapper, or those inside it if it is a wrapper too. Raises DamageError."""
+    """Yield an inner message; if it is a wrapper too, yield its messages if the release does. Raises DamageError."""
     if dialect.nested_wrappers == "unpacked":
         yield from unwrapped(message, dialect, limit)
         return

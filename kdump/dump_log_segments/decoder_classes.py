@@ -1,4 +1,4 @@
-"""The original's decoder classes for keys and values, by name.
+"""The decoder classes of DumpLogSegments for keys and values, by name.
 
 Their package is ``kafka.serializer`` up to 3.9, and ``org.apache.kafka.tools.api`` from 3.8 on.
 """
@@ -48,7 +48,7 @@ class Decoders(NamedTuple):
     key: Decoder
     value: Decoder
     spelling: str = ""
-    """The kernel's format for both: hex, base64 or hash. Empty: the decoders are used."""
+    """The kernel's format for keys and values: hex, base64 or hash. If empty, ``key`` and ``value`` are used."""
     prefix: bytes = b""
     """The text before each key and value."""
     secret: bytes = b""
@@ -56,7 +56,7 @@ class Decoders(NamedTuple):
 
     @property
     def of_classes(self) -> tuple[Decoder | None, Decoder | None]:
-        """The two decoders; None for Java's UTF-8, which the kernel decodes itself."""
+        """The decoders of keys and values; None instead of Java's UTF-8 decoder, which the kernel has itself."""
         return (
             None if self.key is java_text else self.key,
             None if self.value is java_text else self.value,
@@ -66,7 +66,7 @@ class Decoders(NamedTuple):
 def find(dialect: Dialect, options: Options, say: Callable[[str], None]) -> Decoders:
     """Return the decoders of the classes in the options. ``say`` prints the release's warning about old names.
 
-    With a decoder switch the classes are ignored. Raises KdumpError if the release has no such class.
+    With a decoder switch the classes are ignored. Raises KdumpError if the release does not have the class.
     """
     if options.decoder_switch:
         return Decoders(java_text, java_text)

@@ -1,4 +1,4 @@
-"""Dumps a list of files, each by the printer of its suffix."""
+"""Dumps a list of files, each with the printer for its suffix."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ DUMP: Final[dict[str, Callable[[DumpRun, str], None]]] = {
     "snapshot": lambda run, path: _indexes().dump_snapshot(run, path),
     "checkpoint": _checkpoint,
 }
-"""Suffix -> the function that dumps such a file."""
+"""Suffix -> the function that dumps files with this suffix."""
 
 
 def dump_files(run: DumpRun, files: list[str]) -> None:
@@ -70,7 +70,7 @@ def dump_files(run: DumpRun, files: list[str]) -> None:
 
 
 def dump_file(run: DumpRun, path: str) -> None:
-    """Dump one file by its suffix; report an unknown suffix if the release does."""
+    """Dump one file with the printer for its suffix. An unknown suffix is reported if the release reports it."""
     _, dot, suffix = posixpath.basename(path).rpartition(".")
     known = suffix in run.state.suffixes if dot else False
     if known or run.state.announces_unknown:
@@ -78,6 +78,6 @@ def dump_file(run: DumpRun, path: str) -> None:
     if known:
         DUMP[suffix](run, path)
     elif not dot and run.state.needs_suffix:
-        raise UnreadableError(path, "a file name without a dot says nothing about what the file holds")
+        raise UnreadableError(path, "a file name without a dot does not show the type of the file")
     elif run.state.announces_unknown:
         run.complain(f"Ignoring unknown file {path}")

@@ -1,8 +1,8 @@
-"""Prints the files beside a log as DumpLogSegments does: offset, time and transaction indexes, producer snapshots.
+"""Prints offset, time and transaction indexes and producer snapshots as DumpLogSegments does.
 
 Entries of offset and time indexes are compared with the log while they are printed, and the run reports mismatches at
-its end. The kernel confirms most entries. The general path compares the rest, or all entries without the kernel and for
-a release with other rules.
+its end. The kernel confirms most entries. Python code compares the others; without the kernel, or for a release with
+other rules, it compares all entries.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     Hold = Callable[[EntryCheck, int, int, bytearray], None]
 
 AT_ONCE: Final = 512
-"""Entries that the kernel checks per call: Ctrl-C waits for the end of a call."""
+"""Number of entries that the kernel checks in one call. Ctrl-C waits for the end of a call."""
 NEAR: Final = 1 << 18
-"""Largest average distance of two entries, in bytes of log, at which the log is read ahead."""
+"""Largest average distance between two entries at which the log is read ahead, in bytes of log."""
 
 
 def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
-    """Return the end of a log and the largest accepted batch (bytes), for checks only by batch headers.
+    """Return the end of a log and the largest accepted batch (bytes), for a check that reads only batch headers.
 
-    The end is 0 if the release compares entries with more than the last offset of a batch.
+    The end is 0 if such a check is not enough, because the release compares more than the last offset of a batch.
     """
     most = run.options.max_message_size
     usable = most > 0 and not run.state.names_first_offset and not run.dialect.message
@@ -60,7 +60,7 @@ def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
 
 
 def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
-    """Return a byte for each entry of an ``.index``: 0 for an entry that the kernel confirmed, else 1."""
+    """Return a byte for each entry of an ``.index``: 0 if the kernel confirmed the entry, else 1."""
     end, most = readable(run, log)
     if not end or not kernel.COMPILED:
         return bytearray(b"\1") * index.count
@@ -77,9 +77,9 @@ def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
 
 
 def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> bytearray:
-    """Return a byte for each entry of a ``.timeindex``: 0 for an entry that the kernel confirmed, else 1.
+    """Return a byte for each entry of a ``.timeindex``: 0 if the kernel confirmed the entry, else 1.
 
-    The batches are found through the ``.index`` ``offsets``. If its entries do not rise, none is confirmed.
+    The batches are found through the ``.index`` (``offsets``). If its offsets do not rise, no entry is confirmed.
     """
     most = min(log.size, run.options.max_batch_bytes + LOG_OVERHEAD.size)
     if run.dialect.message or not kernel.COMPILED or offsets.zero_tail or not offsets.rises():
@@ -105,7 +105,7 @@ def _doubtful(log: LocalFile, end: int, most: int, index: OffsetIndex | TimeInde
 
 
 def slots(flags: bytearray, *, every: bool) -> Iterator[int]:
-    """Yield the slots of all entries, or of the unconfirmed ones (1 in ``flags``) only."""
+    """Yield the slots of all entries, or only of the unconfirmed entries (1 in ``flags``)."""
     if every:
         yield from range(len(flags))
         return
@@ -116,11 +116,11 @@ def slots(flags: bytearray, *, every: bool) -> Iterator[int]:
 
 
 MARK_EVERY: Final = 1 << 16
-"""Bytes of log between two stored positions of batches."""
+"""Minimum distance between two stored positions of batches, in bytes of log."""
 
 
 def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> None:
-    """Raise DamageError unless the last entry lies above the base offset (``OffsetIndex.sanityCheck``)."""
+    """Raise DamageError unless the last offset is above the base offset (``OffsetIndex.sanityCheck``)."""
     if index.count and (last := index[index.count - 1].offset) < index.base_offset + state.sanity_above_base:
         raise DamageError(
             "sanity check",
@@ -132,7 +132,7 @@ def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> 
 
 
 def time_index_is_sane(path: str, index: TimeIndex) -> None:
-    """Raise DamageError unless the last entry is not below the first and the base (``TimeIndex.sanityCheck``)."""
+    """Raise DamageError for a too low last timestamp or offset, or a wrong size (``TimeIndex.sanityCheck``)."""
     if index.count:
         first, last = index[0], index[index.count - 1]
         if last.timestamp < first.timestamp:
@@ -165,7 +165,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
 class OffsetEntries:
     """Compares the entries of an offset index with the log, and adds mismatches to the reports of the run.
 
-    ``doubtful`` has a byte for each entry: 0 for an entry that the kernel confirmed, else 1.
+    ``doubtful`` has a byte for each entry: 0 if the kernel confirmed the entry, else 1.
     """
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
@@ -174,7 +174,7 @@ class OffsetEntries:
         self.doubtful = by_offset(run, log, index)
 
     def check(self, offset: int, position: int) -> None:
-        """Compare an entry with the batch at its position. Raises DamageError if there is none."""
+        """Compare an entry with the batch at its position. Raises DamageError if there is no batch."""
         found = self._heads.last_offset(position)
         if found is None:
             found = _offset_at(self._run, self._log, position, self._window)
@@ -185,7 +185,7 @@ class OffsetEntries:
 class TimeEntries:
     """Compares the entries of a time index with the log, through the offset index.
 
-    ``doubtful`` has a byte for each entry: 0 for an entry that the kernel confirmed, else 1.
+    ``doubtful`` has a byte for each entry: 0 if the kernel confirmed the entry, else 1.
     """
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:
@@ -207,7 +207,7 @@ class TimeEntries:
     def _read_on(self, start: int) -> None:
         """Read all batches from ``start`` on, as the release does for each entry. Raises DamageError.
 
-        Some positions are stored, so that later calls stop at bytes that were read before.
+        Positions of batches are stored, so that later calls stop at bytes that were read before.
         """
         last = -BLOCK
         for batch in _batches(self._run, self._log, start, self._log.size, self._window):
@@ -244,7 +244,7 @@ def _add(report: Report, path: str, indexed: int, found: int) -> None:
 
 
 class Heads:
-    """Reads the last offsets of magic 2 batches from their headers, for releases that compare nothing else."""
+    """Reads last offsets of magic 2 batches from their headers, for releases that compare only these."""
 
     def __init__(self, run: DumpRun, log: LocalFile) -> None:
         self._log = log
@@ -271,7 +271,7 @@ class Heads:
 def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:
     """Return the first offset of the records at ``position`` or, in newer releases, the last offset of the batch.
 
-    Only batches within --max-message-size bytes count. Raises DamageError if there is none.
+    Only batches within --max-message-size bytes count. Raises DamageError if there is no such batch.
     """
     state, most = run.state, run.options.max_message_size
     if position < 0 or position > log.size:
@@ -305,7 +305,7 @@ def _refuse(log: LocalFile, position: int) -> NoReturn:
 def _batches(run: DumpRun, log: LocalFile, start: int, end: int, window: Window) -> Iterator[RecordBatch]:
     """Yield the batches of a log as the release finds them. Raises DamageError.
 
-    ``window`` is shared by all entries: the next entry usually points to bytes in it.
+    ``window`` is shared by all entries, because the next entry usually points to bytes in it.
     """
     old = run.dialect.message
     limit = run.options.max_batch_bytes
@@ -322,7 +322,7 @@ def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
     if run.dialect.message and isinstance(batch, Message):
         return before_0_11.unwrapped(batch, run.dialect, run.options.max_batch_bytes)
     codec_name(run.dialect, batch.codec)
-    if isinstance(batch, Message):  # messages, not records: their key and value sizes may be wrong
+    if isinstance(batch, Message):  # unlike records, messages may have wrong key and value sizes
         return batch.messages(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
     # of magic 2
     return cast("Batch", batch).records(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
@@ -334,7 +334,7 @@ SANE: Final = "{path} passed sanity check."
 
 
 def dump_offset_index(run: DumpRun, path: str) -> None:
-    """Print an ``.index``, and compare each entry with the log beside it."""
+    """Print an ``.index``, and compare each entry with the log in the same folder."""
     base, state = offset_in_name(path), run.state
     with LocalFile(f"{absolute(path).split('.')[0]}.{LOG}" if state.log_up_to_first_dot else sibling(path, LOG)) as log:
         index = OffsetIndex(content(path), base)
@@ -406,7 +406,7 @@ def dump_txn_index(run: DumpRun, path: str) -> None:
         if isinstance(error.__cause__, FileNotFoundError):
             return
         raise
-    aborted = list(txn_index.entries(data))  # the original too reads all entries before it prints the first
+    aborted = list(txn_index.entries(data))  # like Kafka, read all entries before printing the first
     for number, entry in enumerate(aborted):
         version = entry.version if run.state.txn_version_as_stored else entry.shown_version
         if version > txn_index.CURRENT_VERSION or (run.state.txn_version_as_stored and version < 0):
@@ -422,7 +422,7 @@ def dump_txn_index(run: DumpRun, path: str) -> None:
 
 
 def dump_snapshot(run: DumpRun, path: str) -> None:
-    """Print the producers of a ``.snapshot``. A malformed file is reported; in one release it ends the run."""
+    """Print the producers of a ``.snapshot``. A malformed file is reported, or ends the run in some releases."""
     parts = producer_snapshot.inspect(content(path))
     state = run.state
     fault = _structure_fault(run, parts)
@@ -442,7 +442,7 @@ def dump_snapshot(run: DumpRun, path: str) -> None:
 
 
 def _structure_fault(run: DumpRun, parts: SnapshotParts) -> str | None:
-    """Return the release's error on a snapshot's version and structure, or None if they are valid."""
+    """Return the release's error for the version or structure of a snapshot, or None if both are valid."""
     state = run.state
     version = None
     if parts.version is not None and parts.version != producer_snapshot.VERSION:

@@ -1,4 +1,4 @@
-"""Parses paths and file names as the original does, and reads files beside a log."""
+"""Parses paths and file names as DumpLogSegments does, and reads index files and snapshots."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 255
-"""Most digits of a number in a file name."""
+"""Maximum number of digits of a number in a file name."""
 
 
 def java_path(name: str) -> str:
-    """Return a path as ``java.io.File`` does: without repeated and final slashes, with dots."""
+    """Return a path like ``java.io.File``: without repeated and final slashes; ``.`` and ``..`` stay."""
     while "//" in name:
         name = name.replace("//", "/")
     return name[:-1] if len(name) > 1 and name.endswith("/") else name
@@ -34,7 +34,7 @@ def absolute(path: str) -> str:
 
 
 def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
-    """Return a report with the release's names of files (absolute path or name), in the order of its hash map."""
+    """Return a report with absolute paths or file names, as in the release, in the order of Kafka's hash map."""
     merged: dict[str, list[Found]] = {}
     for path, found in report.items():
         file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)
@@ -44,7 +44,7 @@ def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str,
 
 
 def java_split(text: str) -> list[str]:
-    """Split at commas as ``String.split`` does: drop empty parts at the end, keep a text without a comma."""
+    """Split at commas like ``String.split``: empty parts at the end are dropped, unless the text has no comma."""
     parts = text.split(",")
     if len(parts) == 1:
         return parts
@@ -59,19 +59,19 @@ def offset_in_name(path: str) -> int:
 
 
 def sibling(path: str, suffix: str) -> str:
-    """Return the path of the file beside ``path`` with another suffix after the first dot."""
+    """Return ``path`` with ``suffix`` in place of everything after the first dot of the file name."""
     folder, name = posixpath.split(path)
     return posixpath.join(folder, f"{name.split('.')[0]}.{suffix}")
 
 
 def snapshot_id(path: str) -> tuple[int, int]:
-    """Return end offset and epoch in the name of a snapshot of the metadata log. Raises UnreadableError."""
+    """Return the end offset and epoch in the file name of a metadata snapshot. Raises UnreadableError."""
     name = posixpath.basename(path)
     return number(path, name[:20] if len(name) >= 20 else "", 64), number(path, name[21:31], 32)
 
 
 def number(path: str, text: str, bits: int) -> int:
-    """Return the number that ``text``, a part of the file name of ``path``, spells. Raises UnreadableError."""
+    """Return the number in ``text``, a part of the file name of ``path``. Raises UnreadableError."""
     digits = text[1:] if text.startswith(("+", "-")) else text
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= LONGEST
     if not is_number or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
@@ -86,7 +86,7 @@ def number(path: str, text: str, bits: int) -> int:
 def content(path: str) -> bytes:
     """Return the bytes of a file. Raises UnreadableError, also for 2 GiB or more, which Java cannot map.
 
-    A missing index is not created, although the original does that.
+    DumpLogSegments creates a missing index; this function does not.
     """
     with LocalFile(path) as file:
         if file.size > INT32_MAX:

@@ -1,8 +1,8 @@
-"""Prints the lines of a dialect through the kernel: the fast path of :mod:`kdump.dump_log_segments.log_printer`.
+"""Prints the lines of a dialect by the kernel, which is faster than :mod:`kdump.dump_log_segments.log_printer`.
 
-``KernelLines`` prints batches of magic 2, ``KernelEntries`` messages of magic 0 and 1. Each makes a :class:`Shape` of
-a line, for all batches or messages of one kind. The general path prints the rest: damaged batches, malformed messages,
-control records, and messages under a decoder switch.
+``KernelLines`` prints batches of magic 2, ``KernelEntries`` messages of magic 0 and 1. Both compile a line into a
+:class:`Shape` for all batches or messages of the same kind. The general path, in log_printer, prints the others:
+damaged batches, malformed messages, control records, and messages under a decoder switch.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 CHUNK: Final = 1 << 20
-"""Bytes of lines that are made per call."""
+"""Maximum number of bytes of lines that the kernel makes in one call."""
 WHOLE: Final = 1 << 18
-"""Largest decompressed batch in bytes whose lines are made in one call: a malformed one prints no lines."""
+"""Largest decompressed batch, in bytes, whose lines are made in one call, so that a malformed batch prints none."""
 SLOTS: Final = slots(OTHERS)
 OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
-"""Field -> slot. All other fields are equal in batches of one kind: same attributes, crc_valid and delete horizon."""
+"""Field -> slot. Other fields are equal in all batches with the same attributes, crc_valid and delete horizon."""
 OF_RECORD: Final = {name: slot for name, slot in OF_BATCH.items() if name != "crc"}
 OF_RECORDS: Final = {"is_valid": True, "crc": None}
-"""Values of a record of magic 2, which has no checksum, in place of its batch's values."""
+"""Values of fields of magic 2 records that replace the batch's values, because records have no checksum."""
 
 
 OF_MESSAGE: Final = {name: MESSAGE_SLOTS[name] for name in ("offset", "timestamp", "key_size", "value_size", "crc")}
@@ -55,7 +55,7 @@ OF_ENTRY: Final = {
     "position": MESSAGE_SLOTS["position"],
     "size": MESSAGE_SLOTS["size"],
 }
-"""Field -> slot, for an uncompressed message that is an entry of the log."""
+"""Field -> slot, for an uncompressed message that is not in a wrapper."""
 OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()
 
 
@@ -70,13 +70,13 @@ class KernelLines:
         self.shapes = printer.run.shapes
 
     def end(self) -> None:
-        """Release the memory of lines."""
+        """Release the kernel's memory."""
         del self.ahead, self.kernel
 
     def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
-        """Print a batch, with its own line if ``head``; return None if all of it is printed.
+        """Print a batch, with its own line if ``head``. Return None if the batch is printed completely.
 
-        Otherwise return the number of printed records; with 0 the batch line is not printed either.
+        Otherwise return the number of printed records; 0 means that the batch line is not printed either.
         """
         header = batch.header
         if batch.size < BATCH_HEADER.size:
@@ -111,16 +111,16 @@ class KernelLines:
     def print_batches(
         self, batches: Run, first: int, stop: int, made: MadeLines | None, *, head: bool, deep: bool
     ) -> tuple[int, int]:
-        """Print batches of a run from row ``first`` to before ``stop``; ``made`` are their first lines.
+        """Print batches of a run from row ``first`` to before ``stop``; ``made`` are their first lines, or None.
 
-        Return the row of the first batch that is not printed completely, and the number of its printed records. If that
-        is not 0, the line of the batch is printed too.
+        Return the row of the first batch that is not printed completely, and the number of its printed records. If this
+        number is not 0, the line of the batch is printed too.
         """
         shapes = self._shapes(batches.first, deep=deep)
         if shapes is None:
             return first, 0
         printer = self.printer
-        self.kernel.memory = getattr(printer.out, "room", None)  # no thread writes there
+        self.kernel.memory = getattr(printer.out, "room", None)  # only this thread writes to it
         kernel, lines = self.ahead.begin(batches, first, stop, made)
         if lines:
             printer.follow(kernel, lines)
@@ -157,7 +157,7 @@ class KernelLines:
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
-        """Print the batch that the kernel has begun; return as :meth:`batch` does."""
+        """Print the records of the batch that the kernel has begun; return the same as :meth:`batch`."""
         printer, kernel = self.printer, self.kernel
         while True:
             lines = kernel.lines(head, shape, limit)
@@ -187,7 +187,7 @@ class KernelLines:
                 )
             )
         shapes = (Shape([own] * 4), Shape([[*meta, *shown(content, printer.decoders), b"\n"] for content in contents]))
-        if len(self.shapes) > KINDS:  # each delete horizon is one
+        if len(self.shapes) > KINDS:  # there is a kind for each delete horizon
             self.shapes.clear()
         self.shapes[key] = shapes
         return shapes
@@ -203,10 +203,10 @@ class KernelEntries:
         self.inner: dict[tuple[int, int, int], Shape] = {}
         names = {part.name for line in printer.legacy_record_line for part in line.parts if not isinstance(part, str)}
         self.lasting = printer.run.options.skip_record_metadata or not names & OF_WRAPPER
-        """Whether lines of inner messages do not depend on the wrapper, so that they can be cached."""
+        """Whether lines of inner messages are independent of the wrapper, so that they can be cached."""
 
     def end(self) -> None:
-        """Release the memory of lines."""
+        """Release the kernel's memory."""
         del self.kernel
 
     def print_messages(self, messages: Entries, *, head: bool, deep: bool) -> Iterator[Message]:
@@ -229,7 +229,7 @@ class KernelEntries:
                 kernel.skip(entry.size)
 
     def wrapper(self, batch: Message) -> int | None:
-        """Print the first messages inside a wrapper; return their number, or None if all are printed."""
+        """Print messages inside a wrapper. Return None if all are printed, else the number of printed messages."""
         run = self.printer.run
         if batch.codec == NONE or batch.magic not in (0, 1) or run.parser is not None:
             return 0
@@ -263,13 +263,13 @@ class KernelEntries:
         return int(kernel.done) if kernel.position() < len(data) else None
 
     def print(self, shape: Shape, first: Message, limit: int, *, deep: bool) -> None:
-        """Print the next messages of the kind of ``first``."""
+        """Print the next messages that are of the same kind as ``first``."""
         self.printer.lead(self.kernel)
         lines = self.kernel.lines_like(shape, first.magic, first.attributes & 0xFF, limit, deep=deep)
         self.printer.follow(self.kernel, lines)
 
     def of_entry(self, key: tuple[int, int], entry: Message, *, head: bool, deep: bool) -> Shape:
-        """Return and cache the lines of a kind of log entries."""
+        """Compile the lines for the messages of one kind that are not in a wrapper, cache and return them."""
         printer = self.printer
         own = [*parts(printer.legacy_batch_line, OF_ENTRY, printer.fields(entry)), b"\n"] if head else []
         value = printer.record_fields(entry, entry)
@@ -277,7 +277,7 @@ class KernelEntries:
         return shape
 
     def of_inner(self, batch: Message, message: Message) -> Shape:
-        """Return the line of a message inside a wrapper. Raises DamageError if a field cannot be read."""
+        """Return the compiled line of a message inside a wrapper. Raises DamageError if a field cannot be read."""
         key = (batch.magic, batch.attributes, message.attributes)
         shape = self.inner.get(key) if self.lasting else None
         if shape is None:
@@ -298,12 +298,12 @@ class KernelEntries:
 
 
 def parts(lines: list[Line], slots: Mapping[str, int], value: FieldValues) -> list[Part]:
-    """Return the literals and slots of lines of messages, whose checksums are right."""
+    """Return the literals and slots of lines of messages with valid checksums."""
     return encoded(split(lines, slots, lambda name: name == "is_valid" or value(name)))
 
 
 def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
-    """Return whether a large batch has large records, which the general path prints in pieces."""
+    """Return whether a large batch has large records. The general path prints these in pieces."""
     from kdump.segments.lazy_records import BatchRecords, holds_large  # few batches are
 
     return holds_large(BatchRecords(batch, data, start))
@@ -314,7 +314,7 @@ def encoded(parts: Iterable[str | int]) -> list[Part]:
 
 
 def shown(content: Iterable[tuple[bytes, str]], decoders: Decoders) -> list[Part]:
-    """Return the parts of a line for the pairs of :func:`kdump.dump_log_segments.lines.contents`."""
+    """Return the parts of a line for the result of :func:`kdump.dump_log_segments.lines.contents`."""
     way = f"{decoders.spelling}_" if decoders.spelling else ""
     return [part for text, name in content for part in (text + decoders.prefix, SLOTS_OF_TEXTS[way + name])]
 

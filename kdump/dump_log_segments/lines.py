@@ -43,7 +43,7 @@ class Line(NamedTuple):
     parts: tuple[str | Field, ...]
 
     def render(self, value: Callable[[str], object]) -> str:
-        """Return the text. ``value`` is called with the names of the fields, in order."""
+        """Return the line as text. ``value`` is called with the field names, in order, and returns their values."""
         return "".join(part if isinstance(part, str) else WRITE[part.type](value(part.name)) for part in self.parts)
 
 
@@ -62,15 +62,15 @@ WRITE: Final[dict[str, Callable[[object], str]]] = {
 """Type -> the function that writes a value."""
 
 _BRACE: Final = "\0"
-"""Stands for a literal brace while a text is parsed."""
+"""Replaces a literal brace while a text is parsed."""
 NUMBERS: Final = {"", "long", "int"}
 """The types that the kernel can write."""
 KINDS: Final = 64
-"""Most kinds of batches for which a printer caches its lines."""
+"""Maximum number of kinds of batches whose compiled lines a printer caches."""
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
-    """Yield the literals and field slots of ``lines``. Fields without a slot become literals of their ``value``."""
+    """Yield the literals and field slots of ``lines``. A field without a slot becomes a literal with its ``value``."""
     for line in lines:
         for part in line.parts:
             if isinstance(part, str):
@@ -90,7 +90,7 @@ def line(text: str) -> Line:
         inside, _, after = field.partition("}")
         name, _, kind = inside.partition(":")
         if kind not in WRITE:
-            raise ValueError(f"{text!r}: no such type of a field: {kind}")
+            raise ValueError(f"{text!r}: unknown type of a field: {kind}")
         parts += [Field(name, kind), _literal(after)]
     return Line(tuple(filter(None, parts)))
 
@@ -125,15 +125,15 @@ def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes
 
 
 class LineValues:
-    """The values of fields for the lines of one segment. It keeps the last offset, to find gaps.
+    """The values of fields for the lines of one segment; also keeps the last offset, to find gaps.
 
     Before the kernel prints lines, :meth:`lead` copies the last offset to it; :meth:`follow` copies it back.
     """
 
     whole_batches = False
-    """Whether a batch of a run is printed only if the kernel can print all of it."""
+    """Whether a batch of a run is printed only if the kernel can print it completely."""
     stops_at_frames = False
-    """Whether the general path prints records whose payloads may name a schema."""
+    """Whether records whose payloads may have a schema id are left to the general path."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         dialect = run.dialect
@@ -154,9 +154,9 @@ class LineValues:
         kernel.last_offset, kernel.armed = self.last_offset, self.armed
 
     def follow(self, kernel: Lines, lines: Bytes) -> None:
-        """Print lines of the kernel, and take over their last offset and gaps.
+        """Print lines of the kernel, and copy the last offset and the gaps from the kernel.
 
-        UNKNOWN in their gaps stands for the last offset before them.
+        UNKNOWN in a gap stands for the last offset before these lines.
         """
         for last, current in kernel.gaps:
             if last != UNKNOWN:
@@ -166,10 +166,10 @@ class LineValues:
         kernel.gaps.clear()
         if kernel.last_offset != UNKNOWN:
             self.last_offset = kernel.last_offset
-        self.out.write(lines)  # last: it may raise WrongAssumptionError, and dropped lines must leave no gaps
+        self.out.write(lines)  # last, because dropped lines (WrongAssumptionError) must add no gaps
 
     def gap(self, last: int, current: int) -> None:
-        """Add a gap unless ``current`` follows ``last``. As in Java, the smallest Int64 follows the largest."""
+        """Add a gap unless ``current`` is the next offset after ``last``. As in Java, Int64 wraps around."""
         if current != to_int64(last + 1):
             self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
 
@@ -188,7 +188,7 @@ class LineValues:
         return value
 
     def record_fields(self, batch: RecordBatch, entry: Record | Message) -> FieldValues:
-        """Return a function that returns the fields of a record line by name: the record's own, else the batch's."""
+        """Return a function that returns the fields of a record line by name, from the record or from its batch."""
         of_batch = self.fields(batch)
 
         def value(name: str) -> object:

@@ -44,7 +44,7 @@ if kernel.COMPILED:
 
 
 def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> None:
-    """Print a part of a segment; then set ``part.reached``. Raises the error that ends the original's run."""
+    """Print a part of a segment, then set ``part.reached``. Raises an error where DumpLogSegments stops."""
     run, path = printer.run, printer.path
     options = run.options
     deep = is_deep(run)
@@ -67,7 +67,7 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
 def _regions(
     revocable: read_ahead.RevocableSource, printer: LogPrinter, part: SegmentPart, *, deep: bool
 ) -> Generator[tuple[Region, MadeLines | None], None, None]:
-    """Yield the regions of a part, each with lines that threads made ahead or None. For headers none are made."""
+    """Yield the regions of a part, each with the lines that a thread has already made, or None."""
     options = printer.run.options
     end = end_of(revocable.size, options)
     window = Window(revocable, end)
@@ -91,7 +91,7 @@ def is_deep(run: DumpRun) -> bool:
 
 
 def end_of(size: int, options: Options) -> int:
-    """Return the end of the printed bytes of a segment of ``size`` bytes; the largest --max-bytes means no limit."""
+    """Return the position (bytes) up to which a segment is printed. A --max-bytes of INT32_MAX means no limit."""
     return size if options.max_bytes == INT32_MAX else min(size, options.max_bytes)
 
 
@@ -104,13 +104,13 @@ class LogPrinter(LineValues):
 
     @property
     def entries(self) -> KernelEntries:
-        """The printer of messages of magic 0 and 1 through the kernel, created on first use."""
+        """The kernel printer of messages of magic 0 and 1, created on first use."""
         if self._entries is None:
             self._entries = KernelEntries(self)
         return self._entries
 
     def end(self) -> None:
-        """Release the kernel's memory, which cyclic references would keep until a garbage collection."""
+        """Release the kernel's memory, which reference cycles would keep until a garbage collection."""
         if kernel.COMPILED:
             self.fast.end()
         if self._entries is not None:
@@ -119,7 +119,7 @@ class LogPrinter(LineValues):
     def batches(self, batches: Run, row: int, stop: int, made: MadeLines | None = None, *, deep: bool) -> None:
         """Print batches of a run from ``row`` to before ``stop``, with their records if ``deep``.
 
-        ``made``: the first lines of the run, if a thread has already made them.
+        ``made`` are the first lines of the run, if a thread has already made them.
         """
         head = not deep or self.run.dialect.batches_beside_records
         while row < stop:
@@ -152,7 +152,7 @@ class LogPrinter(LineValues):
             self.rest(batch, done, head=head, deep=deep)
 
     def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
-        """Print the rest of a batch after its first ``done`` records; 0: also its own line."""
+        """Print the records of a batch after the first ``done``. If ``done`` is 0, print the batch line too."""
         try:
             if head and not done:
                 self.header(batch)
@@ -174,9 +174,9 @@ class LogPrinter(LineValues):
             raise placed from damage
 
     def overflow(self, source: Source, position: int, *, deep: bool) -> None:
-        """Raise DamageError for a truncated batch whose end is above 2 GiB, after the first part of its line.
+        """Raise DamageError for a truncated batch whose end is above 2 GiB, after printing the first part of its line.
 
-        Releases with ``sizes_overflow`` compute the end in 32 bits: it is negative, and the batch seems complete.
+        Releases with ``sizes_overflow`` compute the end in 32 bits: the end is negative, so the batch seems complete.
         """
         head = source.read(position, BATCH_HEADER.size)
         if len(head) < record_layout.UP_TO_MAGIC:
@@ -226,7 +226,7 @@ class LogPrinter(LineValues):
 
     def control_content(self, entry: Record | Message) -> bytes:
         """Return the type and the value of a control record as they are printed. Raises DamageError."""
-        from kdump.dump_log_segments.decoders.texts import control_text  # few records are
+        from kdump.dump_log_segments.decoders.texts import control_text  # few records need it
 
         return control_text(entry.key, entry.value, self.run.payloads).encode()
 
@@ -247,7 +247,7 @@ class LogPrinter(LineValues):
                 self.out.write(piece)
 
     def content(self, entry: Record | Message) -> Iterator[bytes]:
-        """Yield the texts of key and value. The caller joins them: before an unreadable value no key is printed."""
+        """Yield the texts of key and value. The caller joins them: if the value is unreadable, no key is printed."""
         if self.run.parser is not None:
             from kdump.dump_log_segments.decoders.texts import parsed
 
@@ -269,7 +269,7 @@ class LinesSoFar(NamedTuple):
 class PartLines(NamedTuple):
     """The result of a part: the start of the next part, the last printed offset, and the gaps.
 
-    UNKNOWN in a gap stands for the last offset before the part. It is also the last offset of a part without records.
+    UNKNOWN in a gap stands for the last offset before the part. ``last_offset`` is UNKNOWN if the part has no records.
     """
 
     reached: int
@@ -278,7 +278,7 @@ class PartLines(NamedTuple):
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
-    """Print one segment. Raises the error that ends the original's run, after the same lines."""
+    """Print one segment. Raises an error where DumpLogSegments stops, after printing the same lines."""
     with LocalFile(path) as source:
         end = end_of(source.size, run.options)
         jobs = costs.processes_of_segment(run.jobs, end, lambda: costs.is_packed(source))
@@ -308,7 +308,7 @@ def _share(run: DumpRun, printer: LogPrinter, source: LocalFile, pieces: list[Se
 
 
 class PartPrinting:
-    """The work of processes that print one part at a time."""
+    """Prints one part at a time in a worker process; see :mod:`kdump.parallel.turns`."""
 
     def __init__(self, printer: LogPrinter, source: LocalFile) -> None:
         self._printer, self._source = printer, source

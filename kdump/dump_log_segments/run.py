@@ -1,7 +1,7 @@
 """One run of DumpLogSegments over a list of files, with the output of one release.
 
-Standard output is equal to the original's to the byte. Where the original ends with an exception, DamageError or
-UnreadableError is raised after the same output.
+Standard output is equal to that of kafka-dump-log.sh to the byte. Where kafka-dump-log.sh stops with an exception, a
+DamageError or UnreadableError is raised after the same output.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class DumpRun:
     """One run: its options, its output, and the reports at its end.
 
-    ``gaps`` has the pairs of offsets that are not consecutive, by absolute path of the file.
+    ``gaps`` has the pairs of offsets that are not consecutive, by the absolute path of the file.
     """
 
     def __init__(
@@ -41,17 +41,17 @@ class DumpRun:
         release: str | None = None,
         jobs: int | None = 1,
     ) -> None:
-        """Create a run with the output of ``release`` (None: the newest).
+        """Create a run with the output of ``release`` (None for the newest).
 
-        ``jobs`` processes print a large segment; None stands for the fastest number. With several processes ``out``
-        must be standard output.
+        ``jobs`` processes print a large segment; None means the fastest number. With several processes ``out`` must be
+        standard output.
         """
         self.dialect, self.options, self.out = dialect, options, out
         self.release, self.jobs = release, jobs
         self.gaps: dict[str, list[tuple[int, int]]] = {}
         self.reports = Reports()
         self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
-        """Attributes, whether the checksum is right, delete horizon (ms) -> the shapes of a batch's lines."""
+        """(attributes, crc_valid, delete horizon in ms) -> the compiled lines of a batch and of its records."""
         self.parser: Parser | None = None
         if options.decoder_switch:
             from kdump.dump_log_segments.decoders import PARSERS  # few runs have a decoder switch
@@ -60,7 +60,7 @@ class DumpRun:
 
     @cached_property
     def state(self) -> StateDialect:
-        """The release's output for the files beside a log."""
+        """The release's output for indexes, producer snapshots and checkpoints."""
         from kdump.dump_log_segments.dialects import state
 
         return state.NEWEST if self.release is None else state.find(self.release)
@@ -74,7 +74,7 @@ class DumpRun:
 
     @property
     def fronts(self) -> tuple[str, str]:
-        """The text before a decoded record, and before a record with only a payload."""
+        """The text before a decoded record, and before a decoded record without a key."""
         return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
 
     def print(self, text: str) -> None:
@@ -82,7 +82,7 @@ class DumpRun:
         self.out.write(text.encode(errors="surrogateescape") + b"\n")
 
     def trailing(self, source: LocalFile, size: int) -> None:
-        """Report the ``size`` bytes after the last complete batch, minus those that the file lost while it was read."""
+        """Report the ``size`` bytes after the last complete batch, minus the bytes by which the file has shrunk."""
         if size > source.lost:
             name = posixpath.basename(source.name)
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
@@ -90,7 +90,7 @@ class DumpRun:
     def close(self, source: LocalFile) -> None:
         if source.lost:
             self.complain(
-                f"kdump: {source.name} became {source.lost} bytes shorter while it was read; what was there is printed"
+                f"kdump: {source.name} became {source.lost} bytes shorter while it was read; the rest is printed"
             )
 
     def complain(self, text: str) -> None:
@@ -123,14 +123,14 @@ MISSING: Final = "Indexed offset: {0}, found log offset: {1}"
 
 
 class Pair(NamedTuple):
-    """A value of an index entry, and the value in the log or in the entry before."""
+    """A value in an index entry, and the value in the log or in the previous entry."""
 
     indexed: int
     found: int
 
 
 Report: TypeAlias = dict[str, list[Pair]]
-"""Path as given -> pairs in order of discovery."""
+"""Path on the command line -> pairs, in the order in which they were found."""
 
 
 class Reports:

@@ -1,1 +1,1 @@
-"""The output formats: classic text, JSON lines, CSV, tables, format strings, findings, answers."""
+"""The output formats: classic text, JSON lines, CSV, tables and format strings; findings and answers."""

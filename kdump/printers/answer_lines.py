@@ -29,9 +29,9 @@ class AnswerTable(NamedTuple):
     right: frozenset[str] = frozenset()
     """Columns that are aligned to the right."""
     commands: Sequence[tuple[str, str]] = ()
-    """Purpose and text of each command below the rows; commands are never folded."""
+    """The commands printed below the rows, without folding: pairs of purpose and command line."""
     spare: Sequence[str] = ()
-    """Columns to omit on a narrow terminal, the least needed first."""
+    """Columns that may be omitted on a narrow terminal, the first of them first."""
 
     def below(self) -> Iterator[str]:
         """Yield the lines below the rows, as a shell script."""
@@ -43,7 +43,7 @@ class AnswerTable(NamedTuple):
 
 
 def plain_tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield a table of all fields for each class of lines, for an answer without tables of its own."""
+    """Yield a table with all fields for each class of lines, for answers that have no tables module."""
     rows: dict[str, list[dict[str, object]]] = {}
     for line in lines:
         rows.setdefault(line.kind, []).append(as_json(line))
@@ -72,7 +72,7 @@ def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
 
 
 def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
-    """Write the lines as CSV (RFC 4180), with a header line when the kind of line changes.
+    """Write the lines as CSV (RFC 4180), with a header line whenever the fields change.
 
     Values other than texts and numbers are JSON; null is empty. Control characters are escaped on a terminal only.
     """

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from kdump.printers.answer_lines import AnswerTable
 
 WHOLE: Final = 24
-"""Characters up to which a cell is never cut: times are as long."""
+"""Length up to which a cell is not shortened, in characters; a time has this length."""
 MANY: Final = 3
-"""Minimum number of rows to print a shared value once, and to shorten cells."""
+"""Minimum number of rows for printing shared values once, and for shortening cells."""
 GAP: Final = 2
 """Spaces between two cells."""
 CUT: Final = "…"
@@ -33,10 +33,10 @@ Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
 def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, *, layout: Layout = "fitting") -> None:
     """Draw tables in ``width`` columns, by default those of the terminal.
 
-    A row is one line. Numbers, times and names stay whole. If the columns are too wide, values that all rows share are
-    printed once, above the rows. Then columns are omitted and named below the rows: those of ``spare`` first, then the
-    last ones. Paths are cut in the middle, sentences at the end. Fewer than ``MANY`` rows get a line per field instead
-    of a cut sentence.
+    A row is one line. Numbers, times and names are not shortened. If the columns are too wide, values that all rows
+    share are printed once, above the rows. Then columns are omitted, first those of ``spare``, then from the last
+    column on; their names are printed below the rows. Paths are shortened in the middle, sentences at the end. Fewer
+    than ``MANY`` rows are printed with a line per field instead of shortened sentences.
     """
     console = Quiet(file=out, highlight=False, width=width)
     for number, table in enumerate(tables):
@@ -84,7 +84,7 @@ def _fitted(console: Quiet, table: AnswerTable, rows: list[list[str]], widths: l
 
 
 def _prose(console: Quiet) -> int:
-    """Return the width of sentences."""
+    """Return the maximum width of sentences, in columns."""
     return min(console.width, MEASURE)
 
 
@@ -97,7 +97,7 @@ def _sum(widths: Sequence[int]) -> int:
 
 
 def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) -> bool:
-    """Return whether columns fit after shortening the wide ones. Columns with sentences are not shortened."""
+    """Return whether columns fit after shortening wide columns, except columns with sentences in ``rows``."""
     whole = {number for row in rows for number, cell in enumerate(row) if " " in cell}
     return _sum([wide if number in whole else min(wide, WHOLE) for number, wide in enumerate(widths)]) <= most
 
@@ -105,7 +105,7 @@ def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) 
 def _without_shared(
     table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
-    """Return the cells that all rows share by column, without dashes, and the table, rows and widths without these."""
+    """Return the cells (except dashes) that all rows share, by column, and the table, rows and widths without them."""
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):
         return {}, table, rows, widths
@@ -127,7 +127,7 @@ def _without_spare(
 ) -> tuple[AnswerTable, list[list[str]], list[int], list[str]]:
     """Return the table, rows and widths without the columns that do not fit, and their names.
 
-    Columns of ``spare`` are removed first, then the others from the last one on. The first of the others stays.
+    Columns of ``spare`` are removed first, then other columns from the last on. The first of these always stays.
     """
     spare = [name for name in table.spare if name in table.columns]
     others = [name for name in table.columns if name not in table.spare]
@@ -141,7 +141,7 @@ def _without_spare(
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """Return column widths that fit into ``most``: wide columns shrink to WHOLE, a single one further."""
+    """Return column widths that fit into ``most``. Wide columns shrink to WHOLE, a single column even further."""
     room = most - GAP * (len(widths) - 1)
     found = list(widths)
     left = len(widths)
@@ -169,7 +169,7 @@ def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> st
 
 
 def shortened(text: str, width: int) -> str:
-    """Return a text cut to ``width`` columns: a path or name in its middle, a sentence at its end."""
+    """Return a text shortened to ``width`` columns: a path or name in the middle, a sentence at the end."""
     if cell_len(text) <= width:
         return text
     if " " in text or width < MANY:
@@ -212,8 +212,8 @@ def _styled(console: Quiet, text: str, style: str) -> str:
 
 
 def draw_page(page: str, out: IO[str]) -> None:
-    """Draw a Markdown page in the width of sentences."""
+    """Draw a Markdown page, folded to the width of sentences."""
     from rich.markdown import Markdown  # needed only for pages
 
-    page = re.sub(r"^```(\w*).*$", r"```\1", page, flags=re.MULTILINE)  # a title is for browsers
+    page = re.sub(r"^```(\w*).*$", r"```\1", page, flags=re.MULTILINE)  # remove titles of code blocks
     Quiet(file=out, width=prose_width()).print(Markdown(page, hyperlinks=False, code_theme="ansi_dark"))

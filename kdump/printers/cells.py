@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from kdump.rows.selection import DamagedRange, SelectedBatch
 
 GROUP: Final = 200
-"""Rows of a table that are drawn together."""
+"""Number of rows of a table that are drawn together."""
 LONGEST: Final = 200
 """Maximum number of characters in a cell of a table."""
 NUMBERS: Final = frozenset({"int", "long"})
-"""Types of columns whose cells stay whole."""
+"""Types of columns whose cells are not shortened."""
 SHOWN_SCOPE: Final = SHOWN[0].scope
 PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
-"""Source of an encoding column -> the payload with that encoding."""
+"""Source of an encoding column -> the payload to which the encoding belongs."""
 
 
 def rows(
     item: SelectedBatch, columns: Sequence[Column], encoding: Encoding, *, batches: bool, most: int | None = None
 ) -> Iterator[list[str | None]]:
-    """Yield the cells of each record of a batch, or of the batch; of large records ``most`` characters of each."""
+    """Yield the cells of each record of a batch, or of the batch. In large records cells have ``most`` characters."""
     if batches:
         yield [cell(column, item, None, encoding) for column in columns]
     if batches or not item.records:
@@ -53,7 +53,7 @@ def rows(
 
 
 def damage_cell(column: Column, item: DamagedRange) -> str | None:
-    """Return the cell of a damaged range in a column of records or batches, or None."""
+    """Return the cell of a damaged range in a column of records or batches; None for an empty cell."""
     known = _OF_DAMAGE.get(column.name)
     found = None if known is None else values.value(known, item)
     return None if found is None else path_text(str(found))
@@ -94,7 +94,7 @@ def _shown(column: Column, value: object, encoding: Encoding) -> str | None:
 def cell_in_pieces(
     column: Column, item: SelectedBatch, record: Record, encoding: Encoding
 ) -> Callable[[], Iterator[str]] | None:
-    """Return a function that yields the cell of a large record in pieces; None for null."""
+    """Return a function that yields the cell of a large record in pieces, or None for null."""
     from kdump.rows.pieces import PIECE, to_pieces  # few records are large
 
     if column.type == "headers":
@@ -114,7 +114,7 @@ def cell_in_pieces(
 
 
 def beginning(pieces: Iterable[str], most: int) -> str:
-    """Return the first ``most`` characters of a text in pieces."""
+    """Return the first ``most`` characters of a text that comes in pieces."""
     text = ""
     for piece in pieces:
         text += piece
@@ -124,7 +124,7 @@ def beginning(pieces: Iterable[str], most: int) -> str:
 
 
 def quoted_in_pieces(pieces: Callable[[], Iterator[str]] | None) -> Iterator[str]:
-    """Like :func:`quoted`, for a text in pieces."""
+    """Like :func:`quoted`, for a text that comes in pieces."""
     if pieces is None:
         return
     first = last = ""
@@ -140,7 +140,7 @@ def quoted_in_pieces(pieces: Callable[[], Iterator[str]] | None) -> Iterator[str
 
 
 def quoted(text: str | None) -> str:
-    """Return a cell of CSV (RFC 4180): nothing for null."""
+    """Return a cell of CSV (RFC 4180), quoted if needed; empty for null."""
     if text is None:
         return ""
     awkward = not text or '"' in text or "," in text or "\n" in text or "\r" in text or " " in (text[0], text[-1])

@@ -66,7 +66,7 @@ class DumpText:
         elif decode is not java_text:
             self._decoders = Decoders(decode, decode, encoding)
         self._sides = ("key",) * (decodes and keys) + ("value",) * (decodes and values)
-        """The sides (key, value) that are also printed in decoded form."""
+        """The sides (key, value) that are also printed decoded."""
         self._by_kernel = batches or redactor is None or (not self._sides and decode is java_text)
         """Whether the kernel can write the selected payloads that are not decoded."""
         self._printer: _Printer | None = None
@@ -95,13 +95,13 @@ class DumpText:
         return printer.make(run)
 
     def _is_for_kernel(self, item: SelectedBatch) -> bool:
-        """Return whether the kernel prints records of a topic, except those that may name a schema."""
+        """Return whether the kernel prints the records of ``item``, except records that may have a schema id."""
         return self._by_kernel and (not self._sides or needs_frame(item.file.layout))
 
     def _records(self, printer: _Printer, item: SelectedBatch) -> None:
         printer.header(item.batch)
         if self._sides and self.redactor is not None:
-            item = self.redactor(item)  # with the decoded fields, which the printer does not know
+            item = self.redactor(item)  # hashes decoded fields too
         printer.item = item
         for record in () if self.batches else item.records:
             printer.record(item.batch, record)
@@ -120,7 +120,7 @@ class DumpText:
         """Do nothing: this format has no last line."""
 
     def go_on(self, name: str) -> bytes:
-        """Begin amid a segment; return the lines before its first batch."""
+        """Begin in the middle of a segment; return the lines that belong before its first batch."""
         if self._printer is None or self._printer.path != name:
             self._printer = self._next_printer(name)
         return _title(name)
@@ -149,9 +149,9 @@ def _title(name: str) -> bytes:
 
 
 class _Printer(LogPrinter):
-    """Prints the batches of one segment, on request without values or with hashes in place of payloads.
+    """Prints the batches of one segment; the options may omit values, or replace payloads by hashes.
 
-    ``item`` is the batch or run that is printed. The decoded ``sides`` of its records have lines of their own.
+    ``item`` is the batch or run that is printed. Decoded ``sides`` of records are printed on separate lines.
     """
 
     whole_batches = True
@@ -174,18 +174,18 @@ class _Printer(LogPrinter):
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
     def of_run(self, records: RunRecords, made: MadeLines | None, *, deep: bool) -> None:
-        """Print the batches of a run; stop at the first unchecked one that cannot be printed completely."""
+        """Print the batches of a run. Stop at the first unchecked batch that cannot be printed completely."""
         if not records.may_break:
             self.batches(records.run, records.row, records.stop, made, deep=deep)
             return
         run = records.run
         row, done = self.fast.print_batches(run, records.row, records.stop, made, head=True, deep=deep)
-        if done:  # of a large batch; more of it cannot be printed now
+        if done:  # the kernel printed the first records of a large batch
             self.rest(records.run.batch(row), done, head=True, deep=deep)
         records.stop = row + (done > 0)
 
     def gap(self, last: int, current: int) -> None:
-        """Print nothing: a filter leaves gaps."""
+        """Do nothing, because filters leave gaps."""
 
     def control_content(self, entry: Record | Message) -> bytes:
         return super().control_content(entry) if self._values else b""

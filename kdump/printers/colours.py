@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     Paint = Callable[[bytes], bytes]
-    """Returns a line, without its end, with colours in it."""
+    """Returns a line with colours; the line has no line end."""
 
 NAME, TEXT, WORD, MATCH, DAMAGE = b"34;1", b"32", b"90", b"31;1", b"31;1"
 """SGR parameters of colours (ECMA-48)."""
@@ -41,7 +41,7 @@ def _in(colour: bytes, text: bytes) -> bytes:
 
 
 def _marked(text: bytes, searched: Sequence[re.Pattern[bytes]], around: bytes = b"") -> bytes:
-    """Return a text with coloured matches; ``around`` is the colour of the other text."""
+    """Return a text with coloured matches; ``around`` is the colour of the text between them."""
     parts, done = [], 0
     for start, end in sorted(match.span() for one in searched for match in one.finditer(text)):
         if end > max(start, done):

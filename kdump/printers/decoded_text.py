@@ -32,15 +32,15 @@ class DecodedText:
         self._only_frames = not has_own_layouts(topic)
         """Whether only payloads with a frame are decoded."""
         self._general_sides = ("key",) if windowed_keys.is_topic(topic) else ()
-        """Sides whose payloads may hold more than a value of their schema."""
+        """The sides whose payloads may have bytes in addition to the value of their schema."""
         self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
-        """(Side, prefix) -> the text before the data, and the writer of the data; None for the general path."""
+        """(side, prefix) -> the text before the data, and the kernel's writer of the data (None: the general path)."""
 
     def is_of(self, decoder: PayloadDecoder, topic: str) -> bool:
         return decoder is self._decoder and topic == self._topic
 
     def text(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
-        """Return a JSON object with both sides; empty if neither carries a schema."""
+        """Return a JSON object with both sides; empty if neither side is decoded."""
         of_key, of_value = self._side("key", key, headers), self._side("value", value, headers)
         if of_key is of_value is _NULL:
             return b""
@@ -65,7 +65,7 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Write the first payload of a schema without the kernel; keep its text before the data for later payloads."""
+        """Return the text of a schema's first payload, without the kernel. Keep the text before the data for later."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)

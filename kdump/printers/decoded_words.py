@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SelectedBatch
 
 SIDE_OF: Final = {column.source: column.name for column in SHOWN}
-"""The source of a column -> key or value."""
+"""Source of a column -> ``key`` or ``value``."""
 
 
 def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Encoding) -> str | None:
     """Return the key or value of a record for a table: its decoded data, else its text.
 
-    A reason why something could not be decoded comes first, in parentheses.
+    If the data could not be decoded completely, the reason comes first, in parentheses.
     """
     side = SIDE_OF[source]
     payload: bytes | None = getattr(record, side)
@@ -38,7 +38,7 @@ def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Enco
 
 
 def lines(item: SelectedBatch, record: Record, sides: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield a line for the key and the value of a record if it is decoded, or has a reason why not."""
+    """Yield a line for each side (key, value) of a record that is decoded, or that cannot be decoded."""
     for side in sides:
         part = values.decoded_side(item, record, side)
         if part is not None:
@@ -50,7 +50,7 @@ def lines(item: SelectedBatch, record: Record, sides: tuple[str, ...]) -> Iterat
 
 
 def _reason(part: dict[str, Any]) -> str:
-    """Return why a side cannot be decoded, or not completely; empty if it can."""
+    """Return the reason why a side cannot be decoded completely; empty if it can."""
     problem, why = part.get("problem"), part.get("why") or part.get("reason") or ""
     return harmless_line(f"{problem}: {why}" if problem else why)
 
@@ -74,7 +74,7 @@ def _origin(part: dict[str, Any]) -> str:
 
 
 def _window(part: dict[str, Any]) -> str:
-    """Return the window of a key of Kafka Streams, with a space before it; empty without one."""
+    """Return a space and the window of a Kafka Streams key; empty if the key has no window."""
     window = part.get("window")
     if window is None:
         return ""

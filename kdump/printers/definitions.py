@@ -1,11 +1,11 @@
 """Topics, configs, ACLs, quotas and users of a metadata image as input of other tools.
 
-One form is a shell script of Kafka's own tools, for a cluster that cannot start from log dirs. Source:
-``TopicCommand``, ``ConfigCommand`` and ``AclCommand`` of 3.9 to 4.4. No file has the passwords: the script asks for new
-ones, and keeps mechanism and iterations of the old credentials.
+The first form is a shell script of Kafka's own tools, for a cluster that cannot start from log dirs. Source:
+``TopicCommand``, ``ConfigCommand`` and ``AclCommand`` of 3.9 to 4.4. The log does not have passwords: the script asks
+for new ones, and keeps mechanism and iterations of the old credentials.
 
-The other form is ``KafkaTopic`` and ``KafkaUser`` of Strimzi (``kafka.strimzi.io/v1``). Definitions without such a
-resource are comments: configs of brokers belong to ``spec.kafka.config`` of ``Kafka``.
+The second form is ``KafkaTopic`` and ``KafkaUser`` of Strimzi (``kafka.strimzi.io/v1``). Other definitions become
+comments; for example, configs of brokers belong to ``spec.kafka.config`` of ``Kafka``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ RESOURCES: Final = {
 
 
 def shell_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
-    """Yield the lines of the shell script, without Kafka's own topics: the new cluster makes them."""
+    """Yield the lines of the shell script, without Kafka's own topics, which the new cluster creates."""
     yield from HEAD.format(offset=image.end_offset).splitlines()
     yield from _topics(image, show_secrets=show_secrets)
     yield from _shell_configs(image, show_secrets=show_secrets)
@@ -185,7 +185,7 @@ def _secret(fields: Fields, name: str, *, show: bool) -> str:
 
 API: Final = "kafka.strimzi.io/v1"
 CLUSTER: Final = "my-cluster"
-"""The label strimzi.io/cluster: no volume has the name of the Kafka resource."""
+"""Placeholder for the label strimzi.io/cluster, because no volume has the name of the Kafka resource."""
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 TYPES: Final = {"TOPIC": "topic", "GROUP": "group", "CLUSTER": "cluster", "TRANSACTIONAL_ID": "transactionalId"}
 QUOTAS: Final = {
@@ -199,7 +199,7 @@ USER: Final = "User:"
 
 
 def strimzi_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
-    """Yield the lines of the YAML documents, without Kafka's own topics: the new cluster makes them."""
+    """Yield the lines of the YAML documents, without Kafka's own topics, which the new cluster creates."""
     yield f"# Definitions of a cluster, as its metadata log has them at offset {image.end_offset}."
     yield f"# Put the name of your Kafka resource in place of {CLUSTER}, and read all of it before kubectl apply."
     for name, topic in sorted(image.topics.by_name.items()):
@@ -232,7 +232,7 @@ def _document(kind: str, name: str, spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def resource_name(name: str) -> str:
-    """Return a valid name of a Kubernetes resource; a changed name ends with a checksum of the original."""
+    """Return a valid name for a Kubernetes resource. A changed name ends with a hash of the original name."""
     if NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:200]
@@ -297,7 +297,7 @@ def _is_user(parts: tuple[tuple[str, str | None], ...]) -> bool:
 
 
 def _rule(fields: Fields) -> dict[str, Any] | None:
-    """Return the rule of a KafkaUser for an ACL, or None without such a rule."""
+    """Return the rule of a KafkaUser for an ACL, or None if KafkaUser has no rule for it."""
     found = cluster_image.acl_in_words(fields)
     kind = TYPES.get(found["resourceType"])
     if kind is None:
@@ -318,7 +318,7 @@ def _rule(fields: Fields) -> dict[str, Any] | None:
 
 
 def _left(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
-    """Yield comments on definitions without a Strimzi resource."""
+    """Yield comments with the definitions that have no Strimzi resource."""
     found: list[str] = []
     for (kind, name), configs in sorted(image.configs.resources.items()):
         if kind == BROKER_RESOURCE and not name:

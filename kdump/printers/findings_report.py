@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 VERSION: Final = 1
-"""The version of the JSON lines (``kdump/findings.schema.json``): a new optional name keeps it."""
+"""The version of the JSON lines (``kdump/findings.schema.json``); a new optional name does not change it."""
 COMMONPLACE: Final = frozenset(
     {
         Code.CONVENTION,
@@ -36,7 +36,7 @@ COMMONPLACE: Final = frozenset(
         Code.LEFTOVER,
     }
 )
-"""Notes on healthy files, in large numbers: people get their count, and the text with --notes."""
+"""Codes of frequent notes on healthy files. Only their number is printed, unless --notes is given."""
 LOUD: Final = frozenset(
     {
         Code.CLEANED_DISCARDS_SWAP,
@@ -47,7 +47,7 @@ LOUD: Final = frozenset(
         Code.LIMIT,
     }
 )
-"""Notes that are printed even without --notes: healthy partitions do not have them."""
+"""Codes of notes that are printed without --notes too, because healthy partitions do not have them."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
 SHOWN: Final = 10
@@ -67,7 +67,7 @@ def word(finding: Finding) -> str:
 
 
 Tone: TypeAlias = Literal["", "title", "note", "derived", "log", "good"]
-"""The kind of a line, which decides its colour."""
+"""The kind of a line, which determines its colour."""
 TONES: Final[dict[Level, Tone]] = {Level.REMARK: "note", Level.DERIVED: "derived", Level.LOG: "log"}
 WORD: Final = 8
 """Width of the first word of a finding's line."""
@@ -79,7 +79,7 @@ VERDICTS: Final = {
     Level.LOG: "the log is damaged",
 }
 NO_START: Final = "A broker does not start with this"
-HOLES: Final = "offsets are missing, all batches that are there are valid"
+HOLES: Final = "offsets are missing, all existing batches are valid"
 AGAIN: Final = "After the commands run kdump check again."
 NOTES: Final = "(--notes prints"
 ALL: Final = "--verbose writes them all"
@@ -87,7 +87,7 @@ _DIGITS: Final = re.compile(r"\d+")
 
 
 class CheckSummary:
-    """Totals of a check; ``size`` are the bytes of the log."""
+    """Totals of a check; ``size`` is the size of the logs in bytes."""
 
     def __init__(self) -> None:
         self.segments = self.batches = self.size = 0
@@ -98,9 +98,9 @@ class CheckSummary:
         self.without_batches: list[str] = []
         """The folders of ``damaged`` without a valid batch."""
         self.poisoned: list[str] = []
-        """The folders of partitions whose only damage is a batch that a broker accepts and stops consumers."""
+        """The folders of partitions whose only damage are batches that a broker accepts but that stop consumers."""
         self.holes: list[str] = []
-        """The folders of partitions that only miss offsets."""
+        """The folders of partitions whose only fault is missing offsets."""
         self.fatal: list[str] = []
         """The files and folders that prevent a broker's start."""
         self.commonplace: Counter[str] = Counter()
@@ -108,7 +108,7 @@ class CheckSummary:
         """The verdicts of the brokers, one for each dry start."""
 
     def add(self, findings: Sequence[Finding], folder: str = "", *, has_batches: bool = True) -> None:
-        """Count the findings of the partition ``folder``; ``has_batches``: some of its batches are valid."""
+        """Count the findings of the partition ``folder``. ``has_batches``: some batches of the partition are valid."""
         wrong = [finding for finding in findings if finding.level is Level.LOG]
         if folder and wrong and not all(finding.is_grave and not finding.fatal for finding in wrong):
             poisoned = all(finding.poison or finding.is_hole for finding in wrong)
@@ -124,12 +124,12 @@ class CheckSummary:
 
     @property
     def findings(self) -> int:
-        """The number of findings, remarks not counted."""
+        """The number of findings without remarks."""
         return self.levels[Level.DERIVED] + self.levels[Level.LOG]
 
 
 class FoldedFinding(NamedTuple):
-    """A finding in a block: its place, and the number of others with the same text."""
+    """A finding in a block: its file and byte as text, and the number of further findings with the same text."""
 
     finding: Finding
     place: str
@@ -150,12 +150,12 @@ class Shown(NamedTuple):
     quiet: bool = False
     """Omit remarks and the summary."""
     remarks: bool = False
-    """Print the common remarks too."""
+    """Print frequent remarks on healthy files too."""
     verbose: bool = False
     """Print every finding in full."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
-        """Return the findings of a partition or file, the worst first, similar ones folded."""
+        """Return the findings of a partition or file, the worst first, with similar findings folded into one."""
         wrong = any(not finding.is_remark or finding.code in LOUD for finding in findings)
         shown = [
             finding
@@ -200,7 +200,7 @@ def only_holes(findings: Sequence[Finding]) -> bool:
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
-    """Yield the first of similar findings; the last one has the number of the others."""
+    """Yield the first ALIKE of similar findings; the last of these has the number of the others."""
     for number, finding in enumerate(alike[:ALIKE]):
         inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
         place = inside if finding.position is None else f"{inside}byte {finding.position}: "
@@ -217,7 +217,7 @@ class Report(Protocol):
     """Prints the results of a check."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:
-        """Print the findings of a partition or file, one or more."""
+        """Print one or more findings of a partition or file."""
 
     def start(self, start: BrokerStart) -> None:
         """Print the verdict on a broker's start."""
@@ -259,11 +259,13 @@ def finding_line(finding: Finding) -> dict[str, object]:
     """Return a finding or remark as a JSON object."""
     values = {field.name: getattr(finding, field.name) for field in fields(finding)}
     check = values.pop("kind")
-    del values["poison"]  # the advice has it
+    del values["poison"]  # the advice contains it
     values["commands"] = [path_text(command) for command in finding.commands]
     kind = "remark" if finding.is_remark else "finding"
     line = {"kind": kind, "version": VERSION, "check": check, "code": finding.code, **values}
-    return {name: path_text(value) if isinstance(value, str) else value for name, value in line.items()}  # of files
+    return {
+        name: path_text(value) if isinstance(value, str) else value for name, value in line.items()
+    }  # texts may contain paths
 
 
 def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
@@ -299,7 +301,7 @@ class PlainReport:
     """Prints text without colours: a block for each partition with findings, the worst first."""
 
     is_timed = False
-    """Whether the last line has the elapsed time, which differs from run to run."""
+    """Whether the last line has the elapsed time, which is different in each run."""
 
     def __init__(self, out: IO[str], show: Shown) -> None:
         self._out = out
@@ -359,8 +361,8 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.holes:
         lines.append(f"Offsets missing: {_named(summary.holes)}")
         lines.append(
-            "All batches that are there are valid, and a broker takes these logs as they are; another replica may have "
-            "what is missing."
+            "All existing batches are valid, and a broker accepts these logs unchanged; another replica may have the "
+            "missing records."
         )
     if summary.damaged:
         lines.append(f"Damaged: {_named(summary.damaged)}")
@@ -377,8 +379,8 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(
-            "What to do next: cut around the batches with kdump slice; a broker takes these logs as they are, and "
-            "kdump salvage keeps such batches."
+            "What to do next: copy the batches before and after them with kdump slice. A broker accepts these logs "
+            "unchanged, and kdump salvage keeps such batches."
         )
     if summary.fatal and not summary.verdicts:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")
@@ -403,7 +405,7 @@ START_VERSION: Final = 1
 
 
 def start_lines(start: BrokerStart) -> Iterator[dict[str, object]]:
-    """Yield the line of a dry start, then one for each of its logs."""
+    """Yield the JSON object of a dry start, then one object for each of its logs."""
     yield {
         "kind": "start",
         "version": START_VERSION,
@@ -448,7 +450,7 @@ STYLES: Final[dict[Tone, str]] = {"title": "1", "note": "2", "derived": "33", "l
 
 
 class TerminalReport(PlainReport):
-    """Prints findings on a terminal. The first word of a finding has its colour, other lines are coloured whole."""
+    """Prints findings on a terminal in colours: the first word of a finding, other lines completely."""
 
     is_timed = True
 

@@ -1,4 +1,4 @@
-"""The output formats ``raw`` and ``format``: bare values, and lines after a format string like kcat's."""
+"""The output formats ``raw`` (bare values) and ``format`` (lines by a format string like that of kcat)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Letter(NamedTuple):
-    """A letter of a format string, and its writer."""
+    """A letter of a format string, and the function that writes its field."""
 
     letter: str
     write: Callable[[SelectedBatch, Record], bytes]
 
 
 def raw(delimiter: str) -> list[bytes | Letter]:
-    """Return the template of a value and ``delimiter``; null is empty."""
+    """Return the template of a value followed by ``delimiter``; a null value is empty."""
     return [Letter("s", FIELDS["s"]), unescape(delimiter)]
 
 
@@ -35,7 +35,7 @@ def _size(data: bytes | None) -> bytes:
 
 
 def headers(pairs: Sequence[Header]) -> bytes:
-    """Return headers as kcat writes them: key=value, commas between them."""
+    """Return headers as kcat writes them: key=value, separated by commas."""
     return b",".join(pair.key + b"=" + (b"NULL" if pair.value is None else pair.value) for pair in pairs)
 
 
@@ -52,7 +52,7 @@ FIELDS: Final[dict[str, Callable[[SelectedBatch, Record], bytes]]] = {
     "R": lambda _, record: (-1 if record.value is None else len(record.value)).to_bytes(4, "big", signed=True),
     "%": lambda _, __: b"%",
 }
-"""The letters of kcat's ``-f``: ``%S`` and ``%K`` are sizes (-1 for null), ``%R`` that of the value in 4 bytes."""
+"""The letters of kcat's ``-f``: ``%S`` and ``%K`` are sizes (-1 for null), ``%R`` the value's size in 4 bytes."""
 
 _ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 _AWKWARD: Final = re.compile(f"[\x7f{BEYOND_ASCII}]")
 _BY_PAYLOAD: Final = {"state.key_encoding", "state.value_encoding"}
-"""Columns that are written with the key or value."""
+"""Columns that are written together with the key or value."""
 _GATHERED: Final = 1000
-"""Small headers of a large record that are written at once."""
+"""Number of small headers of a large record that are written at once."""
 _ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}
 
 
@@ -47,20 +47,20 @@ def _escape(awkward: re.Match[str]) -> str:
 
 def payload(text: Text) -> str:
     """Return a key or value as a JSON value. JSON stays JSON, on one line."""
-    if text.encoding == "json":  # newlines can stand between its tokens only
+    if text.encoding == "json":  # newlines can be only between JSON tokens
         return harmless_json(text.text.replace("\n", " ").replace("\r", " "))
     return quote(text.text)
 
 
 def content(column: Column, data: bytes, encoding: Encoding) -> str:
-    """Return a key or value as a JSON value, followed by the column of its encoding if it is not utf8."""
+    """Return a key or value as a JSON value, followed by its encoding column if the encoding is not utf8."""
     text = to_text(data, encoding)
     shown = payload(text)
     return shown if text.encoding is None else f'{shown},"{_ENCODING_OF[column.name]}":"{text.encoding}"'
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Like :func:`payload`, in pieces; then yield ``before`` and the encoding's name under ``mark``."""
+    """Like :func:`payload`, but in pieces. Then yield ``before`` and the encoding as the field ``mark``."""
     from kdump.rows.pieces import to_pieces  # few records are large
 
     pieces = to_pieces(data, encoding)
@@ -76,19 +76,19 @@ def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = 
 
 
 def plain(column: Column, value: object) -> str:
-    """Return a JSON value as a cell: a text without quotes, other values as JSON."""
+    """Return a JSON value as the text of a cell: texts without quotes, other values as JSON."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else scalar(column, value)
 
 
 def scalar(column: Column, value: object) -> str:
-    """Return a value that is neither payload nor headers."""
+    """Return the JSON of a value that is neither a payload nor headers."""
     if value is None:
         return "null"
     if value is True or value is False:
         return "true" if value else "false"
     if column.type == "json":
         shown = harmless_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-        return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()  # \ud800 of a payload
+        return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()  # lone surrogates
     if column.type == "timestamp":
         text = timestamps.iso(value)  # type: ignore[arg-type]  # such columns hold ms
         return "null" if text is None else f'"{text}"'
@@ -118,7 +118,7 @@ def _header(pair: Header, encoding: Encoding) -> str:
 
 
 def headers_in_pieces(pairs: Iterable[Header], encoding: Encoding) -> Iterator[str]:
-    """Like :func:`headers`, in pieces for a large record; many small headers are one piece."""
+    """Like :func:`headers`, but in pieces, for a large record. A piece may have many small headers."""
     yield "["
     gathered: list[str] = []
     comma = ""
@@ -156,7 +156,7 @@ def _large_header(pair: Header, encoding: Encoding) -> Iterator[str]:
 class JsonShape:
     """The template of one kind of line.
 
-    Its :meth:`parts` are made once per batch: text for constants, functions of the record for the rest.
+    :meth:`parts` is called once per batch: it returns texts for constants, and functions of the record otherwise.
     """
 
     def __init__(self, columns: Sequence[Column], encoding: Encoding = "auto") -> None:

@@ -1,7 +1,7 @@
-"""Rows by the kernel, as JSON lines, CSV and after format strings.
+"""Rows made by the kernel: JSON lines, CSV and format strings.
 
-A shape has slots for the fields of a record, and literal text for values that all records of a kind of batch share. If
-the kernel does not support a column, the general path prints all rows.
+A shape is a compiled row: slots for the fields of a record, and literal text for values that all batches of one kind
+share. If the kernel does not support a column, Python code (the general path) prints all rows.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 CHUNK: Final = 1 << 22
-"""Bytes of rows that are written at a time."""
+"""Maximum number of bytes of rows that are written at once."""
 NUMBERS: Final = {
     f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot for name, slot in slots(OTHERS).items()
 } | {"batch.count": slots(OTHERS)["records_count"]}
-"""The source of a numeric column -> its slot in the kernel."""
+"""Source of a numeric column -> slot in the kernel."""
 KEY, VALUE = (next(column for column in rows.RECORD if column.name == name) for name in ("key", "value"))
 _SPELT: Final = {"hex", "base64"}
 _WAYS: Final = {"auto": "string", "utf8": "string"}
 
 
 class KernelRows:
-    """Makes the rows of unread records, or with ``batches`` those of the batches of runs.
+    """Makes a row for each unparsed record, or with ``batches`` for each batch of a run.
 
-    A subclass defines the parts of a row.
+    Subclasses define the parts of a row.
     """
 
     whole_batches = True
@@ -69,11 +69,11 @@ class KernelRows:
         *,
         batches: bool = False,
     ) -> None:
-        """``write`` formats keys, values and hashes that the kernel does not."""
+        """``write`` formats the keys, values and hashes that the kernel cannot format."""
         self.columns, self.encoding, self.redactor, self.batches = columns, encoding, redactor, batches
         self.marks = [column for column in columns if column.source in values.MARKS]
         self.file: SegmentFacts | None = None
-        self.marked: list[Column] = []  # of ``marks``, where the file has such a mark
+        self.marked: list[Column] = []  # the columns of ``marks`` that have a value in this file
         self.shapes: dict[object, Shape] = {}
         self._decoder: tuple[PayloadDecoder, str] | None = None
         """The decoder of the current batch, and its topic."""
@@ -105,12 +105,12 @@ class KernelRows:
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         """Return the literals and slots of a row; None if the kernel does not support a column.
 
-        ``nulls`` are the sources (key, value) that are null.
+        ``nulls`` has the sources (``record.key``, ``record.value``) that are null.
         """
         raise NotImplementedError
 
     def decoded(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
-        """Return the decoded payloads as they are in a row, or empty."""
+        """Return the decoded payloads in the format of the row, or empty."""
         return self.decoded_text(key, value, headers)
 
     def decoded_text(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
@@ -124,7 +124,7 @@ class KernelRows:
         return self._decoded.text(key, value, headers)
 
     def decoded_slot(self, column: Column, item: SelectedBatch) -> int | None:
-        """Return the slot of decoded payloads; None if the kernel does not write them."""
+        """Return the slot of decoded payloads; None if the kernel cannot write them."""
         decoder, topic = item.file.decoder, item.file.layout or ""
         if column is not rows.DECODED or decoder is None or self.redactor is not None or values.has_words(topic):
             return None
@@ -132,7 +132,7 @@ class KernelRows:
         return _DECODED
 
     def shown(self, data: bytes) -> bytes:
-        """Return a payload, or its hash if redacted."""
+        """Return a payload, or its hash with --redact."""
         return data if self.redactor is None else self.redactor.hash(data).encode()
 
     def _headers(self, pairs: Sequence[Header]) -> bytes:
@@ -142,10 +142,10 @@ class KernelRows:
     def rows(
         self, item: SelectedBatch, records: BatchRecords | RunRecords, made: MadeLines | None
     ) -> Iterator[Bytes] | None:
-        """Yield the rows of a batch or run as blocks, each valid until the next.
+        """Yield the rows of a batch or run as blocks, each valid until the next is requested.
 
-        ``made`` are the first rows of a run. None: the general path prints them. The caller may pass the batches of a
-        run one by one.
+        ``made`` are the first rows of a run, if made already. Return None if the general path must print the rows; the
+        caller may then pass the batches of a run one by one.
         """
         shape = self.shape_of(item)
         if shape is None:
@@ -155,7 +155,7 @@ class KernelRows:
         return self._of_batch(shape) if self.begin(records) else None
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a run of a known kind of batches, or None; a thread may call this."""
+        """Return the first rows of a run, or None if no shape is cached for its batches. A thread may call this."""
         if item.file is not self.file or (marks := self._marks(item)) is None:
             return None
         shape = self.shapes.get(self._kind(item, marks))
@@ -167,11 +167,11 @@ class KernelRows:
         return self.kernel.begin(records.data, records.start, records.batch.header, others)
 
     def shape_of(self, item: SelectedBatch) -> Shape | None:
-        """Return the shape of the rows of a batch or run; None for the general path."""
+        """Return the shape of the rows of a batch or run; None if the general path must print them."""
         if item.file is not self.file and item.file != self.file:
             self.marked = [column for column in self.marks if values.mark(column, item) is not None]
             self.shapes.clear()
-            self.file = item.file  # last: a thread takes the others for those of this file
+            self.file = item.file  # last, because make() in a thread compares only the file
         marks = self._marks(item)
         if marks is None:
             return None
@@ -179,7 +179,7 @@ class KernelRows:
         return self.shapes.get(kind) or self._compile(kind, item)
 
     def _marks(self, item: SelectedBatch) -> tuple[object, ...] | None:
-        """Return ``belowLogStart`` and ``aboveHighWatermark`` as all rows have them; None if rows differ."""
+        """Return the values of ``belowLogStart`` and ``aboveHighWatermark`` for all rows; None if rows differ."""
         if not self.marked:
             return ()
         offsets = (item.base_offset, item.batch.last_offset) if item.run is None else item.run.offsets
@@ -188,7 +188,7 @@ class KernelRows:
         return tuple([values.value(column, item) for column in self.marked])
 
     def _kind(self, item: SelectedBatch, marks: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the key of a shape: the values that its rows share. ``marks`` are those of :meth:`_marks`."""
+        """Return the key of a shape: the values that its rows share. ``marks`` is the result of :meth:`_marks`."""
         batch = item.batch
         return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 
@@ -203,14 +203,14 @@ class KernelRows:
             yield lines
 
     def _of_run(self, shape: Shape, records: RunRecords, made: MadeLines | None) -> Iterator[Bytes]:
-        """Yield the rows of a run; stop at the first unchecked batch that cannot be printed completely."""
+        """Yield the rows of a run. Stop at the first unchecked batch that cannot be printed completely."""
         head, of_record = self.lines(shape)
         kernel, lines = self.ahead.begin(records.run, records.row, records.stop, made)
         while True:
             kernel.gaps.clear()
             if kernel.stuck and (kernel.left or not records.may_break):
                 raise self._stuck()
-            if lines:  # the last batches may hold no records
+            if lines:  # empty if the last batches have no records
                 yield lines
             if kernel.stuck:
                 records.stop = kernel.row
@@ -220,11 +220,11 @@ class KernelRows:
         self.ahead.end(kernel)
 
     def lines(self, shape: Shape) -> tuple[Shape | None, Shape | None]:
-        """Return the line of each batch of a run, and that of each record."""
+        """Return the shape for batches and the shape for records; one of the two is None."""
         return (shape, None) if self.batches else (None, shape)
 
     def _stuck(self) -> KdumpError:
-        """Return the error for records that the kernel found valid but cannot print."""
+        """Return the error for records that the kernel has checked as valid but cannot print (a bug)."""
         name = self.file.name if self.file else "-"
         return KdumpError(f"{name}: the kernel cannot print records that it found valid; KDUMP_KERNEL=off prints them")
 
@@ -243,7 +243,7 @@ class KernelRows:
             variants.append(parts)
         if any(_DECODED in parts for parts in variants) and values.needs_frame(item.file.layout):
             variants = [[part for part in parts if part != _DECODED] for parts in variants] + variants
-        if len(self.shapes) > KINDS:  # each delete horizon is one
+        if len(self.shapes) > KINDS:  # there is a kind for each delete horizon
             self.shapes.clear()
         shape = self.shapes[kind] = Shape([*map(_joined, variants)])
         return shape
@@ -252,7 +252,7 @@ class KernelRows:
 _DECODED: Final = ROW_SLOTS["decoded"]
 _NULLS: Final = {1: "record.key", 2: "record.value"}
 LATEST: Final = "batch.max_timestamp"
-"""The timestamp of a row of a batch, in the kernel's slot for timestamps of records."""
+"""The source of a batch row's timestamp, which uses the kernel's slot for timestamps of records."""
 
 
 def _joined(parts: list[Part]) -> list[Part]:
@@ -272,7 +272,7 @@ def number(column: Column) -> int | None:
 
 
 def is_literal(column: Column, item: SelectedBatch) -> bool:
-    """Return whether a column without a number is the same in all rows of a shape."""
+    """Return whether a column that is not numeric has the same value in all rows of a shape."""
     return column.source != LATEST and values.is_constant(column, item)
 
 
@@ -306,7 +306,7 @@ class JsonRows(KernelRows):
                 parts.append(self.shape.constant(column, item).encode())
                 continue
             if (decoded := self.decoded_slot(column, item)) is not None:
-                if not parts:  # it may be empty, and a comma follows the first field
+                if not parts:  # it may be empty, but the next field begins with a comma
                     return None
                 parts.append(decoded)
                 continue
@@ -409,7 +409,7 @@ _MARKED: Final[dict[tuple[Part, ...], Part]] = {
     (ROW_SLOTS[f"cell_{name}"], ROW_SLOTS[f"mark_{name}"]): ROW_SLOTS[f"marked_cell_{name}"]
     for name in ("key", "value")
 }
-"""(Slot of a cell, slot of its encoding) -> the one slot that writes both."""
+"""(slot of a cell, slot of its encoding) -> the slot that writes both."""
 _CSV_SLOTS: Final = {
     "record.timestamp": ROW_SLOTS["iso_cell"],
     LATEST: ROW_SLOTS["iso_cell"],
@@ -419,7 +419,7 @@ _CSV_SLOTS: Final = {
 
 
 class FormatRows(KernelRows):
-    """Makes lines after a template of :func:`kdump.printers.format_string.parse`."""
+    """Makes lines from a template of :func:`kdump.printers.format_string.parse`."""
 
     def __init__(self, template: Sequence[bytes | Letter], redactor: Redactor | None) -> None:
         super().__init__((), "auto", redactor, lambda _, data: data)
@@ -436,7 +436,7 @@ class FormatRows(KernelRows):
             slot = _LETTERS.get(part.letter)
             if slot is not None:
                 return [slot]
-            return [part.write(item, None)]  # type: ignore[arg-type]  # text of the file alone: no record is read
+            return [part.write(item, None)]  # type: ignore[arg-type]  # such letters do not use the record
         if part.letter in "ks":
             if f"record.{name}" in nulls:
                 return [b""]

@@ -1,4 +1,4 @@
-"""Tables without styles by the kernel, for :mod:`kdump.printers.table`."""
+"""Tables without styles, drawn by the kernel, for :mod:`kdump.printers.table`."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class DrawnTable(Protocol):
     """Whether a group of rows is open, and its number of rows."""
 
     def frame(self) -> tuple[bytes, bytes]:
-        """Return the lines before the rows of a group, and those after them."""
+        """Return the lines before the rows of a group, and the lines after them."""
 
     def width(self, at: int) -> int:
         """Return the width of a column."""
 
     def fitted(self, at: int, text: str | None) -> bytes:
-        """Return a cell in the width of its column."""
+        """Return a cell padded or shortened to the width of column ``at``."""
 
     def draw(self, rows: Bytes) -> None:
         """Draw finished rows."""
 
 
 class TableRows(KernelRows):
-    """Makes rows in the fixed column widths of a table."""
+    """Makes the rows of a table with fixed column widths."""
 
     whole_batches = False  # a number too wide for its column affects only its row
 
@@ -90,9 +90,9 @@ class TableRows(KernelRows):
         return [*parts[:-1], b" \n", ROW_SLOTS["end_of_row"]]
 
     def print_rows(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Draw the rows of unread records; yield, in order, the items for the general path.
+        """Draw the rows of unparsed records. Yield, in order, the items that the general path must draw.
 
-        None: the general path draws all of them.
+        Return None if the general path must draw all of them.
         """
         records = item.records
         if not isinstance(records, (BatchRecords, RunRecords)):
@@ -157,6 +157,6 @@ _SLOTS: Final = {
 
 
 def _rest(item: SelectedBatch, left: int) -> SelectedBatch:
-    """Return a batch with its last ``left`` records for the general path; 0 means all of them."""
+    """Return a batch with only its last ``left`` records, for the general path; 0 means all records."""
     start = len(item.records) - left if left else 0
     return item._replace(records=SomeRecords(item.records, range(start, len(item.records))))

@@ -1,6 +1,6 @@
 """The output formats of a dump: the printer of each format by name.
 
-A printer's module is imported when its format is chosen: ``kdump --help`` needs none of them.
+The module of a printer is imported when its format is chosen, so that ``kdump --help`` imports none of them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class Printer(Protocol):
-    """Prints the items of a reader. ``shows_damage``: damaged ranges are part of the output."""
+    """Prints the items of a reader. ``shows_damage``: the output contains damaged ranges."""
 
     shows_damage: bool
 
     def begin(self) -> None: ...
     def go_on(self, name: str) -> bytes:
-        """Begin within a segment; return the text before its first line."""
+        """Begin in the middle of a segment; return the text that belongs before its first line."""
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run, the whole of ``item``, or None; a thread may call this."""
+        """Return the first lines of ``run``, which is all of ``item``, or None. A thread may call this."""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         """Print a batch or a run of batches; ``made`` is the result of :meth:`make`."""
@@ -77,15 +77,15 @@ class HidingPrinter:
 
 
 class PrintOptions(NamedTuple):
-    """Options of a printer; each format uses those that apply to it."""
+    """The options of all printers; each format uses some of them."""
 
     columns: Sequence[Column]
     batches: bool
-    """Print batches in place of records."""
+    """Print batches instead of records."""
     encoding: Encoding
     keys: bool
     values: bool
-    """Print keys, and values with headers, in the classic text."""
+    """Whether the classic text has keys (``keys``), and values with headers (``values``)."""
     template: str
     """The format string of ``format``."""
     delimiter: str
@@ -111,7 +111,7 @@ def _text(out: BinaryIO, options: PrintOptions) -> Printer:
 
 
 def _in_columns(module: str, name: str) -> Callable[[BinaryIO, PrintOptions], Printer]:
-    """Return a function that imports a printer of columns, a class of ``kdump.printers``, and makes it."""
+    """Return a function that imports a printer with columns from ``kdump.printers`` and creates it."""
 
     def make(out: BinaryIO | IO[str], options: PrintOptions) -> Printer:
         printer: Printer = getattr(import_module(f"kdump.printers.{module}"), name)(
@@ -149,8 +149,8 @@ PRINTERS: Final[dict[str, Callable[[BinaryIO, PrintOptions], Printer]]] = {
     "raw": _raw,
     "format": _format,
 }
-"""Name of a format -> the function that makes its printer for an output."""
+"""Name of a format -> the function that creates its printer."""
 COLUMNAR: Final = frozenset({"jsonl", "json", "csv", "table"})
 """Formats made of columns."""
 WHOLE: Final = frozenset({"json", "table"})
-"""Formats whose output cannot be joined from pieces."""
+"""Formats whose output is one document, which cannot be joined from pieces of several processes."""

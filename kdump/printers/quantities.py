@@ -17,13 +17,13 @@ def size(count: float) -> str:
 
 
 def exact_size(count: int) -> str:
-    """Return a number of bytes in both forms: ``9.4 MiB (9,837,370 bytes)``."""
+    """Return a number of bytes, rounded and exact: ``9.4 MiB (9,837,370 bytes)``."""
     exact = f"{count:,} byte" + ("" if count == 1 else "s")
     return exact if count < 1024 else f"{size(count)} ({exact})"
 
 
 def pace(count: int, seconds: float) -> str:
-    """Return seconds, and bytes per second: ``in 1.2 s, 3.4 MiB/s``."""
+    """Return a duration, and bytes per second, as text: ``in 1.2 s, 3.4 MiB/s``."""
     return f"in {seconds:.1f} s, {size(count / max(seconds, 0.001))}/s"
 
 
@@ -37,7 +37,7 @@ def optional_size(count: float | None) -> str | None:
 
 
 def time(ms: int | None) -> str | None:
-    """Return a time in ms as ISO 8601 in UTC, to the second; as ms outside the calendar; None for None."""
+    """Return a time in ms as ISO 8601 in UTC, without fractions; as a number outside the calendar; None for None."""
     if ms is None:
         return None
     text = iso(ms)

@@ -1,7 +1,7 @@
 """The printers of records and batches in rows: JSON lines, a JSON array, CSV, format strings.
 
-The kernel makes the rows of unread records, the general path all others. JSON lines are ASCII where it matters to a
-terminal, UTF-8 elsewhere, always one object to a line. Their schema is ``kdump/rows/schema.json``.
+The kernel makes the rows of unparsed records; Python code (the general path) makes all other rows. JSON lines are
+UTF-8, with control characters escaped, and have one object per line. Their schema is ``kdump/rows/schema.json``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RecordRows:
-    """Base class that prints a row per record, or per batch with ``batches``. ``redactor`` hashes payloads."""
+    """Base class of printers with a row per record, or with ``batches`` per batch. ``redactor`` hashes payloads."""
 
     shows_damage = False
 
@@ -44,11 +44,11 @@ class RecordRows:
         """Do nothing: these formats have no first line."""
 
     def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
-        """Begin within a segment; there is no text before it."""
+        """Return no text, because these formats have none before a segment."""
         return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
-        """Print a batch or a run of batches; ``made`` are the first rows of a run."""
+        """Print a batch or a run of batches; ``made`` are the first rows of a run, or None."""
         records = item.records
         if not records and not self.batches:
             return
@@ -71,38 +71,38 @@ class RecordRows:
             self.records(item if self.redactor is None else self.redactor(item))
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a batch run, or None. May be called in a thread."""
+        """Return the first rows of a batch run, or None. A thread may call this."""
         return None if self._kernel is None else self._kernel.make(item, run)
 
     def batch(self, item: SelectedBatch) -> None:
         """Print a batch."""
 
     def records(self, item: SelectedBatch) -> None:
-        """Print the records of a batch, one or more."""
+        """Print the one or more records of a batch."""
 
     def region(self, rows: Bytes) -> None:
-        """Print rows of the kernel with one write: they may be in the buffer that ``out`` fills next."""
+        """Print rows of the kernel with one write, because they may be in the buffer that ``out`` fills next."""
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:
-        """Return the maker of rows of unread records."""
+        """Return the object that makes rows of unparsed records by the kernel."""
         raise NotImplementedError
 
     def _of_kernel(self) -> KernelRows:
         if self._kernel is None:
             self._kernel = self.kernel_rows()
-            self._kernel.kernel.memory = getattr(self.out, "room", None)  # in one of several processes
+            self._kernel.kernel.memory = getattr(self.out, "room", None)  # only worker processes have it
         return self._kernel
 
     def lost(self, item: DamagedRange) -> None:
-        """Print nothing: the command reports damaged ranges on standard error."""
+        """Do nothing, because the command reports damaged ranges on standard error."""
 
     def end(self) -> None:
         """Do nothing: these formats have no last line."""
 
 
 class Separated(RecordRows):
-    """Prints CSV. A damaged range has a row, without a reason, only with the column ``kind``."""
+    """Prints CSV. A damaged range has a row only with the column ``kind``; the row does not have the reason."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Separated(RecordRows):
         return CsvRows(self.columns, self.encoding, self.redactor, batches=self.batches)
 
     def lost(self, item: DamagedRange) -> None:
-        """Print the columns that damaged ranges share with records or batches."""
+        """Print a row for a damaged range, with the columns that it shares with records or batches."""
         if KIND in self.columns:
             self._line([damage_cell(column, item) for column in self.columns])
 
@@ -153,7 +153,7 @@ class Separated(RecordRows):
 
 
 class Plain(RecordRows):
-    """Prints each record after a template."""
+    """Prints each record by a template."""
 
     def __init__(self, out: BinaryIO, template: Sequence[bytes | Letter], *, redactor: Redactor | None = None) -> None:
         super().__init__(out, redactor=redactor)
@@ -186,7 +186,7 @@ class Plain(RecordRows):
 
 
 class JsonLines(RecordRows):
-    """Prints JSON lines. ``columns`` are those of records, or with ``batches`` those of batches."""
+    """Prints JSON lines. ``columns`` are columns of records, or with ``batches`` columns of batches."""
 
     shows_damage = True
     around = (b"", b"\n")
@@ -228,13 +228,13 @@ class JsonLines(RecordRows):
         self.out.write(text.encode())
 
     def long_line(self, pieces: Iterable[str]) -> None:
-        """Write one object in pieces; the last one ends the line."""
+        """Write one object in pieces; the last piece ends the line."""
         for text in pieces:
             self.out.write(text.encode())
 
 
 class JsonArray(JsonLines):
-    """Prints one JSON array of the same objects."""
+    """Prints one JSON array with the objects of :class:`JsonLines`."""
 
     around = (b",\n", b"")
     _before = b"["
@@ -246,11 +246,11 @@ class JsonArray(JsonLines):
     def long_line(self, pieces: Iterable[str]) -> None:
         self.out.write(self._before + b"\n")
         for text in pieces:
-            self.out.write(text.rstrip("\n").encode())  # no piece of an object has another newline
+            self.out.write(text.rstrip("\n").encode())  # the last newline is the only one
         self._before = b","
 
     def region(self, rows: Bytes) -> None:
-        self.out.write(rows if self._before == b"," else self._before + rows[1:])  # each begins with a comma
+        self.out.write(rows if self._before == b"," else self._before + rows[1:])  # rows begin with a comma
         self._before = b","
 
     def end(self) -> None:

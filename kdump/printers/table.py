@@ -1,7 +1,7 @@
 """The output format ``table``: records or batches as a table for people, drawn by rich.
 
-Rows are drawn in groups, so memory does not grow with the output. The first group decides the widths. A number is
-never cut: a longer one widens its column, with styles from its group on, without styles from its row on.
+Rows are drawn in groups, so that memory does not grow with the output. The first group determines the widths. Numbers
+are never shortened: a longer number widens its column, with styles from the number's group on, without from its row on.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 WIDEST: Final = 4096
-"""Width of a line without a terminal."""
+"""Width of a line if the output is not a terminal."""
 HEIGHT: Final = 25
-"""Height of the console: rich accepts a width only with a height."""
+"""Height of the console, which rich requires together with a width."""
 WIDE_GAP: Final = 3
 """Blanks between two cells on a wide terminal."""
 NARROW_GAP: Final = 1
 """Blanks between two cells on a narrow terminal."""
 TIME: Final = "timestamp"
-"""The last column of text to be shortened: cut times are useless."""
+"""The column of text that is shortened last, because shortened times are useless."""
 LEAST: Final = 5
 """Minimum width of a cell of text."""
 NEEDED: Final = (
@@ -62,7 +62,7 @@ NEEDED: Final = (
 
 
 class Quiet(Console):
-    """A console that raises BrokenPipeError for a closed pipe. Its width is that of the terminal, if any."""
+    """A console that raises BrokenPipeError for a closed pipe, and has the width of the terminal."""
 
     def __init__(self, *, file: IO[str] | None = None, width: int | None = None, highlight: bool = False) -> None:
         columns = terminal_width() if width is None else width
@@ -94,21 +94,21 @@ class Tables:
         """The indexes of the columns that fit the terminal."""
         self._gap = WIDE_GAP
         self._plain = not self.console.is_terminal
-        """Whether rows have no styles: this class draws them, many times as fast as rich."""
+        """Whether rows have no styles, so that this class draws them, which is many times faster than rich."""
         self._begun = False
         self._fits: list[Callable[[str], str]] = []
         self._numbers = [at for at, column in enumerate(columns) if column.type in NUMBERS]
         self._edges: tuple[str, str] | None = None
-        """The lines around a later group of rows."""
+        """The lines before and after each group of rows but the first."""
         self.group = False, 0
         """Whether a group of rows is open, and its number of rows and damaged ranges."""
         self._kernel: TableRows | None = None
 
     def make(self, item: SelectedBatch, run: Run) -> None:
-        """Return None: rows wait for the column widths."""
+        """Return None, because the column widths are not known yet."""
 
     def begin(self) -> None:
-        """Do nothing: the header waits for the first rows."""
+        """Do nothing; the header is drawn with the first rows."""
 
     def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
         """Begin within a segment; there is no text before it."""
@@ -129,7 +129,7 @@ class Tables:
                 self._records(item._replace(records=some))
 
     def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Print records with the kernel and return the remaining ones; None if it prints none."""
+        """Print records with the kernel, and return the items that it cannot print; None if it prints none."""
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel is None:
@@ -171,7 +171,7 @@ class Tables:
             self._draw()
 
     def _mark_control(self, row: list[Text | str], item: SelectedBatch, number: int) -> None:
-        """Replace the binary key and value of a control record by its meaning."""
+        """Replace the binary key and value of a control record by the name of its type."""
         word = value(CONTROL_TYPE, item, item.records[number])
         for at, column in enumerate(self.columns):
             if column.name in {"key", "value"}:
@@ -234,14 +234,14 @@ class Tables:
             self._close()
 
     def _open(self) -> None:
-        """Open a group of rows: draw the lines before it."""
+        """Draw the lines before a group of rows, if it is not open yet."""
         is_open, count = self.group
         if not is_open:
             self.console.file.write(self._frame(header=not self._begun)[0])
             self._begun, self.group = True, (True, count)
 
     def _close(self) -> None:
-        """Close a group of rows: draw the lines after it."""
+        """Draw the lines after the open group of rows, if any."""
         if self.group[0]:
             self.console.file.write(self._frame(header=False)[1])
         self.group = False, 0
@@ -283,7 +283,7 @@ class Tables:
         return table
 
     def _settle(self) -> list[int]:
-        """Return the column widths for the first rows; the widest texts shrink to fit the console."""
+        """Return the column widths for the waiting rows. The widest columns of text shrink to fit the console."""
         widths = self._widths or [len(column.name) for column in self.columns]
         numbers = [at for at, column in enumerate(self.columns) if column.type in NUMBERS]
         measured = range(len(widths)) if self._widths is None else numbers
@@ -308,11 +308,11 @@ class Tables:
         return widths
 
     def _room(self, shown: Sequence[int]) -> int:
-        """Return the width that is left for the cells of some columns."""
+        """Return the total width available for the cells of the columns ``shown``."""
         return max(self.console.width - self._gap * len(shown) - 1, 3 * len(shown))
 
     def _with_room(self, least: Sequence[int]) -> Sequence[int]:
-        """Return the columns that fit in their least widths, at least one."""
+        """Return the columns (at least one) that fit with their minimum widths ``least``."""
         shown = list(range(len(least)))
         order = [column.name for column in self.columns if column.name not in NEEDED][::-1]
         for name in (*order, *NEEDED):
@@ -336,17 +336,17 @@ def _cell(text: str | None) -> Text:
 
 
 def _shown(text: str | None) -> str:
-    """Return the text of a cell on one line; a long one is shortened."""
+    """Return the text of a cell on one line, shortened if long."""
     if text is None:
         return "null"
-    text = text[: LONGEST + 1]  # no character is written as fewer
-    if not (text.isascii() and text.isprintable()):  # most are, and the rest takes ten times as long
+    text = text[: LONGEST + 1]  # escaping does not shorten the text
+    if not (text.isascii() and text.isprintable()):  # escaping takes ten times as long
         text = harmless(text).replace("\n", "\\n").replace("\t", "\\t")
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _fit(width: int, *, right: bool) -> Callable[[str], str]:
-    """Return a function that pads or cuts a cell to the width of its column, as rich does."""
+    """Return a function that pads or shortens a cell to the width of its column, like rich."""
 
     def fit(cell: str) -> str:
         if cell.isascii():

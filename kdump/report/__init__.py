@@ -1,1 +1,1 @@
-"""The report on log dirs: one pass for all answers, a document of plain values, and an HTML page made from it."""
+"""The report on log dirs: one pass gathers all answers into a document of plain values, from which a page is made."""

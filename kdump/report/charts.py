@@ -29,21 +29,21 @@ Spec: TypeAlias = dict[str, Any]
 TOPICS: Final = 15
 """Maximum number of topics in a bar chart."""
 COLOURED: Final = 7
-"""Topics with a colour of their own; the others share one."""
+"""Maximum number of topics with their own colour; the other topics share one colour."""
 ROWS: Final = 40
-"""Rows of the heat map and of the map of damage."""
+"""Maximum number of rows of the heat map and of the map of damage."""
 AT_ONCE: Final = 14
-"""Maximum number of rows in one drawing: the engine needs about 7 KiB for each of their marks."""
+"""Maximum number of rows in one drawing, because the engine needs about 7 KiB for each mark."""
 MARKS: Final = 40 * AT_ONCE
-"""Maximum number of marks of damage in one drawing."""
+"""Maximum number of damaged ranges in one drawing."""
 HEATS: Final = 5
 """Colours of the heat map."""
 WIDTH: Final = 520
 WIDE: Final = 820
 NAME: Final = 28
-"""Characters of a name beside an axis."""
+"""Maximum length of a name at an axis, in characters."""
 LETTER: Final = 8
-"""Maximum width of a character in pixels, except for wide ones."""
+"""Maximum width of a character in pixels, except for wide characters."""
 PADDING: Final = 4
 _COLOURS: Final = [f"var(--c{number})" for number in range(1, COLOURED + 2)]
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -71,17 +71,17 @@ _UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10,
 
 
 _TEXT: Final[Spec] = {"field": "text", "type": "nominal"}
-"""The description of each mark."""
+"""The encoding of the description (aria-label) of each mark."""
 
 
 def _colour(field: str, domain: Sequence[str | int], colours: Sequence[str], *, kind: str = "nominal") -> Spec:
-    """Return an encoding of the colours of a field, with a legend below."""
+    """Return the colour encoding of a field, with a legend below the chart."""
     legend = {"orient": "bottom", "title": None}
     return {"field": field, "type": kind, "scale": {"domain": domain, "range": colours}, "legend": legend}
 
 
 class Chart(NamedTuple):
-    """A drawn chart: its section of the page, its title, its contents in words, and the SVG."""
+    """A drawn chart: the section of the page, the title, a description in words, and the SVG."""
 
     part: str
     title: str
@@ -90,7 +90,7 @@ class Chart(NamedTuple):
 
 
 def charts(report: LogDirReport) -> list[Chart]:
-    """Return the charts with data."""
+    """Return the charts for which the report has data."""
     found = list(_specs(report))
     svgs = drawn([{"$schema": SCHEMA, "config": CONFIG, **spec} for _, _, _, *specs in found for spec in specs])
     within_page = (_within_page(svg, number) for number, svg in enumerate(svgs, 1))
@@ -98,15 +98,15 @@ def charts(report: LogDirReport) -> list[Chart]:
 
 
 def drawn(specs: Sequence[Spec]) -> list[str]:
-    """Return the SVGs of specifications, drawn by successive processes that end to free their memory.
+    """Return the SVGs of specifications. Several processes draw them, one after another, to free memory.
 
-    A forked process would hold the memory of this one too. Raises KdumpError if one draws nothing; it has printed the
-    reason.
+    They are not forked, because a fork would keep this process's memory too. Raises KdumpError if a process draws
+    nothing; it has printed the reason.
     """
     svgs: list[str] = []
     while len(svgs) < len(specs):
         left = json.dumps(specs[len(svgs) :]).encode()
-        command = [sys.executable, "-P", drawing.__file__, str(os.getpid())]  # -P: no module beside it is imported
+        command = [sys.executable, "-P", drawing.__file__, str(os.getpid())]  # -P: no imports from its folder
         try:
             done = subprocess.run(command, input=left, stdout=subprocess.PIPE, process_group=0, check=False)
         except OSError as reason:
@@ -118,9 +118,9 @@ def drawn(specs: Sequence[Spec]) -> list[str]:
 
 
 def _within_page(svg: str, number: int) -> str:
-    """Return an SVG without namespaces, which a page does not need and which look like URLs.
+    """Return an SVG without namespaces, which look like URLs and are not needed in a page.
 
-    Its identifiers get a number: other processes use the same ones.
+    The identifiers get a number, because other processes use the same identifiers.
     """
     svg = re.sub(r'(<clipPath id="|clip-path="url\(#)clip', rf"\g<1>chart{number}-clip", svg)
     svg = svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
@@ -152,7 +152,7 @@ def short_name(name: str) -> str:
 
 
 def _bar_rows(values: Sequence[Spec], field: str, title: str, *, axis: Spec | None = None) -> Spec:
-    """Return a bar chart of ``values``, which have ``name``, ``text`` and the field, in their order."""
+    """Return a bar chart of ``values`` in their order. Each has ``name``, ``text`` and the field ``field``."""
     return {
         "width": WIDTH - 200,
         "height": {"step": 20},
@@ -173,7 +173,7 @@ def _names(order: Iterable[str]) -> Spec:
 def _rows(names: Sequence[str], values: Sequence[Spec], spec: Spec) -> Iterator[Spec]:
     """Yield a map with a row for each name, in parts of at most AT_ONCE rows.
 
-    The last part has the scale and the legend. All parts have the same width: long names end with dots.
+    The last part has the scale and the legend. All parts have the same width, because long names are shortened.
     """
     encoding = spec["encoding"]
     across, colour = encoding["x"], encoding["color"]
@@ -198,12 +198,12 @@ def _rows(names: Sequence[str], values: Sequence[Spec], spec: Spec) -> Iterator[
 
 
 def _unit(most: int) -> tuple[int, str]:
-    """Return the unit of an axis of bytes: the largest one that ``most`` reaches."""
+    """Return the unit of an axis of bytes: the largest unit that is not above ``most`` bytes."""
     return next(((unit, name) for unit, name in _UNITS if most >= unit), _UNITS[-1])
 
 
 def _unique(names: Sequence[str], shown: Callable[[str], str] = lambda name: name) -> dict[str, str]:
-    """Return a unique short form of each name: an axis merges equal ones."""
+    """Return a unique short form of each name, because an axis merges equal names."""
     found: dict[str, str] = {}
     for name in names:
         text = unique = short_name(shown(name))
@@ -253,7 +253,7 @@ def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
         colour = _colour("topic", list(names.values()), _COLOURS[: len(topics)] + _COLOURS[-1:])
         words = f"{what} by time of the batches, {axis.step} a bar."
         if axis.left_out:
-            words += f" {counted(axis.left_out, 'record')} with no time, or one far off, are left out."
+            words += f" {counted(axis.left_out, 'record')} without a time, or with a distant time, are left out."
         spec = {
             "width": WIDE - 90,
             "height": 170,
@@ -283,7 +283,7 @@ def _time(axis: series.TimeAxis) -> Spec:
 
 
 def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
-    """Yield a heat map of bytes by partition and time. The maximum of each row has the strongest colour."""
+    """Yield a heat map of bytes by partition and time, in which the maximum of each row has the strongest colour."""
     sums: Counter[tuple[str, int, int]] = Counter()
     whole: Counter[tuple[str, int]] = Counter()
     for line in report.lines("hours"):
@@ -373,7 +373,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
 
 
 class _Range(NamedTuple):
-    """A damaged range: start and end as shares of the file, its bytes, and its text."""
+    """A damaged range: start and end as shares of the file (0 to 1), size in bytes, and description."""
 
     start: float
     end: float
@@ -398,7 +398,7 @@ def _damaged_ranges(report: LogDirReport, files: Sequence[Line]) -> dict[str, li
 
 
 def _thinned(ranges: Sequence[_Range], most: int) -> Iterator[_Range]:
-    """Yield at most ``most`` ranges, after merging those that begin in the same share of the file."""
+    """Yield at most ``most`` ranges, after merging ranges that begin in the same share of the file."""
     if len(ranges) <= most:
         yield from ranges
         return
@@ -410,7 +410,7 @@ def _thinned(ranges: Sequence[_Range], most: int) -> Iterator[_Range]:
 
 
 def _together(start: float, end: float, damaged: int) -> _Range:
-    """Return the union of several ranges, with the sum of their bytes in its text."""
+    """Return one range for several ranges, with the sum of their bytes in the text."""
     return _Range(start, end, damaged, f"{start:.0%} to {end:.0%} of the file: {size(damaged)} damaged")
 
 

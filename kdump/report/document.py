@@ -1,7 +1,7 @@
 """The document of a report: the lines of the commands as plain values, and the verdict.
 
-Each answer holds the ``-o jsonl`` output of a command. The document has no keys or values of records: the fields
-``metadata`` and ``raw`` of groups are omitted.
+Each answer has the ``-o jsonl`` output of a command. The document has no keys or values of records, and no fields
+``metadata`` and ``raw`` of groups.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 Line: TypeAlias = dict[str, Any]
 VERSION: Final = 1
-"""The version of the document: new names keep it, other changes raise it."""
+"""The version of the document. New names do not change it; other changes raise it."""
 DAY: Final = 86_400_000
 FORECAST_DAYS: Final = 7
 AROUND: Final = 3_600_000
-"""The greatest distance (ms) of metadata events from the selected time."""
+"""Maximum distance of metadata events from the time of --around, in ms."""
 EVENTS: Final = 200
-"""Maximum number of metadata events: those nearest to the selected time, or the newest."""
+"""Maximum number of metadata events: the events nearest to the time of --around, or the newest."""
 HAPPENED: Final = 5000
-"""Events in the timeline, the newest."""
+"""Maximum number of events in the timeline; the newest are kept."""
 HOTTEST: Final = 40
-"""Maximum number of partitions with data by hour, those with the most bytes."""
+"""Maximum number of partitions with data by hour; the partitions with the most bytes are kept."""
 PAYLOAD: Final = ("metadata", "raw")
 
 
@@ -73,7 +73,7 @@ class LogDirReport:
     """Messages on unreadable and unused files."""
 
     def lines(self, name: str, kind: str | None = None) -> list[Line]:
-        """Return the lines of an answer, or those of one ``kind``; none if the answer was not made."""
+        """Return the lines of an answer, of all kinds or of one ``kind``. Empty if the report lacks the answer."""
         answer = self.answers.get(name)
         return [] if answer is None else [line for line in answer.lines if kind in {None, line["kind"]}]
 
@@ -96,7 +96,7 @@ class LogDirReport:
         }
 
     def as_lines(self) -> Iterator[Line]:
-        """Yield the lines of all answers, each with the name of its answer first."""
+        """Yield the lines of all answers, each with the field ``answer`` first."""
         for name, answer in self.answers.items():
             for line in answer.lines:
                 yield {"answer": name, **line}
@@ -104,7 +104,7 @@ class LogDirReport:
 
 @dataclass(frozen=True)
 class ReportAsked:
-    """The options of a report: paths as the user wrote them, topics and partitions, two times in ms, configs."""
+    """The options of a report: paths as on the command line, selected partitions, times in ms, and configs."""
 
     paths: tuple[str, ...]
     wanted: Wanted
@@ -113,7 +113,7 @@ class ReportAsked:
     configs: tuple[GivenConfig, ...] = ()
 
     def line(self, command: str, *options: str, paths: Sequence[str] | None = None) -> str:
-        """Return the command line of an answer."""
+        """Return the command line that prints an answer."""
         words = ["kdump", command, *map(shell_path, self.paths if paths is None else paths)]
         for topic in self.wanted.topics:
             words += ["--topic", shell_pattern(topic)]
@@ -126,7 +126,7 @@ class ReportAsked:
         return [word for one in self.configs for word in ("--config", shell_word(f"{one.topic}:{one.key}={one.value}"))]
 
     def now(self, at: int | None = None) -> tuple[str, str]:
-        """Return the option that sets "now"."""
+        """Return the option --at, which sets the time that counts as now."""
         at = self.at if at is None else at
         return "--at", iso(at) or str(at)
 
@@ -138,7 +138,7 @@ def document(
     say: Reporter,
     said: Iterable[str] = (),
 ) -> LogDirReport:
-    """Return the document of the gathered answers. It reads the metadata log and replicas of other brokers too."""
+    """Return the document of the gathered answers. This also reads the metadata log, and compares replicas."""
     at, now = asked.at, asked.now()
     stats = _lines(found.statistics.answer(at))
     answers = {
@@ -224,7 +224,7 @@ def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
 
 
 def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
-    """Return the metadata events around the given time, or the newest; None without the metadata log."""
+    """Return the metadata events around the time of --around, or the newest; None without a metadata log."""
     copies = Copies(live_of(partitions), Reporter(fail=say.fail))
     if not copies:
         return None
@@ -269,7 +269,7 @@ def _name(line: Line) -> str:
 
 
 def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
-    """Return the differences between brokers; None for a single broker."""
+    """Return the differences between replicas of several brokers; None for a single broker."""
     states = LogDirStates(SILENT)
     owners: dict[object, list[Place]] = {}
     for partition in live_of(partitions):
@@ -291,5 +291,5 @@ def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -
 
 
 def _place_name(place: Place) -> str:
-    """Return the path of a log dir as the user gave it."""
+    """Return the path of a log dir as on the command line."""
     return place.log_dir.path

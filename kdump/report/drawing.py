@@ -1,8 +1,8 @@
-"""Draws charts in a process of its own: a script that reads specifications of Vega-Lite as JSON, and prints SVGs.
+"""A script that draws charts in its own process: it reads specifications of Vega-Lite as JSON, and prints SVGs.
 
-The engine of vl-convert takes some 35 MiB, and keeps more with each chart; pages of its file come on top. These are
-released before each chart, and the process ends above a limit: another process draws the remaining charts. The script
-imports nothing of kdump.
+The engine of vl-convert takes about 35 MiB, plus the pages of its file, and more with each chart. The script releases
+the pages before each chart. Above a limit it ends, and another process draws the remaining charts. The script imports
+nothing of kdump.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, Final
 VERSION: Final = "5.20"
 """The version of Vega-Lite."""
 MUCH: Final = 48 << 20
-"""Private bytes of a process above which it draws no further chart."""
+"""Limit of the private memory of a process, in bytes; above it no further chart is drawn."""
 _FIRST: Final = {"data": {"values": [{}]}, "mark": "point"}
-"""The smallest chart: drawing it starts the engine."""
+"""The smallest chart, which is drawn to start the engine."""
 _DONTNEED: Final = 4
-"""MADV_DONTNEED of Linux."""
+"""Linux's MADV_DONTNEED."""
 _PR_SET_PDEATHSIG: Final = 1
 _SIGKILL: Final = 9
 _FILE: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-(?:-p 0+|xp \S+) .* (/.*)")
-"""A line of ``/proc/self/maps``: a mapping of a file's unchanged pages, constants and code without relocations."""
+"""A line of ``/proc/self/maps`` for unchanged pages of a file: constants, or code without relocations."""
 
 
 def draw(specs: list[dict[str, Any]]) -> list[str]:
@@ -42,10 +42,10 @@ def draw(specs: list[dict[str, Any]]) -> list[str]:
 
 
 def _held(library: str) -> int:
-    """Release the pages of the library's file; return the private bytes of this process, 0 if unknown.
+    """Release the pages of the library's file; return the private memory of this process in bytes, 0 if unknown.
 
-    The pages come back from the page cache in some milliseconds. Without this a process would have to end after fewer
-    charts to stay below 100 MiB: six charts take 2.7 s instead of 1.7 s.
+    Loading the pages again from the page cache takes some milliseconds. If they were kept, a process would have to end
+    after fewer charts to stay below 100 MiB: six charts would take 2.7 s instead of 1.7 s.
     """
     import ctypes
 
@@ -64,7 +64,7 @@ def _held(library: str) -> int:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Let the system kill this process when its parent ends. Only Linux does."""
+    """On Linux, let the system kill this process when its parent ends."""
     import ctypes
 
     if hasattr(ctypes.CDLL(None), "prctl"):
@@ -77,5 +77,5 @@ if __name__ == "__main__":
     _end_with_parent(int(sys.argv[1]))
     try:
         print(json.dumps(draw(json.load(sys.stdin))), flush=True)
-    except BrokenPipeError:  # the reader has gone
+    except BrokenPipeError:  # the reader has ended
         os._exit(1)

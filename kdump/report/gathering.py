@@ -1,7 +1,7 @@
 """One pass over log dirs that gathers the data of a report.
 
-The check reads each segment; the collectors of other answers share its reads. The metadata log is replayed before; the
-end offsets of logs with group offsets are looked up afterwards.
+The check reads each segment, and passes the batches to the collectors of other answers. The metadata log is replayed
+before this pass. After it, the end offsets of logs with group offsets are looked up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kdump.primitives.processes import Workers
 
 ALSO = (*TOPICS, transaction_state.TOPIC, cluster_metadata.TOPIC, remote_log_metadata.TOPIC)
-"""Kafka's own topics that are always read, since they describe the others."""
+"""Kafka's own topics that are always read, because they describe other topics."""
 
 
 @dataclass
@@ -59,18 +59,18 @@ class ReportCollectors:
     compacted: frozenset[str] = frozenset()
     """The compacted topics of the metadata log."""
     dispensable: frozenset[str] = frozenset()
-    """As in :class:`~kdump.checks.whole_partition.CheckOptions`."""
+    """The same as in :class:`~kdump.checks.whole_partition.CheckOptions`."""
     found_all: bool = True
     """Whether all paths could be found and listed."""
 
     @property
     def of_logs(self) -> list[Collector]:
-        """The collectors for the logs of selected topics."""
+        """The collectors that read the logs of selected topics."""
         return [self.statistics, self.damage, self.events, self.retention, *self.of_coordinators]
 
     @property
     def of_coordinators(self) -> list[Collector]:
-        """The collectors for Kafka's own topics, which are always read."""
+        """The collectors that read Kafka's own topics, also if these are not selected."""
         return [self.transactions, self.groups]
 
     def merge(self, other: ReportCollectors) -> None:
@@ -86,9 +86,9 @@ class ReportCollectors:
 def collectors_for(
     partitions: Sequence[Partition], asked: Wanted, say: Reporter, configs: Sequence[GivenConfig] = ()
 ) -> ReportCollectors:
-    """Return new collectors; configs and topic ids come from the metadata log among ``partitions``.
+    """Return new collectors, with configs and topic ids from the metadata log in ``partitions``.
 
-    ``configs`` override those.
+    ``configs`` override these configs.
     """
     image = image_of(live_of(partitions), say)
     copied = copied_offsets(partitions, image, say)
@@ -107,7 +107,7 @@ def collectors_for(
 
 
 class ReportPass:
-    """Reads partitions once for all collectors and the check; ``progress`` is called with the bytes done."""
+    """Reads partitions once for all collectors and the check; ``progress`` is called with numbers of bytes."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class ReportPass:
 
 
 def live(partition: Partition) -> Partition | None:
-    """Return a partition without segments outside its log; None for a renamed folder, or one without a topic."""
+    """Return a partition with only the segments of its log; None if the folder is renamed or has no topic."""
     if partition.topic is None or leftover_state(partition.folder):
         return None
     segments = []
@@ -175,7 +175,7 @@ def gather(
     workers: Workers | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Fill new collectors from partitions, in this process or with ``workers``, and look up log ends for lag.
+    """Fill new collectors from partitions, in this process or with ``workers``, and look up log end offsets for lag.
 
     ``at`` is the current time in ms. ``say`` may be called with the same sentence more than once.
     """

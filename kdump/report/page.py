@@ -1,8 +1,8 @@
 """The page of a report: one HTML file without external resources.
 
-A policy in its head (CSP) forbids all requests, and all scripts but the one with a given checksum. Jinja2 escapes every
-text; control characters and those that change the text direction are escaped before. The document is embedded as JSON,
-compressed with gzip, in base64: it has no character with a meaning in HTML.
+A content security policy in its head forbids all requests, and all scripts except one with a given checksum. Jinja2
+escapes every text; control characters and characters that change the text direction are escaped before. The document
+is embedded as gzipped JSON in base64, which has no characters with a meaning in HTML.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NEEDS: Final = {"jinja2": "Jinja2", "vl_convert": "vl-convert-python"}
 POLICY: Final = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
 PAPER: Final = 30
-"""Rows of a printed table; the same number is in ``page.css`` and ``page.js``."""
+"""Maximum number of rows of a table on paper; ``page.css`` and ``page.js`` have the same number."""
 PARTS: Final = {
     "findings": "Findings",
     "damage": "Damage",

@@ -1,4 +1,4 @@
-"""Sums of the document's lines, for the charts and the short version."""
+"""Sums of the lines of a report, for the charts and the short version."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _WIDTHS: Final = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
 """The possible widths of a bucket in hours."""
 _DAY: Final = 24
 _LAST: Final = 253_402_300_799_999
-"""The last ms of the year 9999: charts support no later time."""
+"""The last ms of the year 9999, the latest time in charts."""
 _EARLY: Final = 0.01
-"""The share of bytes that the axis may omit at its beginning: a few old records would make it too long."""
+"""Maximum share of bytes omitted at the start of the axis, because a few old records would make it too long."""
 OTHERS: Final = "other topics"
 
 
@@ -32,7 +32,7 @@ class TimeAxis(NamedTuple):
     left_out: int
 
     def bucket(self, ms: int | None) -> int | None:
-        """Return the start of the bucket of a time, or None outside all buckets."""
+        """Return the start of the bucket of a time in ms, or None if it is in no bucket."""
         if ms is None or not self.start <= ms < self.start + self.width * self.length:
             return None
         return ms - (ms - self.start) % self.width
@@ -75,12 +75,12 @@ def _hour(line: Line) -> int:
 
 
 def largest(sizes: Counter[str], most: int) -> list[str]:
-    """Return the names of the largest sizes, at most ``most``."""
+    """Return at most ``most`` names, those with the largest sizes first."""
     return [name for name, _ in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[:most]]
 
 
 def ingest(report: LogDirReport, axis: TimeAxis, topics: Sequence[str]) -> list[tuple[int, str, int, int]]:
-    """Return bucket, topic, records and bytes of appended data; topics outside ``topics`` are summed."""
+    """Return (bucket, topic, records, bytes) of appended data; other topics than ``topics`` are summed."""
     sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
     for line in report.lines("stats", "hour"):
         bucket = axis.bucket(line["hourMs"])
@@ -92,12 +92,12 @@ def ingest(report: LogDirReport, axis: TimeAxis, topics: Sequence[str]) -> list[
 
 
 def bytes_by_topic(report: LogDirReport) -> Counter[str]:
-    """Return the log bytes of each topic's current replicas, without indexes: a new one is 10 MiB of zeros."""
+    """Return the log bytes of each topic's current replicas, without indexes, as a new index is 10 MiB of zeros."""
     return Counter({line["topic"]: line["logBytes"] for line in report.lines("du-topics", "topic")})
 
 
 def on_disk(line: Line) -> int:
-    """Return the disk bytes of a line of ``du``, or its sizes if unknown."""
+    """Return the bytes on disk of a line of ``du``, or the file sizes if they are unknown."""
     occupied: int | None = line["diskBytes"]
     return all_bytes(line) if occupied is None else occupied
 
@@ -116,7 +116,7 @@ def logged_by_topic(report: LogDirReport) -> Counter[str]:
 
 
 def forecast(report: LogDirReport) -> list[tuple[int, int, int]]:
-    """Return time, kept bytes and deleted bytes of each day of the forecast."""
+    """Return (time in ms, kept bytes, deleted bytes) of each day of the forecast."""
     kept, goes = Counter[int](), Counter[int]()
     for line in report.lines("forecast"):
         kept[line["atMs"]] += line["keptBytes"]

@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 STYLES: Final = {"bad": "bold red", "warn": "yellow", "info": "cyan", "good": "green"}
 WORDS: Final = {"bad": "WRONG", "warn": "look", "info": "note", "good": "well"}
 TOPICS: Final = 10
-"""Number of topics in the chart, those with the most bytes."""
+"""Maximum number of topics in the chart; the topics with the most bytes are shown."""
 BAR, LEAST = 30, 10
-"""Width of the longest bar in characters: with enough room, and without."""
+"""Width of the longest bar in characters, on wide and on narrow terminals."""
 TICKET: Final = 10
-"""Lines of the text for a ticket."""
+"""Maximum number of lines of the text for a ticket."""
 WORD: Final = 6
-"""Columns of the word before a sentence."""
+"""Width of the word before a sentence, in columns."""
 NAME: Final = 20
 """Maximum width of a name on a narrow terminal."""
 LINE: Final = 100
-"""Width of a line without a terminal."""
+"""Width of a line if the output is not a terminal."""
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
 def draw(report: LogDirReport, out: IO[str]) -> None:
-    """Draw the short version, without colours for a pipe or file."""
+    """Draw the short version, with colours only on a terminal."""
     console = Quiet(file=out, highlight=False, width=None if out.isatty() else LINE)
     paths = ", ".join(map(harmless_line, report.paths))
     console.print(Text(f"{paths} at {time(report.at)}", style="bold"), soft_wrap=True)
@@ -141,13 +141,13 @@ def _forecast(console: Quiet, report: LogDirReport) -> None:
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar for a share of ``width`` columns, in eighths; at least one eighth above zero."""
+    """Return a bar for a share of ``width`` columns, in eighths of a column; at least one eighth if not 0."""
     eighths = max(round(share * width * 8), 1 if share > 0 else 0)
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 
 def sparkline(numbers: list[int]) -> str:
-    """Return a block character for each number, by its height; a blank for 0."""
+    """Return a block character for each number, as high as the number; a blank for 0."""
     most = max(numbers, default=0)
     return "".join(_SPARKS[(number * 8 - 1) // most] if number > 0 else " " for number in numbers)

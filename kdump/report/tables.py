@@ -1,4 +1,4 @@
-"""The tables of the page: each cell has a value of the document, and its text for people."""
+"""The tables of the page. Each cell has a value of the document, and a text for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.report.document import Line, LogDirReport
 
 MOST: Final = 5000
-"""Maximum number of rows of a table; its command prints all."""
+"""Maximum number of rows of a table; the command of the table prints all."""
 WORDS: Final = {"log": "DAMAGED", "derived": "WRONG", "remark": "note"}
 
 
@@ -86,7 +86,7 @@ _CELLS: Final[dict[str, Callable[[Any], Cell]]] = {
 
 
 def _columns(text: str) -> dict[str, str]:
-    """Return the titles and fields of columns: ``topic, log: logBytes`` shows topic, and logBytes as "log"."""
+    """Return title -> field from a text: ``topic, log: logBytes`` has the titles ``topic`` and ``log``."""
     pairs = (one.partition(": ") for one in text.split(", "))
     return {title: field or title for title, _, field in pairs}
 

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 Weight: TypeAlias = Literal["bad", "warn", "info", "good"]
 _NAMED: Final = 3
 """Maximum number of names in one sentence."""
-_NAME_ONE: Final = "Name a log dir, and with --topic and --partition what is in it."
+_NAME_ONE: Final = "Give the path of a log dir. --topic and --partition must match its contents."
 _LISTED: Final = 50
 """Maximum number of folders in one command."""
-_KEEP: Final = "Keep the broker stopped, and keep a copy of these folders. kdump salvage gets the valid batches out."
+_KEEP: Final = "Keep the broker stopped, and keep a copy of these folders. kdump salvage copies the valid batches."
 _HOLES: Final = (
-    "A broker takes these logs as they are. Another replica may have the missing records: name its log dirs too."
+    "A broker accepts these logs unchanged. Another replica may have the missing records: give its log dirs too."
 )
 _REBUILD: Final = "They can be rebuilt: each finding has the command."
 _MUCH: Final = 0.5
-"""Minimum share of all log bytes of a reported topic. Indexes do not count, as in retention."""
+"""Minimum share of all log bytes for a topic to be reported. Like retention, this does not count indexes."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ReportVerdict:
 
 
 def verdicts(report: LogDirReport) -> list[ReportVerdict]:
-    """Return the verdict; without problems its first sentence reports that."""
+    """Return the sentences of the verdict. If there is no problem, the first sentence says so."""
     found = [one for part in _PARTS for one in part(report)]
     order: list[Weight] = ["bad", "warn", "info", "good"]
     if not any(one.weight in {"bad", "warn"} for one in found):
@@ -70,7 +70,7 @@ def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
     salvage = tuple(_salvage(report))
     for text, commands in zip(summary.get("verdicts", ()), summary.get("verdictCommands", ()), strict=True):
         advice = dict.fromkeys(line["advice"] for line in _named_in(report, text) if line["advice"])
-        if salvage and _covers(salvage, commands):  # the sentence on damage has it
+        if salvage and _covers(salvage, commands):  # the verdict on damage has this command
             commands = [command for command in commands if not is_salvage(command)]
         if DAMAGED in text:
             advice, commands = dict.fromkeys([f"{_KEEP}{_unreadable(report)}"]), [*salvage, *commands]
@@ -83,7 +83,7 @@ def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _weight(text: str) -> Weight:
-    """Return the weight of a verdict of the check, by its words."""
+    """Return the weight of a check's verdict, from the words in its text."""
     if "DO NOT START" in text:
         return "bad"
     if MISSING in text or CAN_BE_REBUILT in text or NOT_KNOWN in text:
@@ -94,7 +94,7 @@ def _weight(text: str) -> Weight:
 
 
 def _covers(salvage: Sequence[str], commands: Sequence[str]) -> bool:
-    """Return whether ``salvage`` covers all folders that ``commands`` salvage."""
+    """Return whether the commands ``salvage`` include all folders that ``commands`` salvage."""
     words = {word for command in salvage for word in command.split()}
     return all(words.issuperset(command.split()) for command in commands if is_salvage(command))
 
@@ -115,7 +115,7 @@ def _verdict_has(report: LogDirReport, words: str) -> bool:
 
 
 def _salvage(report: LogDirReport) -> Iterator[str]:
-    """Yield the command that salvages the damaged partitions; all partitions if too many are damaged."""
+    """Yield the command that salvages the damaged partitions, or all partitions if too many are damaged."""
     if folders := _summary(report).get("damaged"):
         yield salvage(map(shell_path, folders if len(folders) <= _LISTED else report.paths))
 
@@ -141,8 +141,7 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
     if missing and not _verdict_has(report, MISSING):
         yield ReportVerdict(
             "warn",
-            f"Offsets are missing from {many(len(missing), 'log')}: {_named(missing)}. All batches that are there are "
-            "valid.",
+            f"Offsets are missing from {many(len(missing), 'log')}: {_named(missing)}. All existing batches are valid.",
             _HOLES,
             (report.command("check"),),
             "findings",
@@ -151,14 +150,14 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
         yield ReportVerdict(
             "bad",
             f"Consumers stop at a batch in {many(len(stops), 'log')}: {_named(stops)}.",
-            "A broker takes these logs as they are, and salvage keeps such batches. The findings say where to cut.",
+            "A broker accepts these logs unchanged, and salvage keeps such batches. The findings show the offsets.",
             (report.command("check"),),
             "findings",
         )
 
 
 def _fatal(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield a sentence for each further reason that prevents a start: a broker's verdict names only the first."""
+    """Yield a sentence for each reason that prevents a start and is not in a broker's verdict."""
     named = [id(line) for text in _summary(report).get("verdicts", ()) for line in _named_in(report, text)]
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in report.lines("check", "finding"):
@@ -279,7 +278,7 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
     if unknown:
         yield ReportVerdict(
             "info",
-            f"What retention deletes of {many(len(unknown), 'topic')} is not known: {_named(unknown)}.",
+            f"Retention of {many(len(unknown), 'topic')} is unknown: {_named(unknown)}.",
             f"Without __cluster_metadata in the paths {'its' if len(unknown) == 1 else 'their'} configs are unknown: "
             "name the log dir that holds it, or give them by --config TOPIC:KEY=VALUE.",
             (f"{report.command('retention')} --config '*:retention.ms=604800000'",),

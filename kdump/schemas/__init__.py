@@ -1,4 +1,4 @@
-"""Schemas of the topic ``_schemas``, and payloads decoded with them: Avro, Protobuf and JSON Schema."""
+"""Schemas of the topic ``_schemas``, and the decoding of payloads with them: Avro, Protobuf and JSON Schema."""
 
 from typing import Final
 

@@ -1,11 +1,11 @@
-"""Read Avro payloads with the writer's schema as JSON values (Apache Avro 1.12 specification, binary encoding).
+"""Reads Avro payloads with the writer's schema as JSON values (Apache Avro 1.12 specification, binary encoding).
 
-A reader is a Python function per record, array and map, generated as source text from the schema. Names and symbols of
-the schema enter that text only as literals made by ``repr``. A reader that interprets the schema takes seven times as
+For each record, array and map of a schema the source text of a Python function is generated. The text contains names
+and symbols of the schema only as literals made by ``repr``. Interpreting the schema instead would take seven times as
 long. For JSON lines the kernel writes most payloads (:mod:`kdump.schemas.kernel_tables`).
 
-``fastavro.schemaless_reader`` reads as many payloads a second. Its values are not JSON, it raises for a date outside
-the years 1 to 9999, and it ignores bytes after the value. It has no durations, UUIDs of 16 bytes and nanoseconds.
+``fastavro.schemaless_reader`` is equally fast, but its values are not JSON, it raises for dates outside the years 1 to
+9999, and it ignores bytes after the value. It does not support durations, UUIDs of 16 bytes and nanoseconds.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
-"""Takes the payload, a position, the payload's size, the level, and the number of items without bytes that may follow.
+"""A reader: (payload, position, size of the payload, level, [number of items without bytes that may follow]).
 
-Returns the value and the position after it.
+It returns the value and the position after it.
 """
 
 MAX_DEPTH: Final = 200
-"""The most levels of records, arrays and maps in a payload: commands print them by a recursive encoder."""
+"""Maximum number of levels of records, arrays and maps in a payload, because the JSON encoder is recursive."""
 _EMPTY_ITEMS: Final = 1_000_000
-"""The most items without bytes (nulls, empty records) in a payload."""
+"""Maximum number of items without bytes (nulls, empty records) in a payload."""
 MAX_DECIMAL: Final = 1700
-"""The most bytes of a decimal that Python converts to text (``sys.get_int_max_str_digits``)."""
+"""Maximum size of a decimal in bytes, so that Python can convert it to text (``sys.get_int_max_str_digits``)."""
 
 
 class AvroReader:
@@ -67,7 +67,7 @@ class AvroReader:
         self._read = compiled(source.lines, name, {})
 
     def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
-        """Return the value at a position as JSON has it, and the position after it. Raises UndecodableError."""
+        """Return the JSON value at a position, and the position after it. Raises UndecodableError."""
         if self._raw:  # Confluent's serializer writes no length there (AbstractKafkaAvroSerializer)
             rest = payload[position:]
             return (_decimal(rest, self._logical.scale) if self._logical else base64(rest)), len(payload)
@@ -79,7 +79,7 @@ class AvroReader:
 
 
 def guarded(read: Read, payload: bytes, position: int) -> tuple[Any, int]:
-    """Return the value at a position and the position after it. Raises UndecodableError for any fault."""
+    """Return the value at a position and the position after it. Converts all errors into UndecodableError."""
     try:
         return read(payload, position, len(payload), 0, [_EMPTY_ITEMS])
     except UndecodableError:
@@ -97,7 +97,7 @@ def base64(data: bytes) -> str:
 
 
 def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
-    """Return the zigzag varint whose first byte was ``value``, not yet decoded, and the position after it."""
+    """Return the zigzag varint that begins with the byte ``value``, still encoded, and the position after it."""
     value &= 127
     shift = 7
     while True:
@@ -115,7 +115,7 @@ def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
 
 
 def zigzag_varint(value: int) -> bytes:
-    """Return the encoding of a long."""
+    """Return a number encoded as an Avro long."""
     left = (value << 1) ^ (value >> 63)
     made = bytearray()
     while left > 127:
@@ -135,14 +135,14 @@ def _decimal(data: bytes, scale: int) -> str:
 
 
 def decimal_text(value: int, scale: int) -> str:
-    """Return a decimal as text, from its unscaled value, with all digits of its scale."""
+    """Return a decimal with this unscaled value as text, with ``scale`` digits after the point."""
     digits = str(abs(value)).zfill(scale + 1)
     sign = "-" if value < 0 else ""
     return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
 
 
 def number(value: float) -> float | str:
-    """Return a float as JSON can hold it: NaN and infinities become text."""
+    """Return a float as a JSON value, in which NaN and infinities are texts."""
     if isfinite(value):
         return value
     return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -176,7 +176,7 @@ _HELPERS: Final[dict[str, Any]] = {
 
 
 def compiled(lines: list[str], name: str, scope: dict[str, Any]) -> Read:
-    """Return the function ``name`` of source text with the objects in ``scope``. Raises SchemaError."""
+    """Compile source text that can use the objects in ``scope``; return its function ``name``. Raises SchemaError."""
     scope = {**_HELPERS, **scope}
     try:
         exec(compile("\n".join(lines), "<avro schema>", "exec"), scope)  # noqa: S102  # made of literals: ReaderSource
@@ -187,10 +187,10 @@ def compiled(lines: list[str], name: str, scope: dict[str, Any]) -> Read:
 
 
 class ReaderSource:
-    """Source text of the readers of a schema.
+    """Generates the source text of a schema's readers.
 
-    Its variables: ``d`` is the payload, ``p`` the position, ``n`` the size, ``k`` the level, ``v`` a value. ``z`` holds
-    the number of items without bytes that may still follow.
+    Variables in the text: ``d`` is the payload, ``p`` the position, ``n`` the size, ``k`` the level, ``v`` a value.
+    ``z[0]`` is the number of items without bytes that may still follow.
     """
 
     def __init__(self) -> None:
@@ -200,7 +200,7 @@ class ReaderSource:
         self._least: dict[int, int] = {}
 
     def function(self, schema: AvroType) -> str:
-        """Return the name of the function that reads a type; write the function if it is new."""
+        """Return the name of the function that reads a type, after generating it if needed."""
         known = self._functions.get(id(schema))
         if known is not None:
             return known
@@ -231,11 +231,11 @@ class ReaderSource:
 
     @staticmethod
     def depth_check() -> list[str]:
-        """Return the first lines of a function that reads parts."""
+        """Return the lines that check the level in a function that reads nested values."""
         return [f"    if k > {MAX_DEPTH}:", "        raise UndecodableError('it is nested too deep')"]
 
     def blocks(self, items: AvroType | None) -> list[str]:
-        """Return the loops over the blocks of an array or map; ``items`` is None for a map, whose keys take a byte."""
+        """Return the loops over the blocks of an array, or of a map if ``items`` is None."""
         least = 1 if items is None else self._least_size(items)
         many = ["        z[0] -= c", "        if z[0] < 0:"] if least == 0 else [f"        if c > (n - p) // {least}:"]
         return [
@@ -254,7 +254,7 @@ class ReaderSource:
         ]
 
     def _least_size(self, schema: AvroType) -> int:
-        """Return the least number of bytes of a value: 0, 1, or the size of a fixed."""
+        """Return a minimum size of values in bytes: exact for fixed, float and double, otherwise 0 or 1."""
         if isinstance(schema, Fixed):
             return schema.size
         if isinstance(schema, Primitive):
@@ -263,7 +263,7 @@ class ReaderSource:
             return 1
         known = self._least.get(id(schema))
         if known is None:
-            self._least[id(schema)] = 0  # a record in itself adds nothing
+            self._least[id(schema)] = 0  # a recursive record adds nothing
             known = self._least[id(schema)] = min(1, sum(self._least_size(field.type) for field in schema.fields))
         return known
 
@@ -304,7 +304,7 @@ class ReaderSource:
 
     @staticmethod
     def span(indent: str, size: int | None) -> list[str]:
-        """Return the lines that set ``e`` to the end of bytes: of a fixed size, or with their length first."""
+        """Return the lines that set ``e`` to the end of bytes of a fixed ``size``, or, if None, after a length."""
         if size is not None:
             return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
         return [
@@ -361,7 +361,7 @@ def _primitive(schema: Primitive, indent: str, target: str) -> list[str]:
 
 
 def bytes_text(logical: Logical | None) -> str:
-    """Return the expression that converts the bytes from ``p`` to ``e`` to JSON."""
+    """Return the source text of an expression that converts the bytes from ``p`` to ``e`` to a JSON value."""
     if logical is None:
         return "b64(d[p:e])"
     if logical.name == "decimal":
@@ -370,7 +370,7 @@ def bytes_text(logical: Logical | None) -> str:
 
 
 def number_text(logical: Logical, target: str) -> str:
-    """Return the expression that converts the number of a date or time to JSON."""
+    """Return the source text of an expression that converts the number of a date or time to JSON."""
     kind, _, unit = logical.name.rpartition("-")
     if logical.name == "date":
         return f"date_text({target})"
@@ -394,8 +394,8 @@ class AvroFile:
 def read_file(payload: bytes, limit: int) -> AvroFile:
     """Return the records of a payload that is an Avro container file (``Obj`` 1).
 
-    ``limit`` is the largest size of its blocks uncompressed, in bytes. Raises UndecodableError, and SchemaError for the
-    schema in it.
+    ``limit`` is the largest uncompressed size of a block, in bytes. Raises UndecodableError, and SchemaError if the
+    schema in the file is invalid.
     """
     header, position = AvroReader(_FILE_HEADER).value(payload, len(FILE_MAGIC))
     meta = {name: a2b_base64(value) for name, value in header.items()}
@@ -438,7 +438,7 @@ def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
             return _inflated(bz2.BZ2Decompressor(), data, limit)
         if codec == "xz":
             return _unpacked_xz(data, limit)
-        if codec == "snappy":  # its last 4 bytes are a checksum
+        if codec == "snappy":  # the last 4 bytes are a checksum
             return compression.decompress(compression.SNAPPY, data[:-4], limit=limit)
         if codec == "zstandard":
             return compression.decompress(compression.ZSTD, data, limit=limit)

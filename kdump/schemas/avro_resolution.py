@@ -1,15 +1,15 @@
-"""Read Avro payloads with their writer's schema into values of a reader's schema (Avro 1.12, "Schema Resolution").
+"""Reads Avro payloads of a writer's schema as values of a reader's schema (Avro 1.12, "Schema Resolution").
 
 As in :mod:`kdump.schemas.avro`, a reader is generated as source text. It returns values of a shape
-(:mod:`kdump.schemas.shapes`). Three decisions go beyond the specification:
+(:mod:`kdump.schemas.shapes`). Three rules go beyond the specification:
 
-* A field that the writer lacks and that has no default is null: all columns are nullable.
-* Two logical types of different units or scales do not resolve: the value would be wrong by a factor.
+* A field that the writer lacks and that has no default is null, because all columns are nullable.
+* Logical types with different units or scales do not match, because the value would be wrong by a factor.
 * A mismatch is reported for a time outside the years 1 to 9999 or outside 24 hours, and for a decimal with too many
   digits.
 
-``fastavro`` returns dictionaries, which take twice as long to become columns. It reads neither durations nor UUIDs of
-16 bytes.
+``fastavro`` returns dictionaries, whose conversion to columns takes twice as long. It does not read durations and UUIDs
+of 16 bytes.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ _PROMOTIONS: Final = {
 _UNITS: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 _NULL: Final = Primitive("null")
 _MOST_DIGITS: Final = 4096
-"""The number of digits that :data:`kdump.schemas.avro.MAX_DECIMAL` bytes hold."""
+"""The number of decimal digits that fit into :data:`kdump.schemas.avro.MAX_DECIMAL` bytes."""
 
 
 class ResolvingReader:
-    """Reads payloads of the schema ``writer`` as values of ``shape``, the shape of the schema ``reader``."""
+    """Reads payloads of the schema ``writer`` as values of the schema ``reader``, which has the shape ``shape``."""
 
     def __init__(self, writer: AvroType, reader: AvroType, shape: Shape) -> None:
-        """Raise SchemaError for a schema that is too large."""
+        """Raises SchemaError for a schema that is too large."""
         self._raw = isinstance(writer, Primitive) and writer.kind == "bytes"
         self._read = _Source().compiled(writer, reader, shape)
 
     def read(self, payload: bytes, position: int) -> tuple[Any, int]:
         """Return the value at a position, and the position after it. Raises UndecodableError and MismatchError."""
-        if self._raw:  # Confluent's serializer writes no length there: put one before it
+        if self._raw:  # Confluent's serializer writes no length, so add it
             rest = payload[position:]
             value, _ = avro.guarded(self._read, avro.zigzag_varint(len(rest)) + rest, 0)
             return value, len(payload)
@@ -89,9 +89,9 @@ def _unknown_symbol(symbol: str) -> MismatchError:
 
 
 class _Source(avro.ReaderSource):
-    """Source text of resolving readers, with the variables of :class:`kdump.schemas.avro.ReaderSource`.
+    """Generates the source text of resolving readers; see :class:`kdump.schemas.avro.ReaderSource` for its variables.
 
-    With the shape None a reader returns the value in its JSON form.
+    With the shape None a reader returns JSON values.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class _Source(avro.ReaderSource):
             "unknown_symbol": _unknown_symbol,
             "unscaled": _unscaled,
         }
-        self._shapes: list[object] = []  # so that no id is used twice
+        self._shapes: list[object] = []  # keeps the objects of ids alive
 
     def compiled(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> avro.Read:
         name = self._pair(writer, reader, shape)
@@ -119,7 +119,7 @@ class _Source(avro.ReaderSource):
         name = self._pairs[key] = f"r{len(self._pairs)}"
         self._shapes += (writer, reader, shape)
         body = [f"def {name}(d, p, n, k, z):", *self.depth_check()]
-        is_match = _match(writer, reader, promoted=True)  # of the schemas themselves: inner types matched before
+        is_match = _match(writer, reader, promoted=True)  # false only for the outermost schemas
         if is_match and isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
             body += self._record(writer, reader, shape)
         elif is_match and isinstance(writer, Array) and isinstance(reader, Array):
@@ -150,7 +150,7 @@ class _Source(avro.ReaderSource):
         targets = {field.name: f"v{index}" for index, field in enumerate(reader.fields)}
         for field in writer.fields:
             wanted = sources.get(field.name)
-            if wanted is None:  # read as JSON, so that both have the same invalid values as `decoded`
+            if wanted is None:  # read as JSON, so that the same values are invalid as in `decoded`
                 lines += self.value(field.type, "    ", "x")
             else:
                 within = shapes.get(wanted.name)
@@ -171,7 +171,7 @@ class _Source(avro.ReaderSource):
         return name
 
     def _value_of(self, writer: AvroType, reader: AvroType, shape: Shape | None, indent: str, target: str) -> list[str]:
-        """Return the lines that read a value of a pair of types into ``target``, or that raise."""
+        """Return the lines that read a value of ``writer`` as ``reader`` into ``target``, or that raise a mismatch."""
         if isinstance(shape, JsonText):
             made = self._value_of(writer, reader, None, indent, target)
             return [*made, f"{indent}{target} = dumps({target})"]
@@ -216,7 +216,7 @@ class _Source(avro.ReaderSource):
         return lines
 
     def _leaf(self, writer: AvroType, reader: AvroType, shape: Shape | None, indent: str, target: str) -> list[str]:
-        """Return the lines for a primitive or a fixed."""
+        """Return the lines that read a primitive or a fixed into ``target``."""
         logical = reader.logical if isinstance(reader, (Primitive, Fixed)) else None
         kind = reader.kind if isinstance(reader, Primitive) else "fixed"
         stored = writer.kind if isinstance(writer, Primitive) else "fixed"
@@ -250,7 +250,7 @@ def _of_bytes(logical: Logical | None, *, typed: bool) -> str:
 
 
 def bounds(logical: Logical) -> tuple[int, int]:
-    """Return the least and the greatest number of a date or time that Python and Spark support."""
+    """Return the smallest and the largest number of a date or time that Python and Spark support."""
     if logical.name == "date":
         return FIRST_DAY, LAST_DAY
     kind, _, unit = logical.name.rpartition("-")
@@ -265,7 +265,7 @@ def _simple(name: str) -> str:
 
 
 def _match(writer: AvroType, reader: AvroType, *, promoted: bool) -> bool:
-    """Return whether values of one type can be read as another, regardless of the types inside them."""
+    """Return whether values of ``writer`` can be read as ``reader``, regardless of the types inside these types."""
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
         if reader.kind != writer.kind and not (promoted and reader.kind in _PROMOTIONS.get(writer.kind, ())):
             return False
@@ -288,7 +288,7 @@ def _same_unit(writer: Logical | None, reader: Logical | None) -> bool:
 
 
 def _branch(writer: AvroType, reader: Union) -> AvroType | None:
-    """Return the branch of a union that fits a value: of the same full name, of the same type, then of a wider type."""
+    """Return the union's branch for a value: with the same full name, else the same type, else a wider type."""
     if isinstance(writer, (AvroRecord, Enum, Fixed)):
         for branch in reader.branches:
             if type(branch) is type(writer) and getattr(branch, "name", None) == writer.name:
@@ -312,11 +312,11 @@ def _shown(schema: AvroType) -> str:
 
 
 def default_value(schema: AvroType, value: Any, shape: Shape | None) -> Any:
-    """Return a default in a schema as a value of a shape; None if it does not fit."""
+    """Return the default value in a schema as a value of a shape; None if it does not fit."""
     try:
         return _default(schema, value, shape)
     except (TypeError, ValueError, AttributeError, KeyError, RecursionError):
-        return None  # a reader of Avro would refuse the schema: the column is nullable
+        return None  # Avro would refuse such a schema; here the column is null
 
 
 def _default(schema: AvroType, value: Any, shape: Shape | None) -> Any:
@@ -367,7 +367,7 @@ def _default_leaf(schema: Primitive | Fixed | Enum, value: Any, shape: Shape | N
         elif schema.kind == "string":
             text: str = _of_type(value, str)
             return text.encode().decode()  # half of a surrogate pair raises
-    # other values come from the reader itself, which reads the bytes of the default
+    # encode other defaults, and read these bytes with the reader
     data = value.encode("latin-1") if isinstance(value, str) else avro.zigzag_varint(value)
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         data = avro.zigzag_varint(len(data)) + data

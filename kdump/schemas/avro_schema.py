@@ -1,4 +1,4 @@
-"""Parse Avro schemas, and compute their fingerprints (Apache Avro 1.12 specification)."""
+"""Parses Avro schemas, and computes their fingerprints (Apache Avro 1.12 specification)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kdump.schemas.errors import SchemaError
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MAX_NESTING: Final = 100
-"""The most levels of nested types. Recursion by name has no limit."""
+"""Maximum number of levels of nested types; recursion by name is not limited."""
 
 Names: TypeAlias = "dict[str, Named]"
-"""Full name -> type, of a schema and of the schemas that it refers to."""
+"""Full name -> type, for a schema and the schemas that it refers to."""
 
 
 @dataclass(slots=True)
 class Logical:
-    """A logical type that is valid for its base type. Invalid and unknown ones are ignored."""
+    """A logical type that is valid for its base type. Invalid and unknown logical types are ignored."""
 
     name: str
     scale: int = 0
@@ -31,7 +31,7 @@ class Logical:
 
 @dataclass(slots=True)
 class Primitive:
-    """A type without a name of its own."""
+    """A primitive type, such as ``string``."""
 
     kind: str
     logical: Logical | None = None
@@ -70,7 +70,7 @@ class AvroField:
 
 @dataclass(slots=True)
 class AvroRecord:
-    """Fields in the order of the encoding."""
+    """A record; its fields are in the order of the encoding."""
 
     name: str
     fields: tuple[AvroField, ...] = ()
@@ -97,7 +97,7 @@ AvroType: TypeAlias = Primitive | Fixed | Enum | AvroRecord | Array | Map | Unio
 
 
 def parse(text: str, names: Names | None = None) -> AvroType:
-    """Parse a schema. ``names`` has the types that it refers to; its own types are added. Raises SchemaError."""
+    """Parse a schema. ``names`` has the types that it refers to, and receives its own types. Raises SchemaError."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as reason:
@@ -153,7 +153,7 @@ class _AvroParser:
         return Union(branches)
 
     def _named(self, found: dict[str, Any], space: str) -> tuple[str, str, tuple[str, ...]]:
-        """Return the full name, the namespace and the aliases of a type that is defined here."""
+        """Return the full name, the namespace and the aliases of a type definition. Raises SchemaError."""
         name = found.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise SchemaError(f"{_shown(name)} is not a name")
@@ -249,9 +249,9 @@ _BASES: Final = {
     "duration": ("fixed",),
 }
 _SIZES: Final = {"uuid": 16, "duration": 12}
-"""The size of a fixed with a logical type."""
+"""Logical type -> the required size of its fixed, in bytes."""
 _MOST_SCALE: Final = 4096
-"""The most digits after the point of a decimal. A logical type with a larger scale is ignored."""
+"""Maximum scale of a decimal. A logical type with a larger scale is ignored."""
 
 
 def _logical(found: dict[str, Any], kind: str, size: int = 0) -> Logical | None:
@@ -310,7 +310,7 @@ def _table() -> tuple[int, ...]:
 
 
 def fingerprint(found: AvroType) -> bytes:
-    """Return the CRC-64-AVRO of a schema (8 bytes, little endian), as single-object encoding has it."""
+    """Return the CRC-64-AVRO of a schema (8 bytes, little endian), which single-object encoding uses."""
     value, table = _EMPTY, _table()
     for byte in canonical_form(found).encode():
         value = (value >> 8) ^ table[(value ^ byte) & 0xFF]

@@ -1,6 +1,6 @@
-"""Decode keys and values with the schemas of a store. A payload that cannot be decoded has a ``problem`` and a reason.
+"""Decodes keys and values with the schemas of a store. A payload that cannot be decoded has a ``problem`` and a reason.
 
-The schemas and their readers are loaded with the first payload that may need one: few topics have such payloads.
+The schemas and their readers are loaded at the first payload that may need one, because few topics have such payloads.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("avro", "protobuf", "json")
 Decoded: TypeAlias = dict[str, Any]
-"""A decoded key or value, as JSON lines have it."""
+"""A decoded key or value: the JSON object in the column ``decoded``."""
 _OWN_LAYOUTS: Final = (".internal", "heartbeats", "-changelog")
-"""The ends of the names of topics whose records have a layout without a schema."""
+"""The suffixes of topics whose records have a known layout without a schema."""
 
 
 def has_own_layouts(topic: str) -> bool:
-    """Return whether a topic may be one of MirrorMaker 2, or a changelog of Kafka Streams."""
+    """Return whether a topic may belong to MirrorMaker 2, or be a changelog of Kafka Streams."""
     return topic.endswith(_OWN_LAYOUTS)
 
 
 class WrittenPayload(NamedTuple):
-    """The schema of a payload. ``broken`` is the reason if its Protobuf path (``indexes``) cannot be read."""
+    """The writer's schema of a payload, and its message's position. ``broken`` is set if ``indexes`` is unreadable."""
 
     schema: PayloadReader
     position: int
@@ -59,7 +59,7 @@ class PayloadDecoder:
         self._schemas: dict[tuple[str, int], PayloadReader] = {}
         self._choices: dict[tuple[object, ...], SchemaVersion] = {}
         self.missing = 0
-        """The number of payloads with an id that no known schema has."""
+        """The number of payloads with the id of an unknown schema."""
 
     def decode(
         self,
@@ -87,7 +87,7 @@ class PayloadDecoder:
     def _own_layout(
         self, topic: str, side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]
     ) -> Decoded | None:
-        """Return a record of MirrorMaker 2 or the key of a window; None if it is neither."""
+        """Return a decoded record of MirrorMaker 2 or key of a window; None if the payload is neither."""
         from kdump.schemas import mirror_maker, windowed_keys  # few topics have such records
 
         found = mirror_maker.read(topic, side, payload)
@@ -102,7 +102,7 @@ class PayloadDecoder:
         if "problem" in made:
             whole = self._with_schema(topic, side, payload, headers)
             if whole is not None and "problem" not in whole:
-                return whole  # the schema itself ends with bytes that look like a time
+                return whole  # the schema also reads the bytes that look like a time
         return made | {"window": parts.window}
 
     def _with_schema(
@@ -110,7 +110,7 @@ class PayloadDecoder:
     ) -> Decoded | None:
         if not headers and payload[:1] not in FIRST_BYTES:
             return None
-        from kdump.schemas.framing import frame_of  # few payloads have a frame, and this module is imported for all
+        from kdump.schemas.framing import frame_of  # few payloads need it
 
         frame = frame_of(side, payload, headers)
         if frame is None:
@@ -125,9 +125,9 @@ class PayloadDecoder:
         return self._framed(topic, side, payload, frame, candidates)
 
     def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
-        """Return the versions that a frame may name; None if it cannot be a registry's frame.
+        """Return the schema versions that a frame may refer to; None if the bytes are not a registry's frame.
 
-        It cannot if its id is 0 and no schema has that id, or if no schema has its fingerprint.
+        They are not if the id is 0 and no schema has this id, or if no schema has the fingerprint.
         """
         if frame.framing == "single-object":
             version = self._by_fingerprint.get(frame.fingerprint)
@@ -157,7 +157,7 @@ class PayloadDecoder:
     def written(
         self, topic: str, side: Side, payload: bytes, frame: SchemaFrame, candidates: list[SchemaVersion]
     ) -> WrittenPayload:
-        """Return the most likely writer's schema of a payload among candidates, and the position of its message."""
+        """Return the most likely writer's schema of a payload among ``candidates``, and the position of the message."""
         from kdump.schemas.protobuf import read_indexes
 
         indexes: list[int] = []

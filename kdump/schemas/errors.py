@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class UndecodableError(ValueError):
-    """A payload does not fit its schema; the text is one sentence for people."""
+    """A payload does not match its schema; the text is one sentence for people."""
 
 
 class SchemaError(ValueError):
@@ -16,4 +16,4 @@ class MissingReferenceError(SchemaError):
 
 
 class MismatchError(UndecodableError):
-    """A payload fits its own schema, but not the schema of the columns."""
+    """A payload matches its own schema, but not the schema of the columns."""

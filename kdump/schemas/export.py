@@ -1,4 +1,4 @@
-"""Export schemas as files for protoc and Avro's tools, and as calls that restore them on a registry."""
+"""Exports schemas as files for protoc and Avro's tools, and as a script that restores them on a registry."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 ENDINGS: Final = {"AVRO": ".avsc", "PROTOBUF": ".proto", "JSON": ".json"}
 _MAX_NAME: Final = 200
-"""The longest file name in bytes, with room for a suffix."""
+"""Maximum length of a file name in bytes, without a suffix."""
 
 
 class ExportedSchemas:
-    """Relative paths and contents of files, and notes about schemas that could not be written unchanged."""
+    """Exported files (relative path -> content), and notes on schemas that could not be written unchanged."""
 
     def __init__(self, versions: Iterable[SchemaVersion], store: SchemaStore) -> None:
         self.files: dict[str, bytes] = {}
@@ -39,7 +39,7 @@ class ExportedSchemas:
         self._add_references(version, folder, {(version.subject, version.version)})
 
     def _add_references(self, version: SchemaVersion, folder: str, seen: set[tuple[str, int]]) -> None:
-        """Add the files of all references of a schema, under the names that it uses."""
+        """Add the files of all references of a schema, with the names that the schema uses."""
         for reference in version.references:
             found = self._store.version(reference.subject, reference.version)
             what = f"version {version.version} of {version.subject}"
@@ -58,7 +58,7 @@ class ExportedSchemas:
 
     @staticmethod
     def _reference_path(name: str, found: SchemaVersion | None, version: SchemaVersion) -> str | None:
-        """Return the path of a reference beside its schema, or None if it leads out of the folder."""
+        """Return the path of a reference, relative to its schema's folder, or None if it leads out of the folder."""
         if version.schema_type != "PROTOBUF":
             return file_name(name) + ("" if found is None else ENDINGS.get(found.schema_type, ""))
         path = normpath(name)
@@ -113,10 +113,10 @@ kafka-console-producer.sh --bootstrap-server "$BOOTSTRAP" --topic "$topic" --syn
 
 
 def import_script(versions: Iterable[SchemaVersion], store: SchemaStore, *, whole: bool = False) -> Iterator[str]:
-    """Yield the lines of a shell script that restores versions with their ids: by calls, or as records of the topic.
+    """Yield the lines of a shell script that restores versions with their ids, by calls or as records of the topic.
 
-    A schema comes after those that it refers to. Deleted versions become soft-deleted: their ids can be looked up.
-    With ``whole`` the settings of the registry and of its contexts are restored, too.
+    A schema comes after the schemas that it refers to. Deleted versions become soft-deleted, so that their ids can be
+    looked up. With ``whole`` the settings of the registry and of its contexts are restored too.
     """
     chosen = list(_in_order(versions, store))
     contexts = sorted({version.context for version in chosen} - {DEFAULT_CONTEXT})
@@ -132,7 +132,7 @@ def import_script(versions: Iterable[SchemaVersion], store: SchemaStore, *, whol
 def _calls(
     chosen: Sequence[SchemaVersion], contexts: Sequence[str], subjects: Sequence[str], store: SchemaStore
 ) -> Iterator[str]:
-    """Yield the calls of a registry. Each context has a mode of its own (InMemoryCache.mode of Confluent's)."""
+    """Yield the calls of a registry. Each context has its own mode (Confluent's InMemoryCache.mode)."""
     paths = ["/mode", *(f"/mode/{url_quote(f':{context}:', safe='')}" for context in contexts)]
     for path in paths:
         yield _call("PUT", f"{path}?force=true", {"mode": "IMPORT"}) + (_IF_REFUSED if path == "/mode" else "")
@@ -166,7 +166,7 @@ def _calls(
 
 
 def _records(chosen: Sequence[SchemaVersion], subjects: Sequence[str], store: SchemaStore) -> Iterator[str]:
-    """Yield the records of the topic, a key and a value in each line (SchemaKey, ConfigKey and ModeKey)."""
+    """Yield the records of the topic, each a line with key and value (SchemaKey, ConfigKey and ModeKey)."""
     for version in chosen:
         key: dict[str, Any] = {"keytype": "SCHEMA", "subject": version.subject, "version": version.version, "magic": 1}
         own = {"subject": version.subject, "version": version.version, "deleted": version.state != "current"}
@@ -194,7 +194,7 @@ def _call(method: str, path: str, body: Mapping[str, Any] | None = None) -> str:
 
 
 def _in_order(versions: Iterable[SchemaVersion], store: SchemaStore) -> Iterator[SchemaVersion]:
-    """Yield versions, each after the chosen ones that it refers to and after the lower versions of its subject."""
+    """Yield versions, each after the versions that it refers to and after the lower versions of its subject."""
     chosen = {(version.subject, version.version): version for version in versions}
     done: set[tuple[str, int]] = set()
     left = sorted(chosen.values(), key=lambda each: (each.version, each.first_offset))

@@ -1,8 +1,8 @@
-"""The framing with which a payload names its schema.
+"""The frames in which payloads carry the id of their schema.
 
 * prefix: ``00``, the schema id (int32, big endian), the payload (Confluent's wire format).
-* header: the record header ``__key_schema_id`` or ``__value_schema_id`` holds ``01`` and the 16 bytes of the GUID, or
-  ``00`` and the id; the payload stands alone (Confluent's serializers from 8.0 on).
+* header: the record header ``__key_schema_id`` or ``__value_schema_id`` has ``01`` and the 16 bytes of the GUID, or
+  ``00`` and the id; the payload has no prefix (Confluent's serializers from 8.0 on).
 * single-object: ``C3 01``, the CRC-64-AVRO of the schema, the payload (Avro specification).
 * file: ``Obj`` ``01``, an Avro container file with its own schema.
 """
@@ -23,7 +23,7 @@ Side: TypeAlias = Literal["key", "value"]
 
 PREFIX_SIZE: Final = 5
 DIGEST_SIZE: Final = 16
-"""Bytes of a GUID in a header."""
+"""Size of a GUID in a header, in bytes."""
 SINGLE_OBJECT: Final = b"\xc3\x01"
 FILE_MAGIC: Final = b"Obj\x01"
 """The first bytes of an Avro container file."""
@@ -45,7 +45,7 @@ class SchemaFrame(NamedTuple):
 
 
 def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]) -> SchemaFrame | None:
-    """Return the frame of a payload, or None if it has none."""
+    """Return the frame of a payload, or None if there is no frame."""
     name = _HEADERS[side]
     for header, value in headers:
         if header == name and value:
@@ -64,7 +64,7 @@ def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | 
 def _of_header(value: bytes) -> SchemaFrame | None:
     end = 1 + DIGEST_SIZE
     if value[0] == _WITH_GUID and len(value) >= end:
-        from uuid import UUID  # few payloads are framed so
+        from uuid import UUID  # few payloads need it
 
         return SchemaFrame("header", 0, guid=str(UUID(bytes=value[1:end])), indexes=value[end:])
     if value[0] == _WITH_ID and len(value) >= PREFIX_SIZE:
@@ -74,7 +74,7 @@ def _of_header(value: bytes) -> SchemaFrame | None:
 
 
 def guid_of_value(value: Mapping[str, Any], text: str, references: Sequence[Mapping[str, Any]]) -> str:
-    """Return the GUID of a SCHEMA value: the stored digest (field ``md5``), else the computed one."""
+    """Return the GUID of a SCHEMA value: the stored digest (field ``md5``), otherwise the computed digest."""
     from uuid import UUID  # few runs need it
 
     stored = value.get("md5")
@@ -93,10 +93,10 @@ def guid_of(
 ) -> str:
     """Return the GUID of a schema as text (8-4-4-4-12 hexadecimal digits), as Confluent's serializers write it.
 
-    ``_schemas`` does not store it: it is the MD5 of the schema's text, references, metadata and rules. Source:
+    The GUID is the MD5 of the schema's text, references, metadata and rules; ``_schemas`` does not store it. Source:
     ``Schema.updateHash`` of Confluent's schema-registry (client/rest/entities/Schema.java, Apache 2.0).
     """
-    from hashlib import md5  # loads OpenSSL, and few runs need it
+    from hashlib import md5  # few runs need it, and it loads OpenSSL
     from uuid import UUID
 
     digest = md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False)

@@ -1,4 +1,4 @@
-"""Avro and Protobuf schemas as the tables by which the kernel writes payloads as JSON (``kdump.kernel.schemas``)."""
+"""Converts Avro and Protobuf schemas to tables with which the kernel writes payloads as JSON (kdump.kernel.schemas)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
 _LOCAL: Final = 16
-"""The bit that marks a time without a zone in the number of digits."""
+"""A bit in the number of digits that marks a time without a zone."""
 _Node: TypeAlias = tuple[int, int, int, int, int]
-"""Kind, number, first, count and size (``struct Node`` of the kernel)."""
+"""(kind, number, first, count, size), the kernel's ``struct Node``."""
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return the kernel's writer of payloads as JSON; None if it cannot write them. ``quote`` makes JSON strings."""
+    """Return the kernel's writer of payloads as JSON, or None if it cannot write them. ``quote`` makes JSON strings."""
     if isinstance(schema, Primitive) and schema.kind == "bytes":
-        return None  # its payloads have no length (AvroReader.read)
+        return None  # such payloads have no length (AvroReader.read)
     plan = _AvroPlan(quote)
     plan.node(schema)
     return None if plan.is_odd else AvroText(plan.nodes, plan.links, plan.texts, quote)
@@ -41,12 +41,12 @@ class _AvroPlan:
         self.links: list[int] = []
         self.texts: list[bytes] = []
         self.is_odd = False
-        """Whether an array may hold items without bytes, whose number the general path bounds."""
+        """Whether the schema has an array of items without bytes, whose number only the Python reader limits."""
         self._quote = quote
         self._known: dict[int, int] = {}
 
     def node(self, schema: AvroType) -> int:
-        """Return the number of a type's node; create the node if it is new."""
+        """Return the number of a type's node, after creating the node if needed."""
         known = self._known.get(id(schema))
         if known is not None:
             return known
@@ -86,7 +86,7 @@ class _AvroPlan:
         return _node(name, 0, size=schema.size)
 
     def _link(self, types: Sequence[AvroType]) -> int:
-        """Add the nodes of types to ``links``. Return the position of the first."""
+        """Add the nodes of types to ``links``; return the index of the first in ``links``."""
         first = len(self.links)
         self.links += [0] * len(types)
         for number, each in enumerate(types):
@@ -129,13 +129,13 @@ def _primitive(schema: Primitive) -> _Node:
 _TIMES: Final = {well_known.PACKAGE + "Timestamp": "timestamp", well_known.PACKAGE + "Duration": "duration"}
 _OTHERS: Final = {ANY, *(well_known.PACKAGE + name for name in ("FieldMask", "ListValue", "Struct", "Value"))}
 _Field: TypeAlias = tuple[int, int, int, int, int, bool, int, bytes, bytes]
-"""Number, kind, label, target, count, closed, oneof, name, default (``struct Field`` of the kernel)."""
+"""(number, kind, label, target, count, closed, oneof, name, default), the kernel's ``struct Field``."""
 
 
 def protobuf_text(message: MessageType, indexes: bytes, quote: Callable[[str], str]) -> ProtobufText:
-    """Return the kernel's writer of a message's payloads as JSON, after the bytes ``indexes``.
+    """Return the kernel's writer of payloads as JSON. Payloads begin with the bytes ``indexes``, the message's path.
 
-    ``quote`` returns a text as a JSON string. The general path writes payloads that the kernel has no rule for.
+    ``quote`` returns a text as a JSON string. The Python reader writes payloads that the kernel cannot write.
     """
     plan = _ProtobufPlan(quote)
     plan.message(message)
@@ -155,7 +155,7 @@ class _ProtobufPlan:
         return (self._quote(value) if isinstance(value, str) else json.dumps(value)).encode()
 
     def message(self, message: MessageType) -> int:
-        """Return the number of a message; add the message if it is new."""
+        """Return the number of a message, after adding the message if needed."""
         known = self._known.get(id(message))
         if known is not None:
             return known
@@ -179,7 +179,7 @@ class _ProtobufPlan:
         elif isinstance(resolved, EnumType):
             names = enum_names(resolved)
             kind = "enum"
-            closed = resolved.closed or None in names.values()  # other numbers of NullValue take the general path
+            closed = resolved.closed or None in names.values()  # the Python reader writes other numbers of NullValue
             target, count = self._enum(resolved, names), len(names)
         else:
             kind = field.type
@@ -202,7 +202,7 @@ class _ProtobufPlan:
         )
 
     def _enum(self, enum: EnumType, names: dict[int, str | None]) -> int:
-        """Return the position of an enum's first name."""
+        """Return the index of an enum's first name in ``names``."""
         if id(enum) not in self._enums:
             self._enums[id(enum)] = len(self.names)
             self.names += [(number, self._text(name)) for number, name in names.items()]
@@ -233,6 +233,6 @@ def _label(message: MessageType, field: FieldType) -> str:
 
 
 def _in_order(message: MessageType, fields: list[FieldType]) -> list[FieldType]:
-    """Return fields in the order in which the general path writes the fields that are always present."""
+    """Return fields in the order in which the Python reader writes them."""
     order = ("implicit", "repeated", "map", "present")
     return sorted(fields, key=lambda field: order.index(_label(message, field)))

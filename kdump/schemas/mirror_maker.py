@@ -1,7 +1,7 @@
-"""Decode the records of MirrorMaker 2: checkpoints, heartbeats and offset syncs (KIP-382).
+"""Decodes the records of MirrorMaker 2: checkpoints, heartbeats and offset syncs (KIP-382).
 
-Sources: Checkpoint, Heartbeat and OffsetSync of org.apache.kafka.connect.mirror. Numbers are big endian, a string is
-its length (int16) and UTF-8.
+Sources: Checkpoint, Heartbeat and OffsetSync of org.apache.kafka.connect.mirror. Numbers are big endian; a string is a
+length (int16) followed by UTF-8.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LAYOUTS: Final[tuple[tuple[re.Pattern[str], dict[str, tuple[tuple[str, str], ..
         },
     ),
 )
-"""The names of the topics (DefaultReplicationPolicy), and the fields of keys and values."""
+"""The pattern of a topic's name (DefaultReplicationPolicy), and the fields of its keys and values."""
 
 
 def is_topic(topic: str) -> bool:

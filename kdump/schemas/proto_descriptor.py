@@ -1,4 +1,4 @@
-"""A .proto file as the base64 of its FileDescriptorProto: some registries store the schemas of Python clients so."""
+"""Reads a .proto file that is stored as a FileDescriptorProto in base64, as some registries do for Python clients."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def from_descriptor(text: str) -> ProtoFile:
 
 
 def _fields(text: str) -> dict[str, Any]:
-    """Return the fields of a descriptor in base64. Raises SchemaError."""
+    """Return the fields of a base64 descriptor. Raises SchemaError."""
     try:
         return _reader().message("google.protobuf.FileDescriptorProto", a2b_base64(text))
     except (Base64Error, UndecodableError) as reason:
@@ -101,7 +101,7 @@ class _Converter:
 
 
 def as_text(text: str) -> str:
-    """Return a schema as .proto text: unchanged, or printed from its descriptor. Raises SchemaError."""
+    """Return a schema as .proto text, printed from its descriptor if it is not text. Raises SchemaError."""
     if not _BASE64.fullmatch(text):
         return text
     found = _fields(text)
@@ -114,7 +114,7 @@ def as_text(text: str) -> str:
 
 
 class _ProtoWriter:
-    """Prints a descriptor as .proto text, without options except ``packed``: others do not change the encoding."""
+    """Prints a descriptor as .proto text, without options that do not affect the encoding (all but ``packed``)."""
 
     def __init__(self, *, proto3: bool) -> None:
         self._proto3 = proto3

@@ -1,4 +1,4 @@
-"""Protobuf schemas as files, messages, fields and enums, with their names resolved."""
+"""The model of Protobuf schemas: files, messages, fields and enums, with resolved names."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SCALARS: Final = {
 }
 """Scalar type -> its wire type: 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes."""
 MAX_NUMBER: Final = 2**29 - 1
-"""The greatest field number."""
+"""The largest valid field number."""
 
 
 @dataclass(slots=True)
 class EnumType:
-    """An enum; ``closed``: an unknown number counts as an unknown field (proto2)."""
+    """An enum. If it is ``closed`` (proto2), an unknown number counts as an unknown field."""
 
     name: str
     full_name: str
@@ -44,20 +44,20 @@ class EnumType:
 
 @dataclass(slots=True, kw_only=True)
 class FieldType:
-    """A field of a message, or an extension of one."""
+    """A field of a message, or an extension field."""
 
     name: str
     number: int
     type: str
-    """A scalar type, or the name of a message or enum as it is written."""
+    """A scalar type, or the name of a message or enum as in the file."""
     repeated: bool = False
     group: bool = False
-    """Whether its bytes are between two tags, and not after a length."""
+    """Whether the field is encoded between two tags (a group), and not after a length."""
     presence: bool = False
     """Whether a message distinguishes an unset value from its default."""
     oneof: str | None = None
     scope: str = ""
-    """The full name of the message, or the package, in which the type is looked up."""
+    """The full name of the message or package in which the name ``type`` is resolved."""
     extension: bool = False
     resolved: MessageType | EnumType | None = None
     """The definition of ``type`` if it is not a scalar."""
@@ -74,7 +74,7 @@ class MessageType:
     enums: list[EnumType] = field(default_factory=list)
     is_map_entry: bool = False
     extensions: list[FieldType] = field(default_factory=list)
-    """Extensions of this message in the known files."""
+    """Extension fields of this message in the known files."""
 
 
 Definition: TypeAlias = MessageType | EnumType
@@ -82,7 +82,7 @@ Definition: TypeAlias = MessageType | EnumType
 
 @dataclass(slots=True)
 class ProtoFile:
-    """A .proto file. ``extends`` has pairs of the extended message's name, as written, and the extension."""
+    """A .proto file. ``extends`` has pairs: the name of the extended message as in the file, and the extension."""
 
     package: str = ""
     imports: list[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ class ProtoFile:
     extends: list[tuple[str, FieldType]] = field(default_factory=list)
 
     def definitions(self) -> Iterator[Definition]:
-        """Yield all messages and enums, also nested ones."""
+        """Yield all messages and enums, including nested definitions."""
         yield from self.enums
         left = list(self.messages)
         while left:
@@ -103,7 +103,7 @@ class ProtoFile:
 
 @dataclass(slots=True)
 class Pool:
-    """Definitions by full name, of a file and all its imports."""
+    """The definitions of a file and all its imports, by full name."""
 
     known: dict[str, Definition] = field(default_factory=dict)
 
@@ -133,7 +133,7 @@ class Pool:
             raise SchemaError(f"{found.type!r} is not defined")
 
     def find(self, name: str, scope: str) -> Definition | None:
-        """Resolve a name in a scope; the innermost definition counts. A leading dot marks a full name."""
+        """Return the definition of a name in ``scope``, the innermost one, or None. A leading dot marks a full name."""
         if name.startswith("."):
             return self.known.get(name[1:])
         while True:

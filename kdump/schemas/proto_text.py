@@ -1,8 +1,8 @@
-"""Parse the text of a .proto file (proto2, proto3 and editions; protobuf's language specification).
+"""Parses the text of a .proto file (proto2, proto3 and editions; protobuf's language specification).
 
-protoc is not used: it would run a C++ compiler on text from a log. No Python package makes descriptors of .proto text
-without it: proto-schema-parser returns a syntax tree only, and takes 14 times as long as protoc. Options are skipped,
-except those that change the wire format or the presence of fields.
+protoc is not used, because a C++ program should not read text from a log. No Python package makes descriptors without
+protoc: proto-schema-parser returns only a syntax tree, and takes 14 times as long as protoc. Options are skipped,
+except options that change the wire format or the presence of fields.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> ProtoFile:
-    """Parse a .proto file. Raises SchemaError with the line."""
+    """Parse a .proto file. Raises SchemaError with the line number."""
     return _ProtoParser(text).file()
 
 
@@ -55,7 +55,7 @@ def _error(text: str, position: int, problem: str) -> SchemaError:
 
 
 class _Features(NamedTuple):
-    """The features that decide the encoding of fields, and whether a missing value is distinct from the default."""
+    """The features that determine the encoding of fields, and whether a missing value differs from the default."""
 
     presence: bool
     closed_enums: bool
@@ -79,7 +79,7 @@ class _ProtoParser:
     _level: int = 0
 
     def __post_init__(self) -> None:
-        self.text = self.text.removeprefix("\ufeff")  # a byte order mark, which protoc ignores, too
+        self.text = self.text.removeprefix("\ufeff")  # protoc ignores a byte order mark too
         self._tokens = _tokens(self.text)
 
     # Tokens.
@@ -136,7 +136,7 @@ class _ProtoParser:
         return text
 
     def _skip_to(self, end: str) -> list[str]:
-        """Skip to ``end``, over nested brackets; return the words before it."""
+        """Skip tokens up to ``end``, including nested brackets; return the skipped words."""
         closing: list[str] = []
         seen: list[str] = []
         pairs = {"{": "}", "[": "]", "(": ")"}
@@ -360,7 +360,7 @@ class _ProtoParser:
 
 
 def _with(features: _Features, words: list[str]) -> _Features:
-    """Return the features that the words of an option change."""
+    """Return ``features``, changed by the words of an option."""
     for name, equals, value in zip(words, words[1:], words[2:], strict=False):
         if equals != "=":
             continue
@@ -374,7 +374,7 @@ def _with(features: _Features, words: list[str]) -> _Features:
 
 
 def _check(message: MessageType) -> None:
-    """Raise SchemaError if two fields have one number or name."""
+    """Raise SchemaError if two members of a message have the same number or name."""
     members: tuple[list[object], ...] = (
         [each.number for each in message.fields],
         [each.name for each in message.fields],

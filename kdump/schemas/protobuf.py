@@ -1,10 +1,10 @@
-"""Read Protobuf payloads as JSON values, with the mapping of ``google.protobuf.json_format``.
+"""Reads Protobuf payloads as JSON values, with the mapping of ``google.protobuf.json_format``.
 
-The wire format is read by a plan for each message. protobuf's own ``MessageToDict`` needs descriptors, which only
-protoc makes. It drops unknown fields without their numbers, and raises for an Any of an unknown type. The kernel writes
-eight times as many lines a second of common messages (``bench.decoding``).
+The wire format is read with a plan for each message. protobuf's own ``MessageToDict`` is not used: it needs descriptors
+from protoc, does not report the numbers of unknown fields, and raises for an Any of an unknown type. For common
+messages the kernel writes eight times as many lines per second (``bench.decoding``).
 
-Field names are those of the .proto text. Fields without presence always have a value, by default their default
+Field names are those of the .proto text. Fields without presence always have a value, if needed the default value
 (``preserving_proto_field_name``, ``always_print_fields_with_no_presence``).
 """
 
@@ -44,9 +44,9 @@ _NULL: Final = well_known.PACKAGE + "NullValue"
 _MAX_INDEXES: Final = 64
 
 _Put: TypeAlias = "Callable[[dict[str, Any], bytes, int, int, _Walk], int]"
-"""Reads a field after its tag into a value: takes the payload, the position, the end of the message, the walk.
+"""A function that reads a field: (object to fill, payload, position after the tag, end of the message, walk).
 
-Returns the position after the field.
+It returns the position after the field.
 """
 
 
@@ -57,15 +57,15 @@ class _Walk:
     level: int = 0
     unknown: list[int] = field(default_factory=list)
     plain: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)
-    """``id()`` of the enclosing value, name -> the fields of a well-known type: a second occurrence is merged."""
+    """(``id()`` of the enclosing object, name) -> the fields of a well-known type, to merge a second occurrence."""
 
 
 _NOTHING: Final = object()
-"""The result of a value that counts as an unknown field, as in a closed enum."""
+"""Returned for a value that counts as an unknown field, such as an unknown number of a closed enum."""
 
 
 class _Plan:
-    """The plan of a message: the reader of each field, by tag, and the value of a message without fields."""
+    """The plan for reading a message: the reader of each field by tag, and the default values of fields."""
 
     def __init__(self, message: MessageType, reader: ProtobufReader) -> None:
         self.puts: dict[int, _Put] = {}
@@ -125,7 +125,7 @@ class _Plan:
 
 
 def enum_names(kind: EnumType) -> dict[int, str | None]:
-    """Return the names of an enum by number, the first of several; None is JSON's null."""
+    """Return number -> name of an enum's values, the first name if there are several. None stands for JSON's null."""
     names: dict[int, str | None] = {}
     for name, value in kind.values:
         names.setdefault(value, name)
@@ -141,7 +141,7 @@ def _enum(kind: EnumType) -> Read:
     def read(data: bytes, position: int, end: int, _: _Walk) -> tuple[Any, int]:
         value, position = varint(data, position, end)
         signed = int32(value)
-        if is_null:  # whatever number it has
+        if is_null:  # regardless of the number
             return None, position
         return names.get(signed, _NOTHING if closed else signed), position
 
@@ -149,7 +149,7 @@ def _enum(kind: EnumType) -> Read:
 
 
 def default(found: FieldType) -> Any:
-    """Return the value of a scalar or enum that the payload lacks."""
+    """Return the default value of a scalar or enum field."""
     if isinstance(found.resolved, EnumType):
         if found.resolved.full_name == _NULL:
             return None
@@ -199,7 +199,7 @@ def _packed(name: str, read: Read, field_number: int) -> _Put:
 
 
 def _message(kind: MessageType, reader: ProtobufReader, group: int) -> Read:
-    """Return the reader of a message with a length, or of a group with this field number."""
+    """Return the reader of a message after a length, or, if ``group`` is a field number, of a group."""
 
     def read(data: bytes, position: int, end: int, walk: _Walk) -> tuple[Any, int]:
         if group:
@@ -212,7 +212,7 @@ def _message(kind: MessageType, reader: ProtobufReader, group: int) -> Read:
 
 
 def _merge(name: str, kind: MessageType, reader: ProtobufReader, group: int, others: Sequence[str]) -> _Put:
-    """Return the reader of a message field; repeated occurrences are merged, as in protobuf."""
+    """Return the reader of a message field. Repeated occurrences of the field are merged, as in protobuf."""
     is_plain = kind.full_name != ANY and kind.full_name not in well_known.CONVERTERS
 
     def put(out: dict[str, Any], data: bytes, position: int, end: int, walk: _Walk) -> int:
@@ -236,7 +236,7 @@ def _merge(name: str, kind: MessageType, reader: ProtobufReader, group: int, oth
 
 
 def _map(name: str, kind: MessageType, reader: ProtobufReader, field_number: int) -> _Put:
-    """Return the setter of a map. An entry with unknown fields is an unknown field itself, as in protobuf's upb."""
+    """Return the reader of a map field. An entry with unknown fields is an unknown field, as in protobuf's upb."""
     key, value = kind.fields
     empty_key: Any = map_key(DEFAULTS.get(key.type, 0))
     inner = value.resolved if isinstance(value.resolved, MessageType) else None
@@ -266,7 +266,7 @@ def map_key(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DecodedMessage:
-    """A message: its full name, its value, and the numbers of fields that the schema lacks."""
+    """A decoded message: its full name, its value, and the numbers of fields that are not in the schema."""
 
     name: str
     value: dict[str, Any]
@@ -274,13 +274,13 @@ class DecodedMessage:
 
 
 class ReadMessage(NamedTuple):
-    """Reads payloads as one message. Fields that the message lacks are left out."""
+    """Reads payloads as a message of type ``kind``. Fields that are not in this type are left out."""
 
     kind: MessageType
     reader: ProtobufReader
 
     def read(self, payload: bytes, position: int) -> Any:
-        """Return the value from a position up to the end of the payload. Raises UndecodableError."""
+        """Return the message from ``position`` to the end of the payload. Raises UndecodableError."""
         return self.reader.value(self.kind, payload, position, len(payload), _Walk())
 
 
@@ -331,7 +331,7 @@ class ProtobufReader:
         """Return the message at a position, up to the end of the payload. Raises UndecodableError.
 
         ``indexes`` is the path to the message in its file. Writers and registries count nested messages in three ways;
-        the first way that leaves the fewest unknown fields is used.
+        the way that leaves the fewest unknown fields is used, the first of several.
         """
         best: DecodedMessage | None = None
         problem = UndecodableError(f"the schema has no message {list(indexes)}")
@@ -357,7 +357,7 @@ class ProtobufReader:
         return None if message is None else message.full_name
 
     def first_message(self, indexes: Sequence[int]) -> MessageType | None:
-        """Return the first message that a path may identify. Payloads without unknown fields belong to it."""
+        """Return the first message that a path may identify, which :meth:`read` prefers."""
         return next(self._messages(indexes), None)
 
     def names(self, indexes: Sequence[int]) -> list[str]:
@@ -365,12 +365,12 @@ class ProtobufReader:
         return [message.full_name for message in self._messages(indexes)]
 
     def read_message(self, name: str | None = None) -> ReadMessage | None:
-        """Return the reader of the message with this full name, by default the first of the file, or None."""
+        """Return the reader of the message with this full name (None for the file's first message), or None."""
         message = self.first_message([0]) if name is None else self.find(name)
         return None if message is None else ReadMessage(message, self)
 
     def _messages(self, indexes: Sequence[int]) -> Iterator[MessageType]:
-        """Yield the messages that a path may identify: some writers do not count map entries, some count them last."""
+        """Yield the messages that a path may identify. Some writers do not count map entries, some count them last."""
         seen: set[int] = set()
         for reading in range(3):
             level, message = self._file.messages, None
@@ -397,7 +397,7 @@ class ProtobufReader:
     def value(
         self, kind: MessageType, data: bytes, begin: int, end: int, walk: _Walk, into: dict[str, Any] | None = None
     ) -> Any:
-        """Return the value of the message between two positions; ``into`` is an earlier value to merge with."""
+        """Return the JSON value of the message between two positions; ``into`` has earlier fields to merge with."""
         made = self.plain(kind, data, begin, end, walk, into)
         return self.converted(kind, made, walk)
 
@@ -450,7 +450,7 @@ class ProtobufReader:
         return made
 
     def has_unknown_fields(self, kind: MessageType, data: bytes, begin: int, end: int) -> bool:
-        """Return whether a message that :meth:`plain` has read has unknown fields. Nested messages are not searched."""
+        """Return whether a message that :meth:`plain` has read has unknown fields, not counting nested messages."""
         puts, position = self._plans[id(kind)].puts, begin
         while position < end:
             tag, position = read_tag(data, position, end)
@@ -464,14 +464,14 @@ class ProtobufReader:
 def _own_pool() -> Pool:
     """Return the definitions of protobuf's own files."""
     imports = "".join(f'import "{name}";' for name in well_known.texts() if name.startswith("google/protobuf/"))
-    return ProtobufReader(f'syntax = "proto3"; {imports}')._pool  # of the same class
+    return ProtobufReader(f'syntax = "proto3"; {imports}')._pool  # private, but of this class
 
 
 def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
     """Return the path of message indexes at a position, and the position after it. Raises UndecodableError.
 
-    It is a list of zigzag varints after their count; the count 0 stands for the first message. Python clients of 1.4 to
-    1.7 wrote plain varints for other paths: some of them are negative as zigzag.
+    The path is a count followed by zigzag varints; the count 0 stands for the first message. Python clients 1.4 to 1.7
+    wrote plain varints instead, which are recognised if they would be negative as zigzag.
     """
     for signed in (True, False):
         found, at = _numbers(data, position, signed=signed)
@@ -483,7 +483,7 @@ def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
 
 
 def _numbers(data: bytes, position: int, *, signed: bool) -> tuple[list[int] | None, int]:
-    """Return a list of numbers after its count, and the position after it; None if the count is out of range."""
+    """Return numbers that follow their count (None if the count is out of range), and the position after them."""
     count, position = varint(data, position, len(data))
     count = zigzag(count) if signed else count
     if not 0 <= count <= _MAX_INDEXES:

@@ -1,8 +1,8 @@
-"""Convert Protobuf messages to values of typed columns (:mod:`kdump.schemas.shapes`).
+"""Converts Protobuf messages to values of typed columns (:mod:`kdump.schemas.shapes`).
 
 A message is read as JSON (:mod:`kdump.schemas.protobuf`) and converted: 64-bit integers from text, bytes from base64,
-timestamps from ISO 8601. Types without a fixed shape (Struct, Value, Any, a message inside itself) stay JSON text. All
-versions of a message are read with the newest one, as Protobuf's own readers do.
+timestamps from ISO 8601. Types without a fixed shape (Struct, Value, Any, recursive messages) stay JSON text. Like
+Protobuf's own readers, this reads all versions of a message with the newest version.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SCALARS: Final = {
 }
 _WRAPPED: Final = {f"{well_known.PACKAGE}{name}Value": name.lower() for name in well_known.WRAPPERS}
 _TEXTS: Final = frozenset(well_known.PACKAGE + name for name in ("Duration", "FieldMask"))
-"""Types that are text in JSON."""
+"""Types whose JSON values are texts."""
 _JSON: Final = frozenset({ANY, *(well_known.PACKAGE + name for name in ("Struct", "Value", "ListValue"))})
 _TIMESTAMP: Final = well_known.PACKAGE + "Timestamp"
 _NULL: Final = well_known.PACKAGE + "NullValue"
@@ -53,7 +53,7 @@ _LEAST_NS, _MOST_NS = -(2**63), 2**63 - 1
 
 
 class ProtobufColumn(NamedTuple):
-    """The type of a column, and the function that converts a JSON value to it. It is not called for null."""
+    """The type of a column, and the function that converts a JSON value (except null) to it."""
 
     shape: Shape
     convert: _Convert
@@ -125,7 +125,7 @@ def _scalar(kind: str) -> ProtobufColumn:
     if made in ("int64", "uint64"):
         return ProtobufColumn(Leaf(made), int)
     if made in ("float32", "float64"):
-        return ProtobufColumn(Leaf(made), float)  # of "NaN" and "Infinity", too
+        return ProtobufColumn(Leaf(made), float)  # also for "NaN" and "Infinity"
     return ProtobufColumn(Leaf(made), a2b_base64 if made == "bytes" else _text)
 
 
@@ -136,7 +136,7 @@ def _enum(kind: EnumType) -> ProtobufColumn:
         return ProtobufColumn(Leaf("string"), _text)
 
     def convert(value: str | int) -> int | str:
-        """Return the index of a symbol; the text of a number that no symbol has."""
+        """Return the index of a symbol, or the text of a number without a symbol."""
         return numbers[value] if isinstance(value, str) else str(value)
 
     return ProtobufColumn(Leaf("enum", symbols=symbols), convert)

@@ -1,4 +1,4 @@
-"""Read Protobuf's wire format: numbers, lengths, groups, and scalars as JSON values."""
+"""Reads Protobuf's wire format: numbers, lengths, groups, and scalars as JSON values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MAX_DEPTH: Final = 100
-"""The most levels of messages and groups, as in protobuf's own readers."""
+"""Maximum number of levels of messages and groups, the same as in protobuf's own readers."""
 VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
 """The wire types."""
 
@@ -35,11 +35,11 @@ def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 _MOST_OF_TAG: Final = 5
-"""Bytes of a tag, which has 32 bits."""
+"""Maximum number of bytes of a tag, which has 32 bits."""
 
 
 def read_tag(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the tag at a position, and the position after it. Raises UndecodableError, as protobuf refuses it."""
+    """Return the tag at a position, and the position after it. Raises UndecodableError if protobuf refuses it."""
     tag, after = varint(data, position, end)
     if after - position > _MOST_OF_TAG or not 0 < tag >> 3 <= MAX_NUMBER:
         raise UndecodableError(f"a field of number {tag >> 3}")
@@ -63,7 +63,7 @@ _MAX_FLOAT: Final = unpack("<f", b"\xff\xff\x7f\x7f")[0]
 
 
 def _float32(data: bytes) -> float | str:
-    """Return a 32-bit float with the fewest digits that identify it."""
+    """Return a 32-bit float with the smallest number of digits that identifies it."""
     value: float = unpack("<f", data)[0]
     if value - value != 0:
         return number(value)
@@ -102,7 +102,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 
 
 Read: TypeAlias = "Callable[[bytes, int, int, Any], tuple[Any, int]]"
-"""Takes the payload, a position, the end of the message and the walk; returns a value and the position after it."""
+"""A function (payload, position, end of the message, walk) that returns a value and the position after it."""
 
 
 def scalar(kind: str) -> Read:
@@ -129,7 +129,7 @@ def scalar(kind: str) -> Read:
 
 
 def span(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the start and the end of the bytes after a length."""
+    """Read a length; return the start and the end of the bytes after it. Raises UndecodableError."""
     size, position = varint(data, position, end)
     if size > end - position:
         raise UndecodableError(f"a length of {size} where {end - position} bytes are left")

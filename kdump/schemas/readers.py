@@ -1,4 +1,4 @@
-"""The reader of each schema by its format, and readers of JSON payloads. A schema may have a problem and no reader."""
+"""The reader of a schema by its format, and readers of JSON payloads. A broken schema has a problem, and no reader."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Return the name and the data of a payload from a position on, and its problem.
+        """Return the name, the data and the problem of a payload from a position on.
 
-        ``indexes`` is the Protobuf path to its message. Raises UndecodableError.
+        ``indexes`` is the Protobuf path to the message. Raises UndecodableError.
         """
         reader = self.reader
         if isinstance(reader, AvroReader):
@@ -90,7 +90,7 @@ def proto_files(version: SchemaVersion, store: SchemaStore) -> dict[str, str]:
 
 
 def referenced(version: SchemaVersion, store: SchemaStore) -> list[SchemaVersion]:
-    """Return all schemas that a schema needs, each before the ones that need it. Raises MissingReferenceError."""
+    """Return all schemas that a schema needs, in an order in which each can be parsed. Raises MissingReferenceError."""
     done: dict[tuple[str, int], SchemaVersion] = {}
     path: set[tuple[str, int]] = {(version.subject, version.version)}
 
@@ -117,19 +117,19 @@ def referenced(version: SchemaVersion, store: SchemaStore) -> list[SchemaVersion
 
 
 def fingerprints(store: SchemaStore) -> dict[bytes, SchemaVersion]:
-    """Return the Avro schemas of a store by their CRC-64-AVRO, the first one of each."""
+    """Return the Avro schemas of a store by CRC-64-AVRO. Of equal schemas the first is returned."""
     found: dict[bytes, SchemaVersion] = {}
     for version in store.versions():
         if version.schema_type == "AVRO":
             try:
                 found.setdefault(avro_schema.fingerprint(avro_type(version, store)), version)
             except SchemaError:
-                continue  # its payloads could not be decoded either
+                continue  # payloads of this schema cannot be decoded anyway
     return found
 
 
 MAX_DEPTH: Final = 200
-"""The most levels of a value: commands print it by a recursive encoder."""
+"""Maximum number of levels of a value, because the JSON encoder is recursive."""
 
 
 def read_json(payload: bytes, position: int) -> Any:
@@ -150,7 +150,7 @@ def read_json(payload: bytes, position: int) -> Any:
 
 
 def json_text(payload: bytes, position: int) -> str:
-    """Like :func:`read_json`, as JSON text in one line without blanks."""
+    """Like :func:`read_json`, but return JSON text on one line without blanks."""
     return json.dumps(read_json(payload, position), ensure_ascii=False, separators=(",", ":"))
 
 

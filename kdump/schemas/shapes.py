@@ -1,4 +1,4 @@
-"""The types of typed columns from Avro and Protobuf schemas, for Arrow, Spark and SQL.
+"""Shapes: the types of typed columns from Avro and Protobuf schemas, for Arrow, Spark and SQL.
 
 A value of a shape is a plain object: a tuple for a struct, a list for a list, a list of pairs for a map, None for null.
 """
@@ -11,9 +11,9 @@ from typing import Final, TypeAlias
 from kdump.schemas.avro_schema import Array, AvroRecord, AvroType, Enum, Fixed, Logical, Map, Primitive, Union
 
 _MOST_FIELDS: Final = 5_000
-"""The most columns from the fields of one subject. Deeper fields of a larger schema are JSON text."""
+"""Maximum number of fields of a subject that become columns. Further nested fields are JSON text."""
 _MOST_LEVELS: Final = 64
-"""The most levels of structs, lists and maps. Deeper values are JSON text."""
+"""Maximum number of levels of structs, lists and maps. Deeper values are JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Leaf:
     """A value without parts.
 
     ``kind`` is a type of Arrow (``int64``, ``string``, ``bytes``) or a logical type of Avro, whose values are the
-    stored numbers. Three more: ``decimal`` (the unscaled number), ``enum`` (an index of ``symbols``, or an unknown
-    symbol as text) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
+    stored numbers. Three more kinds: ``decimal`` (the unscaled number), ``enum`` (an index of ``symbols``, or an
+    unknown symbol as text) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
     """
 
     kind: str
@@ -33,26 +33,26 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class JsonText:
-    """A value as JSON text: a union of several types, a type inside itself, a type without fields."""
+    """A value as JSON text, for unions of several types, recursive types and types without fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class StructShape:
-    """Named parts, in order."""
+    """A struct: named fields, in order."""
 
     fields: tuple[tuple[str, Shape], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ListShape:
-    """Values of one shape."""
+    """A list of values of one shape."""
 
     items: Shape
 
 
 @dataclass(frozen=True, slots=True)
 class MapShape:
-    """Pairs of a key, which is never null, and a value."""
+    """A map: pairs of a non-null key and a value."""
 
     key: Leaf
     values: Shape
@@ -76,7 +76,7 @@ _PRIMITIVES: Final = {
 
 
 class Nesting:
-    """The enclosing named types while a shape is made, and the number of fields so far."""
+    """The state while a shape is made: the enclosing named types, and the number of fields so far."""
 
     def __init__(self) -> None:
         self._within: list[int] = []
@@ -123,7 +123,7 @@ def avro_shape(schema: AvroType, nesting: Nesting | None = None) -> Shape:
 
 
 def single(schema: Union) -> AvroType | None:
-    """Return the only non-null type of a union; null if it has no other, None if it has several."""
+    """Return the only non-null type of a union. Return the null type if there is no other, None for several types."""
     others = [each for each in schema.branches if not (isinstance(each, Primitive) and each.kind == "null")]
     if not others:
         return Primitive("null")

@@ -1,8 +1,8 @@
-"""Read the schemas of a registry from its topic ``_schemas``.
+"""Reads the schemas of a registry from its topic ``_schemas``.
 
-Each record of that topic has a JSON key with a ``keytype`` and a JSON value. The log is replayed in offset order, by
-the parsed key, as ``KafkaStoreReaderThread`` of Confluent's schema-registry does. The text of a deleted version stays
-known as long as it is in the log: payloads may still have its id.
+Each record of the topic has a JSON key with a ``keytype`` and a JSON value. The records are replayed in offset order by
+their parsed keys, like in ``KafkaStoreReaderThread`` of Confluent's schema-registry. The text of a deleted version is
+kept as long as it is in the log, because payloads may still have its id.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_INT: Final = 2**31 - 1
 
 
 class Reference(NamedTuple):
-    """A schema that another one refers to: ``name`` is its name there, ``subject`` and ``version`` identify it."""
+    """A reference of a schema to another schema: the name in the text, and the subject and version."""
 
     name: str
     subject: str
@@ -34,13 +34,13 @@ class Reference(NamedTuple):
 
 
 class SchemaVersion(NamedTuple):
-    """A version of a subject. Offsets are those of its records in ``topic``; ``timestamp_ms`` is of the last text."""
+    """A version of a subject, with the offsets of its records in ``topic``, and the time (ms) of its last text."""
 
     subject: str
     version: int
     id: int
     schema_type: str
-    """AVRO, PROTOBUF or JSON, or the unknown word in the record."""
+    """AVRO, PROTOBUF or JSON, or any other word in the record."""
     references: tuple[Reference, ...]
     metadata: dict[str, Any] | None
     rule_set: dict[str, Any] | None
@@ -51,11 +51,11 @@ class SchemaVersion(NamedTuple):
     last_offset: int
     timestamp_ms: int
     stored: dict[str, Any]
-    """The value of its record."""
+    """The value of the version's record, as JSON."""
 
     @property
     def guid(self) -> str:
-        """The GUID in record headers."""
+        """The GUID with which record headers refer to this schema."""
         return guid_of_value(self.stored, self.text, _references(self.stored))
 
     @property
@@ -65,7 +65,7 @@ class SchemaVersion(NamedTuple):
 
 
 class HistoryRecord(NamedTuple):
-    """A record of ``_schemas``. ``key_type`` is None if it is not a registry's record; ``why`` is the reason."""
+    """A record of ``_schemas``. ``key_type`` is None for a record that no registry wrote; ``why`` has the reason."""
 
     offset: int
     timestamp_ms: int
@@ -79,7 +79,7 @@ class HistoryRecord(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A subject with its versions that are not deleted, its own config and mode."""
+    """A subject: its state, its versions in this state, and its own config and mode."""
 
     subject: str
     state: State
@@ -89,7 +89,7 @@ class Subject(NamedTuple):
 
 
 def split_context(subject: str) -> tuple[str, str]:
-    """Return the context of a subject and its name in it, such as (``.site1``, ``orders``) of ``:.site1:orders``."""
+    """Return context and name of a subject: (``.site1``, ``orders``) for ``:.site1:orders``."""
     if subject.startswith(":."):
         context, colon, name = subject[1:].partition(":")
         if colon:
@@ -110,7 +110,7 @@ class SchemaStore:
         self._by_guid: dict[str, list[SchemaVersion]] | None = None
 
     def add(self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None) -> None:
-        """Replay a record; records come in offset order. ``history`` gets each one, also those of no registry."""
+        """Replay a record, in offset order. Every record is added to ``history``, also if no registry wrote it."""
         self._by_id = self._by_guid = None
         value = value or None  # Karapace deletes with an empty value
         read, why = _read(key, value)
@@ -179,7 +179,7 @@ class SchemaStore:
         return (version for version in self._versions.values() if version.state in chosen)
 
     def version(self, subject: str, version: int) -> SchemaVersion | None:
-        """Return a version of a subject in any state; -1 is its newest one."""
+        """Return a version of a subject in any state; -1 means the newest version."""
         if version == -1:
             found = [each for each in self._versions.values() if each.subject == subject]
             return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)
@@ -199,7 +199,7 @@ class SchemaStore:
         return self._modes.get(subject)
 
     def subjects(self) -> Iterator[Subject]:
-        """Yield the subjects: the state of the least deleted version, all versions in that state, and settings."""
+        """Yield the subjects. The state of a subject is the state of its least deleted version."""
         grouped: dict[str, list[SchemaVersion]] = {}
         for version in self._versions.values():
             grouped.setdefault(version.subject, []).append(version)
@@ -237,7 +237,7 @@ def _set(settings: dict[str, Any], subject: str, value: Any) -> None:
 
 
 def has_registry_key(key: bytes | None) -> bool:
-    """Return whether the key of a record is one of a schema registry."""
+    """Return whether the key of a record is a schema registry's key."""
     names = _json(key)
     return isinstance(names, dict) and names.get("keytype") in _KEY_TYPES
 
@@ -245,7 +245,7 @@ def has_registry_key(key: bytes | None) -> bool:
 def _read(
     key: bytes | None, value: bytes | None
 ) -> tuple[tuple[dict[str, Any], dict[str, Any] | None], str] | tuple[None, str]:
-    """Return the objects of a key and a value (None for a null value), or None and why they are not a registry's."""
+    """Return the objects of key and value (None for a null value); None and a reason if no registry wrote them."""
     names = _json(key)
     if not isinstance(names, dict):
         return None, "the key is not a JSON object"
@@ -276,7 +276,7 @@ def _json(text: bytes | None) -> object:
 
 
 def _version(names: dict[str, Any], content: dict[str, Any]) -> int | None:
-    """Return the version of a record: DELETE_SUBJECT has it in its value."""
+    """Return the version in a record's key, or for DELETE_SUBJECT in its value."""
     return _int(names.get("version")) if "version" in names else _int(content.get("version"))
 
 

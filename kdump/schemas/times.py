@@ -15,17 +15,17 @@ LAST_DAY: Final = date.max.toordinal() - _EPOCH
 
 @lru_cache(maxsize=4096)
 def day(days: int) -> str:
-    """Return a day since 1970, from FIRST_DAY to LAST_DAY, as ``2026-11-21``."""
+    """Return a number of days since 1970, from FIRST_DAY to LAST_DAY, as ``2026-11-21``."""
     return date.fromordinal(days + _EPOCH).isoformat()
 
 
 def date_text(days: int) -> str | int:
-    """Return a date as text; a number outside the years 1 to 9999 unchanged."""
+    """Return a number of days since 1970 as a date; outside the years 1 to 9999 return the number."""
     return day(days) if FIRST_DAY <= days <= LAST_DAY else days
 
 
 def time_text(value: int, digits: int) -> str | int:
-    """Return a time of day in units of 10**-digits seconds as ``10:11:12.345``; a number beyond 24 hours unchanged."""
+    """Return a time of day in units of 10**-digits s as ``10:11:12.345``; outside 24 hours return the number."""
     seconds, fraction = divmod(value, 10**digits)
     if not 0 <= seconds < 86400:
         return value
@@ -35,7 +35,7 @@ def time_text(value: int, digits: int) -> str | int:
 
 
 def timestamp_text(value: int, digits: int, zone: str) -> str | int:
-    """Return a time since 1970 in 10**-digits seconds as ISO 8601; a number beyond years 1 to 9999 unchanged."""
+    """Return a time since 1970 in units of 10**-digits s as ISO 8601; outside years 1 to 9999 return the number."""
     days, rest = divmod(value, 86400 * 10**digits)
     if not FIRST_DAY <= days <= LAST_DAY:
         return value

@@ -1,7 +1,7 @@
-"""Convert payloads to typed values of one subject: read with the writer's schema, resolved to a version of the subject.
+"""Converts payloads to typed values of a subject: reads them with the writer's schema, as a version of the subject.
 
-That is the newest current version, or the version of a name such as ``orders-value:3``. A payload without such a value
-has a problem.
+This is the newest current version, or the version in a name such as ``orders-value:3``. A payload that cannot be
+converted has a problem instead of a value.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class TypedSide:
             raise UsageError(f"version {version.version} of {version.subject!r}: {self._target.why}")
         self._reads: dict[tuple[str, int], _Read] = {}
         self._own: dict[int, list[SchemaVersion]] = {}
-        """``id()`` of a list of the store -> its versions of the own subject."""
+        """``id()`` of a list of versions in the store -> the versions of this subject among them."""
         self._prefixes: dict[tuple[str, bytes], tuple[_Read, int]] = {}
         self._message: ReadMessage | None = None
         reader = self._target.reader
@@ -117,7 +117,7 @@ class TypedSide:
         return _value(read, payload, position, indexes, schema_id)
 
     def _preferred(self, candidates: list[SchemaVersion]) -> list[SchemaVersion]:
-        """Return the candidates of the own subject, or all if there are none."""
+        """Return the candidates that belong to this subject, or all candidates if none does."""
         made = self._own.get(id(candidates))
         if made is None:
             own = [each for each in candidates if each.subject == self.version.subject]
@@ -174,10 +174,10 @@ def _refusal(why: str) -> _Read:
 def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
     """Return the readers of keys and values for a subject.
 
-    The subject may name a version and a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A name
-    that ends with ``-key`` is a subject of keys, any other of values. If the log also has the other one of
-    ``orders-key`` and ``orders-value``, its newest version is used too. The given subject comes last. Raises
-    UsageError.
+    The subject may have a version or a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A subject
+    that ends with ``-key`` is for keys, any other for values. If the log also has the corresponding subject of the
+    other side (``orders-key`` for ``orders-value``), its newest version is used too. The given subject comes last.
+    Raises UsageError.
     """
     version, message = _version(decoder, subject)
     name, dash, ending = version.subject.rpartition("-")
@@ -192,7 +192,7 @@ def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
 
 
 def _version(decoder: PayloadDecoder, subject: str) -> tuple[SchemaVersion, str | None]:
-    """Return the version that a subject names, and the name of its message, if any."""
+    """Return the version and the message name (or None) in the text of a subject. Raises UsageError."""
     store = decoder.store
     found = store.newest(subject)
     if found is not None:

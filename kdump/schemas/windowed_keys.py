@@ -1,16 +1,16 @@
-"""Split the keys of windows in changelogs of Kafka Streams: the application's key, and the times of its window.
+"""Splits the keys of windows in changelogs of Kafka Streams into the application's key and the window's times.
 
 Sources: WindowKeySchema, SessionKeySchema and TimestampedKeyAndJoinSideSerializer of
 org.apache.kafka.streams.state.internals, TimeWindowedSerializer of org.apache.kafka.streams.kstream. Numbers are big
 endian, times are ms since 1970:
 
-* window stores: the key, the start of the window (int64), a sequence number (int32; 0 if keys are not kept twice);
+* window stores: the key, the start of the window (int64), a sequence number (int32; 0 unless duplicates are kept);
 * session stores: the key, the end of the session, its start (int64 each);
-* a key of TimeWindowedSerializer, as suppressed results have it: the key, the start of the window;
-* rows of outer joins without a partner yet: their time, 1 or 0 for the left or the right side (int8), the key.
+* keys of TimeWindowedSerializer, as in suppressed results: the key, the start of the window (int64);
+* rows of outer joins that have no partner yet: their time (int64), 1 or 0 for the left or right side (int8), the key.
 
-The bytes do not name their layout. A layout is assumed if the topic is a changelog and the times are in the years 1990
-to 2100; the result names the assumed bytes.
+The bytes do not identify their layout. A layout is assumed if the topic is a changelog and the times are in the years
+1990 to 2100. The result describes the assumed bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kdump.primitives.encodings import to_text
 from kdump.primitives.timestamps import iso
 
 CHANGELOG: Final = "-changelog"
-"""The end of a changelog's name (ProcessorStateManager.storeChangelogTopic)."""
+"""The suffix of a changelog's name (ProcessorStateManager.storeChangelogTopic)."""
 _FIRST, _LAST = 631_152_000_000, 4_102_444_800_000
 """1990-01-01 and 2100-01-01, in ms since 1970."""
 _SESSION: Final = Struct(">qq")
@@ -33,7 +33,7 @@ _SIDES: Final = ("right", "left")
 
 
 class WindowedKey(NamedTuple):
-    """The application's key, and its window as JSON lines have it."""
+    """The application's key, and its window as in JSON lines."""
 
     key: bytes
     window: dict[str, Any]
@@ -47,8 +47,8 @@ def is_topic(topic: str) -> bool:
 def split(key: bytes) -> WindowedKey | None:
     """Return the parts of a key in a changelog, or None if it has no plausible window.
 
-    The layout with the most times is chosen, then the one whose time ends the key. A sequence number that is a
-    plausible lower half of a time is rarer than a key of 4 bytes that is a plausible upper half.
+    The layout with the most times is preferred, then the layout in which a time ends the key. A sequence number is
+    rarely a plausible lower half of a time; a key of 4 bytes is more often a plausible upper half.
     """
     size = len(key)
     if size > _SESSION.size:
@@ -61,7 +61,7 @@ def split(key: bytes) -> WindowedKey | None:
         if _is_time(start):
             times = {"startMs": start, "start": iso(start)}
             return _taken("time", key, _TIME.size, "the start of a window", times)
-    if size >= _STORE.size:  # the application's key may be an empty text
+    if size >= _STORE.size:  # the application's key may be empty
         start, sequence = _STORE.unpack_from(key, size - _STORE.size)
         if _is_time(start) and sequence >= 0:
             times = {"startMs": start, "start": iso(start), "sequence": sequence}
@@ -76,7 +76,7 @@ def split(key: bytes) -> WindowedKey | None:
 
 
 def as_data(key: bytes) -> dict[str, Any]:
-    """Return a key without a schema as ``data``: text, or base64 with its ``encoding``."""
+    """Return a key without a schema as ``data``: text, or bytes with their ``encoding``."""
     text, encoding = to_text(key, "auto")
     return {"data": text} if encoding is None else {"data": text, "encoding": encoding}
 

@@ -1,4 +1,4 @@
-"""Convert the errors of Spark, of its tasks and of Java to kdump's own, and name a Python that lacks kdump."""
+"""Converts errors of Spark, of its tasks and of Java into kdump's errors, and reports executors without kdump."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OF_A_DISK: Final = re.compile(
     r"|(?:java\.nio\.file|org\.apache\.hadoop\.(?:fs|security|hdfs))\.[\w.$]*(?:Exception|Error))"
     r": (?!Cannot run program )(.+)"
 )
-"""Matches an error of a file system, but not of a process or a Java object. The last one in a stack is the cause."""
+"""Matches a file system's error, but not errors of a process or Java object. The last match is the cause."""
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def errors() -> Iterator[None]:
 
     try:
         yield
-    except BrokenPipeError:  # of standard error: Py4J has an error of its own for a pipe to Java
+    except BrokenPipeError:  # standard error is closed; Py4J has its own error for a pipe to Java
         raise
     except ConnectionError as error:
         raise SparkFailedError(f"Spark failed: its Java process is gone ({error.strerror or error})") from error
@@ -64,7 +64,7 @@ def errors() -> Iterator[None]:
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Raise UnreadableError of ``path`` if its file system refuses; other errors pass."""
+    """Raise UnreadableError for ``path`` if a file system returns an error in the block."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -79,13 +79,13 @@ def writing(path: str) -> Iterator[None]:
 
 
 def try_to(clean_up: Callable[[], None]) -> bool:
-    """Clean up after an error; return False if that fails, as it may on the same disk."""
+    """Clean up after an error; return False if this fails too."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         clean_up()
-    except (PySparkException, Py4JError, OSError):  # of the connection, where Java has died
+    except (PySparkException, Py4JError, OSError):  # OSError: the connection to Java is broken
         return False
     return True
 
@@ -119,7 +119,7 @@ def _python() -> str:
 
 
 class Carried:
-    """Base of objects that Spark pickles for executors. Unpickling raises ModuleNotFoundError that names the Python."""
+    """Base of objects that Spark pickles for executors. If an executor lacks kdump, the error names its Python."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpacker(LACKS), (pickle.dumps(partial(_made, type(self), vars(self))),)
@@ -127,7 +127,7 @@ class Carried:
 
 def _unpacker(lacks: str) -> Callable[[bytes], Any]:
     def unpack(packed: bytes) -> Any:
-        """Unpickle where kdump may be missing. A local function is pickled whole and refers to no module."""
+        """Unpickle on an executor, where kdump may be missing. A local function is pickled without its module."""
         import pickle
         import socket
         import sys

@@ -1,4 +1,4 @@
-"""Start a Spark session for one command, and check before that Java, PySpark and the clients of stores are there."""
+"""Starts a Spark session for one command, after checking that Java, PySpark and the stores' clients exist."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SAFE_PATH: Final = "PYTHONSAFEPATH"
-"""Python 3.11 and later then does not look for modules in the current folder."""
+"""With this variable Python 3.11 and later does not import modules from the current folder."""
 OURS: Final = {
     f"spark.executorEnv.{SAFE_PATH}": "1",
     "spark.app.name": "kdump",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    # Rows are written as they come, a file per folder and task: sorting them first would cost as much as writing.
+    # a task keeps a file open for each folder, because sorting the rows would cost as much as writing them
     "spark.sql.maxConcurrentOutputFileWriters": "64",
-    # Spark's default, INT96, is read as a time without a zone elsewhere.
+    # other programs read Spark's default, INT96, as times without a zone
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-"""Settings of a session, unless the user sets them."""
+"""Settings of a session that the user may override."""
 
 
 LEAST: Final = (4, 0)
-"""The first release of PySpark with data sources in Python (``pyspark.sql.datasource``)."""
+"""The first release of PySpark that has data sources in Python (``pyspark.sql.datasource``)."""
 
 
 def check_version() -> None:
@@ -57,7 +57,7 @@ def check_version() -> None:
     specs = {name: find_spec(name) for name in ("pyspark", "pyarrow")}
     missing = [name for name, spec in specs.items() if spec is None]
     if missing:
-        raise KdumpError(f"{' and '.join(missing)} not installed; to get it: pip install 'kdump[spark]'")
+        raise KdumpError(f"{' and '.join(missing)} not installed: pip install 'kdump[spark]'")
     origin = specs["pyspark"].origin if specs["pyspark"] else None
     try:
         text = Path(origin or "").with_name("version.py").read_text("utf-8")
@@ -72,7 +72,7 @@ def check_version() -> None:
 
 
 def check() -> None:
-    """Raise KdumpError with the package to install if PySpark or Java is missing."""
+    """Raise KdumpError, with the package to install, if PySpark or Java is missing."""
     check_version()
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
@@ -85,9 +85,9 @@ def check() -> None:
 
 
 def start(master: str, settings: Mapping[str, str], output: SparkOutput | None = None) -> SparkSession:
-    """Return a session on ``master`` whose executors run this Python, unless the user chose another.
+    """Return a session on ``master``. Its executors run this Python, unless the user chose another.
 
-    ``output`` collects Spark's own output; it is printed if Spark does not start. Raises KdumpError then.
+    ``output`` collects Spark's own output. If Spark does not start, the output is printed and KdumpError is raised.
     """
     check()
     check_master(master)
@@ -108,14 +108,14 @@ def start(master: str, settings: Mapping[str, str], output: SparkOutput | None =
     except PySparkException as reason:
         raise KdumpError(f"Spark does not start on {master}: {reason} Spark's own message is above") from reason
     if "spark.log.level" not in settings:
-        spark.sparkContext.setLogLevel("FATAL")  # errors come back as exceptions: Java's stacks add nothing
+        spark.sparkContext.setLogLevel("FATAL")  # errors are raised as exceptions
     return spark
 
 
 def store_settings(spark: SparkSession) -> dict[str, str]:
-    """Return the settings of stores of a session's Hadoop clients, with the secrets of credential providers.
+    """Return the settings of a session's Hadoop clients of stores, with the secrets of credential providers.
 
-    Sources: ``spark.hadoop.*``, core-site.xml, and calls since the start. Hadoop's defaults are left out.
+    Sources: ``spark.hadoop.*``, core-site.xml, and settings made since the start. Hadoop's defaults are left out.
     """
     java: Any = spark.sparkContext._jsc
     hadoop = java.hadoopConfiguration()
@@ -137,7 +137,7 @@ _HADOOP: Final = "spark.hadoop."
 
 
 def use_stores(settings: Mapping[str, str]) -> None:
-    """Let this process and its children read stores with the settings of a session that has not started."""
+    """Let this process and its children read stores with ``settings``, before the session starts."""
     found = stores.relevant({name.removeprefix(_HADOOP): value for name, value in settings.items()})
     if found:
         os.environ.setdefault(stores.VARIABLE, json.dumps(found))
@@ -157,8 +157,7 @@ def configured(settings: Mapping[str, str]) -> dict[str, str]:
 def _of_s3(settings: Mapping[str, str]) -> dict[str, str]:
     """Return S3A settings from the AWS environment variables that Hadoop's client does not read.
 
-    With an endpoint of the user's own the bucket is part of the path, and the default region is us-east-1, as in
-    PyArrow.
+    If the user sets an endpoint, the bucket is part of the path, and the default region is us-east-1, as in PyArrow.
     """
     name = f"{_HADOOP}fs.s3a."
     own = settings.get(f"{name}endpoint")
@@ -194,8 +193,8 @@ def check_writer(name: str, settings: Mapping[str, str]) -> None:
         return
     if not any(re.match(rf"{re.escape(name)}\b", jar, re.IGNORECASE) for jar in _jars()):
         raise UsageError(
-            f"--format {name}: Spark has no such writer of its own; name its package (--packages) or its jar "
-            "(--conf spark.jars=FILE)"
+            f"--format {name}: Spark itself has no writer of this name; add a package by --packages, or a "
+            "jar by --conf spark.jars=FILE"
         )
 
 
@@ -206,16 +205,16 @@ def _jars() -> list[str]:
 
 
 _BRINGS: Final = {"spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"}
-"""Settings that may bring any client or writer into a session."""
+"""Settings that may add any client or writer to a session."""
 _MODULES: Final = {"s3a": "hadoop-aws", "abfs": "hadoop-azure", "abfss": "hadoop-azure"}
-"""The modules of Hadoop with a client for a scheme; Spark's own distribution has neither."""
+"""Scheme -> the Hadoop module with its client, which Spark's own distribution does not have."""
 
 
 def _keep_code_out() -> None:
-    """Keep Spark's workers and start scripts from running code in the current folder or its parent.
+    """Prevent Spark's workers and start scripts from running code in the current folder or its parent.
 
-    ``python -m pyspark.daemon`` puts the current folder before all others, unless :data:`SAFE_PATH` is set. PySpark
-    uses a parent folder that looks like a Spark installation, unless SPARK_HOME is set.
+    ``python -m pyspark.daemon`` imports from the current folder first, unless :data:`SAFE_PATH` is set. PySpark uses a
+    parent folder that looks like a Spark installation, unless SPARK_HOME is set.
     """
     os.environ[SAFE_PATH] = "1"
     spec = find_spec("pyspark")
@@ -230,7 +229,7 @@ class SparkOutput:
     """Spark's own output in a temporary file. Its last bytes are printed if Spark fails in a ``with`` block."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  Spark writes to it as long as it runs
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  open as long as Spark writes to it
         self._shown = 0
         weakref.finalize(self, self._file.close)
 
@@ -242,7 +241,7 @@ class SparkOutput:
             for number, _ in streams:
                 os.dup2(self._file.fileno(), number)
             yield
-        except Exception:  # an interrupt needs no explanation
+        except Exception:  # after an interrupt nothing is printed
             self._show(streams[-1][1])
             raise
         finally:
@@ -256,13 +255,13 @@ class SparkOutput:
         return os.fstat(self._file.fileno()).st_size
 
     def _show(self, number: int) -> None:
-        """Copy the output since the last call to an open file."""
+        """Copy the output since the last call to the open file ``number``."""
         first = max(self._shown, self._size - MOST_SHOWN)
         self._shown = self._size
         os.write(number, os.pread(self._file.fileno(), self._shown - first, first))
 
     def __enter__(self) -> None:
-        """Do nothing: the end of the block matters."""
+        """Do nothing; see the end of the block."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, SparkFailedError):
@@ -270,9 +269,9 @@ class SparkOutput:
 
 
 def check_alive(spark: SparkSession) -> None:
-    """Raise KdumpError if Spark has ended: an idle driver does not notice."""
+    """Raise KdumpError if Spark has ended, which an idle driver does not notice."""
     with errors():
-        spark.sparkContext.statusTracker().getActiveStageIds()  # which calls Java each time
+        spark.sparkContext.statusTracker().getActiveStageIds()  # this always calls Java
 
 
 @contextmanager
@@ -301,7 +300,7 @@ def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], No
 def interruptible(spark: SparkSession) -> Iterator[None]:
     """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait until they have stopped writing.
 
-    PySpark's own handler calls Java in the middle of another call, which fails, and logs stacks of both.
+    PySpark's own handler calls Java during another call, which fails and logs stack traces.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -312,7 +311,7 @@ def interruptible(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, signals.EndedBySignal):
-        try_to(lambda: _end_jobs(spark))  # the signal may have ended Java, too
+        try_to(lambda: _end_jobs(spark))  # the signal may have ended Java too
         raise
     finally:
         log.removeFilter(_is_no_interrupt)
@@ -320,10 +319,10 @@ def interruptible(spark: SparkSession) -> Iterator[None]:
 
 
 def collected(rows: RDD[T]) -> list[T]:
-    """Return the results of tasks. Another thread waits for them.
+    """Return the results of tasks, for which another thread waits.
 
-    A signal that interrupts a call of Java leaves its answer on the connection of the thread, and the next call reads
-    that answer. This thread must stay free of it: after a signal it cancels the jobs.
+    If a signal interrupts a call of Java, the answer stays on the thread's connection, where the next call would read
+    it. So this thread must not wait in a call, because after a signal it cancels the jobs.
     """
     pool = ThreadPoolExecutor(1, "kdump-collect")
     try:
@@ -358,8 +357,8 @@ def check_master(master: str) -> None:
     if remote:
         where = "--master" if remote == master else "SPARK_REMOTE"
         raise UsageError(
-            f"{where} {remote}: kdump needs Spark's own driver, and Spark Connect hides it: name the "
-            'cluster\'s master; a session of Spark Connect has the source, spark.read.format("kdump")'
+            f"{where} {remote}: kdump needs Spark's own driver, which Spark Connect hides: give the "
+            'cluster\'s master, or use spark.read.format("kdump") in a session of Spark Connect'
         )
     if _MASTER.fullmatch(master) is None:
         raise UsageError(f"--master {master}: expected local[N], spark://HOST:PORT, yarn or k8s://URL")
@@ -381,7 +380,7 @@ def _unreachable(address: str) -> str | None:
 
 
 def local_address(master: str) -> dict[str, str]:
-    """Return the settings that keep a session on one machine off the network; none for a cluster."""
+    """Return the settings with which a local session does not listen on the network; empty for a cluster."""
     if not master.startswith("local"):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -1,4 +1,4 @@
-"""Run a list of tasks on the executors of Spark."""
+"""Runs a list of tasks on the executors of Spark."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 TASKS: Final = 4
-"""Spark tasks per concurrent task: with more, uneven tasks balance out."""
+"""Number of Spark tasks per concurrent task; more than one balances uneven tasks."""
 FAN: Final = 16
-"""The most results that the driver merges. Executors first merge this many adjacent results."""
+"""Maximum number of results that the driver merges. Executors merge groups of this many adjacent results before."""
 
 
 @dataclass(frozen=True)
 class SparkWorkers:
     """The executors of a session.
 
-    ``report`` is called with the current work, the number of tasks done, and of all tasks. ``output`` holds Spark's own
-    output, which is printed only if Spark fails.
+    ``report`` is called with the current work, the number of tasks done, and the number of all tasks. ``output`` keeps
+    Spark's own output, which is printed only if Spark fails.
     """
 
     spark: SparkSession
@@ -41,7 +41,7 @@ class SparkWorkers:
 
     @classmethod
     def start(cls, master: str, settings: Mapping[str, str], report: Callable[[str, int, int], None]) -> SparkWorkers:
-        """Start Spark on ``master`` and hold its output back. Raises UsageError, KdumpError."""
+        """Start Spark on ``master``, with its output kept in a file. Raises UsageError, KdumpError."""
         output = session.SparkOutput()
         return cls(session.start(master, settings, output), report, output)
 
@@ -53,9 +53,9 @@ class SparkWorkers:
     def results(
         self, work: Callable[[T], R], tasks: Sequence[T], merge: Callable[[R, R], R] | None = None
     ) -> Iterator[R]:
-        """Yield the result of ``work`` for each task, in order; with ``merge``, merged results of adjacent tasks.
+        """Yield the result of ``work`` for each task in order, or with ``merge`` merged results of adjacent tasks.
 
-        Tasks run in the current folder if the executor has it. Raises KdumpError if Spark fails.
+        Tasks run in the current folder if it exists on the executor. Raises KdumpError if Spark fails.
         """
         context = self.spark.sparkContext
         with (
@@ -95,7 +95,7 @@ def _go_to(folder: Path | None) -> None:
 
 
 def _merged(results: RDD[Any], merge: Callable[[Any, Any], Any]) -> RDD[Any]:
-    """Merge adjacent results on the executors until at most FAN are left. Spark's own tree keeps no order."""
+    """Merge adjacent results on the executors until at most FAN are left. Spark's ``treeReduce`` changes the order."""
 
     def one(rows: Iterable[Any]) -> list[Any]:
         held = list(rows)

@@ -1,1 +1,1 @@
-"""Query log dirs with SQL: DuckDB over views derived from the registry of questions and the columns of rows."""
+"""Queries log dirs with SQL: DuckDB reads views that are derived from the questions and the columns of rows."""

@@ -1,7 +1,8 @@
-"""Read a pushed condition as bounds of columns: the reader yields all rows that meet it, and maybe others.
+"""Reads the condition that DuckDB pushes down as bounds of columns, so that the reader can read less.
 
-DuckDB passes a condition as an Arrow expression after its own optimizer. The text of the expression is parsed. An
-unknown part counts as true, so no bound leaves out a row. The expression itself is applied to each block afterwards.
+DuckDB passes the condition as an Arrow expression after its own optimizer; the text of the expression is parsed. An
+unknown part counts as true, so that the bounds never exclude a row that meets the condition. They may include other
+rows, because the expression itself is applied to each block afterwards.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 LONGEST: Final = 1 << 20
-"""The longest expression that is parsed, in characters; a longer one counts as true."""
+"""The longest expression that is parsed, in characters. A longer expression counts as true."""
 _ITEM: Final = r'(?:"[\w.\-]*"|[\d:. Z+\-]+|[0-9A-F]*|true|false|\.\.\.)'
 _TOKEN: Final = re.compile(
     r'\s*(?:"(?P<text>(?:[^"\\]|\\.)*)"'
@@ -38,7 +39,7 @@ class Values(NamedTuple):
 
     @property
     def none(self) -> bool:
-        """Whether no value is left."""
+        """Whether the column can have no value."""
         if self.only is not None:
             return not self.only
         return self.low is not None and self.high is not None and self.low > self.high
@@ -58,7 +59,7 @@ class Values(NamedTuple):
         return Values(only=kept)
 
     def either(self, other: Values) -> Values:
-        """Return a superset of both."""
+        """Return values that include both."""
         if self.only is not None and other.only is not None:
             return Values(only=self.only | other.only)
         (low, high), (more_low, more_high) = self.range, other.range
@@ -69,7 +70,7 @@ class Values(NamedTuple):
 
     @property
     def range(self) -> tuple[int | None, int | None]:
-        """The least and the greatest value, None for no bound. Texts have none."""
+        """The smallest and the largest value; None for no bound, and for texts."""
         if self.only is None:
             return self.low, self.high
         numbers = [one for one in self.only if isinstance(one, int)]
@@ -83,18 +84,18 @@ def _best(choose: Callable[..., int], one: int | None, other: int | None) -> int
 
 
 Bounds = dict[str, Values]
-"""Column -> its values; a missing column may have any."""
+"""Column -> the values that it may have. A missing column may have any value."""
 
 
 class Condition(NamedTuple):
-    """The bounds of a condition, and the columns in it."""
+    """The bounds of a condition, and the names of its columns."""
 
     bounds: Bounds
     columns: frozenset[str]
 
 
 def read(text: str, names: Mapping[str, bool]) -> Condition:
-    """Return the bounds of an Arrow expression's text. ``names`` are the columns, and whether they hold bytes."""
+    """Return the bounds of an Arrow expression's text. ``names`` maps each column to whether its values are bytes."""
     if len(text) > LONGEST:
         return Condition({}, frozenset(re.findall(r"\w+", text)) & names.keys())
     tokens = list(_tokens(text))
@@ -105,7 +106,7 @@ def read(text: str, names: Mapping[str, bool]) -> Condition:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, Any] | None]:
-    """Yield the tokens; stop with None at the first unknown text."""
+    """Yield the tokens of an expression. At the first unknown text yield None and stop."""
     position, end = 0, len(text.rstrip())
     while position < end:
         found = _TOKEN.match(text, position)
@@ -161,7 +162,7 @@ _SWAPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=":
 
 
 def _bounds(tokens: Iterator[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds:
-    """Return the bounds of an expression: a bracket is replaced by the bounds of its content."""
+    """Return the bounds of an expression, in which each bracket is replaced by the bounds of its content."""
     stack: list[tuple[str, list[tuple[str, Any]]]] = [("", [])]
     for kind, value in tokens:
         if (kind, value) == ("sign", "("):
@@ -186,7 +187,7 @@ def _of_call(function: str, items: list[tuple[str, Any]], names: Mapping[str, bo
         name, values = items[0][1], items[2][1]
         return {name: Values(only=values)} if name in names and values is not None else {}
     if function == "if_else" and len(items) == 5 and items[2][0] == "bounds" and items[4][0] == "null":
-        found: Bounds = items[2][1]  # null where the first is false: not true either
+        found: Bounds = items[2][1]  # where the first is false the result is null, which is not true
         return found
     return {}
 
@@ -211,7 +212,7 @@ def _of_group(items: list[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds
 
 
 def compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
-    """Return the bounds of a comparison of a column with a literal. ``kind``: word (as ``true``), text or number."""
+    """Return the bounds of a comparison of a column with a literal. ``kind`` is word (``true``), text or number."""
     if sign == "==" and kind == "word" and value in ("true", "false"):
         return {name: Values(only=frozenset((value == "true",)))}
     if sign == "==" and kind == "text":

@@ -1,10 +1,10 @@
-"""Run queries by DuckDB without access to anything but the views: one connection per query.
+"""Runs queries with DuckDB, each in its own connection, which can read only the views.
 
 The views are Python subclasses of ``pyarrow.dataset.Dataset``. DuckDB 2 calls ``scanner(columns=, filter=)`` after its
-own optimizer, for each reference to a view, and does not filter again. Subclasses are not documented, so each
-connection tries one with two rows. If that fails, a view is an Arrow stream: slower, with the same result.
+own optimizer, for each reference to a view, and does not filter again. DuckDB does not document subclasses, so each
+connection first tests one with two rows. If the test fails, views are Arrow streams, which are slower.
 
-A query runs in a thread of its own. The main thread writes its rows, and stops it at Ctrl-C or the timeout.
+A query runs in its own thread. The main thread writes the rows, and stops the query at Ctrl-C or the timeout.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from kdump.sql.views import View
 
 GRACE: Final = 2.0
-"""Seconds that a query has to end after it was interrupted."""
+"""Seconds to wait for the end of an interrupted query."""
 _LOOK: Final = 0.05
 """Seconds between two checks of the clock."""
 BLOCK: Final = 1 << 11
-"""Rows of a block of a result."""
+"""Number of rows in a block of a result."""
 _LEAST_THREADS: Final = 2
-"""One thread collects BLOCK rows, however large; several return a block for each block that they read."""
+"""Minimum number of threads: one thread would collect BLOCK rows of any size, several return each block as read."""
 MACROS: Final = {
     "as_text": "as_text(b) as try(decode(b))",
     "as_json": "as_json(b) as try(try(decode(b))::json)",
@@ -47,9 +47,9 @@ MACROS: Final = {
     "ts": "ts(ms) as case when ms between -62135596800000 and 253402300799999 and ms <> -1"
     " then make_timestamptz(ms * 1000) end",
 }
-"""Name -> definition of the functions in each query."""
+"""Name -> definition of a function that queries can use."""
 _WRONG: Final = ("ParserException", "SyntaxException", "BinderException", "CatalogException", "PermissionException")
-"""Errors of DuckDB for an invalid query; all others occur while it runs."""
+"""DuckDB's errors for an invalid query. Its other errors occur while a query runs."""
 MOST_LINES: Final = 20
 _LONGEST: Final = 240
 
@@ -67,7 +67,7 @@ class QueryTimeoutError(QueryError):
 
 
 class QueryLimits(NamedTuple):
-    """The limits of a query: bytes of memory, threads, a folder for temporary files, seconds. Also its time zone."""
+    """The limits of a query (memory in bytes, threads, folder for temporary files, seconds), and its time zone."""
 
     memory: int
     threads: int
@@ -77,7 +77,7 @@ class QueryLimits(NamedTuple):
 
 
 class ViewScan:
-    """A scan of a view by DuckDB: its columns and its condition."""
+    """A scan of a view by DuckDB, with the columns and the condition that DuckDB passes."""
 
     def __init__(self, view: View, reading: QueryReading, columns: list[str], condition: Any) -> None:
         self._view, self._reading, self._columns, self._condition = view, reading, columns, condition
@@ -99,7 +99,7 @@ class ViewDataset(pyarrow.dataset.Dataset):  # type: ignore[misc]  # pyarrow has
         return self._view.schema
 
     def scanner(self, columns: list[str] | None = None, filter: Any = None, **_: object) -> ViewScan:  # noqa: A002  the name that DuckDB passes
-        """Return a scan of these columns (None: all) with the rows that meet the condition."""
+        """Return a scan of these columns (None for all), with the rows that meet the condition ``filter``."""
         return ViewScan(self._view, self._reading, list(columns or self._view.schema.names), filter)
 
 
@@ -135,7 +135,7 @@ class _ProbeView:
 
 
 def pushes_down(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether DuckDB passes columns and conditions to a Dataset in Python, and filters no rows again."""
+    """Return whether DuckDB passes columns and conditions to a Python Dataset and does not filter the rows again."""
     probe = _ProbeReading()
     reading: Any = probe
     view: Any = _ProbeView()
@@ -196,7 +196,8 @@ class Engine:
 class Running:
     """A running query: its columns, and blocks of its rows.
 
-    ``close`` ends it. Afterwards ``is_stuck`` is whether its thread continues: DuckDB does not end some calls.
+    ``close`` ends the query. Afterwards ``is_stuck`` is True if the thread still runs, because DuckDB cannot interrupt
+    some calls.
     """
 
     def __init__(self, engine: Engine, text: str, params: Mapping[str, str], reading: QueryReading) -> None:
@@ -206,11 +207,11 @@ class Running:
         self._began, self._interrupts = time.monotonic(), Interrupts()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self.types: list[str] = []
-        """The types of the columns as DuckDB names them."""
+        """DuckDB's names of the columns' types."""
         self.schema: pa.Schema = pa.schema([])
 
     def wait(self) -> None:
-        """Start the query and wait for its columns. Raises as :meth:`batches`, and WrongQueryError."""
+        """Start the query and wait for its columns. Raises WrongQueryError, and the errors of :meth:`batches`."""
         self._began = time.monotonic()
         self._thread.start()
         self.types, self.schema = self._next()
@@ -243,7 +244,7 @@ class Running:
         timeout = self._engine.limits.timeout
         while True:
             self._interrupts.check()
-            if timeout is not None and self.seconds > timeout:  # also where rows never cease to come
+            if timeout is not None and self.seconds > timeout:  # checked here too, for endless rows
                 raise QueryTimeoutError(f"query: stopped after {timeout:g} s (--timeout)")
             try:
                 found = self._blocks.get(timeout=_LOOK)
@@ -254,13 +255,13 @@ class Running:
             return found
 
     def _as_ours(self, error: BaseException) -> BaseException:
-        """Return the error of a scan, which DuckDB wraps, or DuckDB's error as an error of kdump."""
+        """Return the scan's own error, which DuckDB has wrapped, or DuckDB's error as an error of kdump."""
         if self._reading.error is not None:
             return self._reading.error
         if isinstance(error, duckdb.Error):
             kind = WrongQueryError if type(error).__name__ in _WRONG else QueryError
             return kind(f"query: {message(error)}")
-        if isinstance(error, OSError):  # DuckDB's error of a result as an Arrow stream
+        if isinstance(error, OSError):  # an Arrow stream raises DuckDB's error as OSError
             return QueryError(f"query: {message(error)}")
         if isinstance(error, MemoryError):
             return QueryError("query: there is not enough memory (--memory)")
@@ -277,10 +278,10 @@ class Running:
         return False
 
     def _relation(self, query: Query) -> Any:
-        """Return DuckDB's relation of a query that has not run. Raises duckdb.Error.
+        """Return DuckDB's relation for a query that has not run. Raises duckdb.Error.
 
-        Only the views that the query names are made. All are made where it lists tables, and where a name is unknown:
-        DuckDB proposes similar ones.
+        Only the views in the query are created. All views are created if the query lists tables, or if a name is
+        unknown, because then DuckDB suggests similar names.
         """
         every = [*self._engine.views, *SECOND_NAMES]
         named = statement.tables(query.text, every)
@@ -292,7 +293,7 @@ class Running:
         return self._bound(query, every)
 
     def _bound(self, query: Query, names: list[str]) -> Any:
-        """Return DuckDB's relation of a query over these views."""
+        """Return DuckDB's relation for a query that can read the views ``names``."""
         self._connection = self._engine.connect(self._reading, names)
         return self._connection.sql(query.text, params=dict(query.params) or None)
 
@@ -301,7 +302,7 @@ class Running:
             query = statement.parse(self._text, self._params)
             found = self._relation(query)
             if found is None:
-                raise WrongQueryError("query: it has no rows: only SELECT and EXPLAIN run here")
+                raise WrongQueryError("query: the statement returns no rows: only SELECT and EXPLAIN run here")
             types = [str(kind) for kind in found.types]
             rows = found.to_arrow_reader(BLOCK)
             if not self._put((types, in_utc(rows.schema))):
@@ -315,7 +316,7 @@ class Running:
 
 
 def in_utc(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with all times in UTC: the session's zone affects the parsing of times only."""
+    """Return a schema with all times in UTC, because the session's zone applies only to the parsing of times."""
     fields = [
         field.with_type(pa.timestamp(field.type.unit, tz="UTC"))
         if pa.types.is_timestamp(field.type) and field.type.tz is not None
@@ -326,12 +327,12 @@ def in_utc(schema: pa.Schema) -> pa.Schema:
 
 
 _ENDS: Final = re.compile(r"^(Possible solutions:|Detail:|Traceback \(most recent|See https?://)", re.MULTILINE)
-"""The start of the part of DuckDB's messages that does not help here."""
+"""Matches the start of the parts of DuckDB's messages that do not help a user of kdump."""
 _HINT: Final = re.compile(r"\b(INSTALL|LOAD|SET) [a-z_]+")
 
 
 def message(error: BaseException) -> str:
-    """Return the message of DuckDB with the line that marks the position, and without hints that do not work here."""
+    """Return DuckDB's message with the line that marks the position, without hints that do not work in kdump."""
     text = _ENDS.split(str(error), maxsplit=1)[0].strip()
     if "length(BLOB)" in text:
         text = text.split("\n")[0] + "\nhint: octet_length(value) is the size of a BLOB in bytes"

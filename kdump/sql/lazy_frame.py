@@ -1,4 +1,4 @@
-"""``kdump.scan``: the records of logs as a Polars LazyFrame; the reader gets its predicate, columns and limit."""
+"""``kdump.scan``: the records of logs as a Polars LazyFrame. Its predicate, columns and limit reduce the reading."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DamageWarning(UserWarning):
 
 
 class _Warning:
-    """Warns of damage, and raises errors of reading."""
+    """A reporter that warns of damage, and raises read errors."""
 
     reads = has_read = note = meets = staticmethod(discard)
 
@@ -54,11 +54,11 @@ def scan(
     every_replica: bool = False,
     committed: bool = False,
 ) -> Any:
-    """Return the records of logs as a Polars LazyFrame. Columns and types are those of the view ``records`` in SQL.
+    """Return the records of logs as a Polars LazyFrame, with the columns and types of the SQL view ``records``.
 
-    The reader gets the columns, ``head``, and conditions on topic, partition, offset, times, key, producerId and
-    leaderEpoch. Damage is a :class:`DamageWarning`; a file that cannot be read raises UnreadableError. ``committed``
-    reads the records that a read_committed consumer receives. Requires Polars and pyarrow.
+    Selected columns, ``head``, and conditions on topic, partition, offset, times, key, producerId and leaderEpoch limit
+    the reading. Damage is a :class:`DamageWarning`; an unreadable file raises UnreadableError. ``committed`` returns
+    only the records that a read_committed consumer receives. Requires Polars and pyarrow.
 
     >>> import kdump, polars as pl
     >>> frame = kdump.scan("golden/brokers/4.2.2", topic="c-none")
@@ -76,8 +76,8 @@ def scan(
     def frames(
         with_columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
     ) -> Iterator[Any]:
-        """Yield exactly the rows of Polars' request: Polars applies neither the predicate nor the limit."""
-        del batch_size  # blocks have the size that the reader makes
+        """Yield exactly the requested rows, because Polars does not apply the predicate and the limit again."""
+        del batch_size  # the reader chooses the size of blocks
         columns = with_columns or view.schema.names
         used = [] if predicate is None else predicate.meta.root_names()
         bounds = {} if predicate is None else bounds_of(predicate)
@@ -103,12 +103,12 @@ _COMPARISONS: Final = {"Eq": "==", "Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "
 
 
 def bounds_of(predicate: Any) -> Bounds:
-    """Return the bounds of a Polars predicate. Its JSON is not stable: an unknown part bounds nothing."""
+    """Return the bounds of a Polars predicate. Its JSON may change, so unknown parts are ignored."""
     import polars as pl
 
     try:
         return _bounds(json.loads(predicate.meta.serialize(format="json")))
-    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):  # a function in Python has no JSON
+    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):  # Python functions have no JSON
         return {}
 
 

@@ -25,7 +25,7 @@ select from where group order by having limit join left using union all distinct
 like not null and or case when then else end desc asc exclude explain describe timestamptz interval
 """
 HISTORY: Final = "KDUMP_HISTORY"
-"""The environment variable with the file of the history; empty for none."""
+"""The environment variable with the path of the history file; an empty value means no history."""
 HELP: Final = """\
 .help                this text
 .tables              the views
@@ -40,8 +40,7 @@ A statement ends with a semicolon. Ctrl-C stops a query."""
 class Prompt:
     """Reads statements and runs them one by one.
 
-    ``ask`` runs a statement in an output format, with its rows in a file if one is named. ``show`` prints the columns
-    of views.
+    ``ask`` runs a statement: (text, output format, output file or None). ``show`` prints the columns of views.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class Prompt:
     def _command(self, words: list[str]) -> None:
         name, *rest = words or [""]
         if name not in _COMMANDS:
-            raise UsageError(f"there is no .{name}: .help lists what there is")
+            raise UsageError(f"there is no .{name}: .help lists the dot commands")
         if name == "quit":
             self.is_over = True
         elif name == "help":
@@ -122,7 +121,7 @@ _FORMATS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
 
 
 def statements(lines: Iterator[str | None]) -> Iterator[str]:
-    """Yield statements and dot commands from lines. None stands for a line that Ctrl-C interrupted."""
+    """Yield statements and dot commands from lines. None is a line that Ctrl-C interrupted."""
     text = ""
     for line in lines:
         if line is None:
@@ -141,13 +140,13 @@ def statements(lines: Iterator[str | None]) -> Iterator[str]:
 
 
 class _Asked:
-    """Whether the next line continues a statement."""
+    """``more`` is whether the next line continues a statement."""
 
     more = False
 
 
 def _lines(words: list[str]) -> Generator[str | None, None, None]:
-    """Yield the lines that the user enters, with history and completion if the terminal has them."""
+    """Yield the lines that the user enters, with history and completion if readline exists."""
     _Asked.more = False
     readline = _readline(words)
     history = _history() if readline is not None else None
@@ -172,7 +171,7 @@ def _lines(words: list[str]) -> Generator[str | None, None, None]:
 def _readline(words: list[str]) -> ModuleType | None:
     try:
         import readline
-    except ImportError:  # a Python without it
+    except ImportError:  # a Python without readline
         return None
 
     def complete(start: str, number: int) -> str | None:
@@ -198,7 +197,7 @@ def _load(readline: ModuleType, path: str) -> None:
     readline.set_history_length(1000)
     try:
         readline.read_history_file(path)
-    except OSError:  # the first time, or one that cannot be read
+    except OSError:  # there is no history yet, or it is unreadable
         readline.clear_history()
 
 

@@ -1,7 +1,7 @@
-"""The input of one query's views. The files are listed once, so that all scans of a query read the same files.
+"""The input of the views in one query. Files are listed once, so that all scans of the query read the same files.
 
-A scan gets the columns and the condition that DuckDB pushes down. The known part of the condition selects folders,
-segments, batches and records (:mod:`kdump.sql.conditions`). The whole condition is then applied to each block.
+A scan receives the columns and the condition that DuckDB pushes down. The known part of the condition selects folders,
+segments, batches and records (:mod:`kdump.sql.conditions`). Then the complete condition is applied to each block.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from kdump.sql.views import View
 
 _ROWS: Final = 4096
-"""The most rows of a block of an answer."""
+"""Maximum number of rows in a block of an answer."""
 _FEW: Final = 8
 """Maximum number of columns for blocks of ROWS rows (:func:`_most_rows`)."""
 _STEP: Final = 1 << 20
-"""Bytes of log between two checks for a stopped query, and two reports of progress."""
+"""Number of bytes of log after which progress is reported, and a stopped query is noticed."""
 _WORDS: Final = [TIMESTAMP_TYPES[0], TIMESTAMP_TYPES[1]]
 
 
 class StoppedError(Exception):
-    """The query was stopped, so its scans end."""
+    """Raised in scans of a query that was stopped."""
 
 
 class QueryReporter(Protocol):
@@ -65,29 +65,29 @@ class QueryReporter(Protocol):
         """Report a damaged range of a file."""
 
     def damage(self, text: str) -> None:
-        """Report damage."""
+        """Report damage that is not a range of a file."""
 
     def wrong_index(self, text: str) -> None:
         """Report a derived file that is not used."""
 
     def note(self, text: str) -> None:
-        """Report a note."""
+        """Report a sentence that does not change the exit status."""
 
     def fail(self, error: UnreadableError) -> None:
         """Report an unreadable file."""
 
     def reads(self, size: int) -> None:
-        """Add bytes of logs that a scan will read to the progress."""
+        """Add the bytes that a scan will read to the total of the progress."""
 
     def has_read(self, size: int) -> None:
-        """Report bytes of logs as read."""
+        """Add the bytes that a scan has read to the progress."""
 
     def meets(self, status: int) -> None:
         """Add the exit status of a view's rows. 0 changes nothing."""
 
 
 class ReportedOnce:
-    """Reports each message once, although a view may be scanned several times, and in several threads."""
+    """Reports each message once, also if a view is scanned several times or in several threads."""
 
     def __init__(self, to: QueryReporter) -> None:
         self._damaged_range, self._said, self._lock = to.damaged_range, set[object](), threading.Lock()
@@ -95,7 +95,7 @@ class ReportedOnce:
         self.wrong, self.fail = self._once(to.wrong_index), self._once(to.fail)
         self.reads, self.has_read, self.meets = map(self._locked, (to.reads, to.has_read, to.meets))
         self.reporter = Reporter(self.damage, self.wrong, self.note, self.fail)
-        """The functions for collectors of answers."""
+        """The reporter for the collectors of answers."""
 
     def _once(self, report: Callable[[Any], object]) -> Callable[[Any], None]:
         def once(what: object) -> None:
@@ -123,7 +123,7 @@ class ReportedOnce:
 
 
 class SqlInputs(NamedTuple):
-    """The input of views: paths, and a choice of partitions and records. ``at`` is the current time in ms."""
+    """The input of views: paths, and selected partitions and records. ``at`` is the time that counts as now, in ms."""
 
     paths: tuple[str, ...]
     wanted: Wanted
@@ -131,16 +131,16 @@ class SqlInputs(NamedTuple):
     committed: bool = False
     every_replica: bool = False
     payloads: bool = True
-    """Whether keys, values and headers are shown; else they are null."""
+    """Whether keys, values and headers are shown; otherwise they are null."""
     redactor: Redactor | None = None
     """Hashes keys, values and headers."""
     decoder: PayloadDecoder | None = None
     """Decodes payloads for the column ``decoded``."""
     typed: TypedColumns | None = None
-    """The columns of a subject."""
+    """The typed columns of a subject."""
 
     schemas: str | None = None
-    """The path of the schema registry's topic; None for the paths of the query."""
+    """The path of the schema registry's topic; None: it is in the paths of the query."""
     schemas_topic: str = TOPIC
 
     @property
@@ -168,14 +168,14 @@ class QueryReading:
         self.records_read = self.batches_read = 0
         self.stopped = threading.Event()
         self.error: BaseException | None = None
-        """The error that ended a scan; DuckDB wraps it in its own."""
+        """The error that ended a scan, which DuckDB wraps in an error of its own."""
         self._answers: dict[tuple[str, str], list[AnswerLine]] = {}
         self._found: list[dict[str, Any]] | None = None
         self._secrets = Secrets()
 
     @cached_property
     def partitions(self) -> list[Partition]:
-        """The partitions of the paths, each once unless every replica is read."""
+        """The partitions in the paths: one replica of each, or every replica."""
         inputs = self.inputs
         finder = Finder(inputs.wanted, Reporter(self.report.damage, note=self.report.note, fail=self.report.fail))
         found = list(finder.find(inputs.paths))
@@ -186,7 +186,7 @@ class QueryReading:
         return found
 
     def blocks(self, view: View, columns: Sequence[str], expression: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a view that meet a condition (None: all), with exactly these columns."""
+        """Yield the rows of a view that meet a condition (None for all rows), with exactly these columns."""
         try:
             yield from self._blocks(view, columns, expression)
         except (GeneratorExit, StoppedError):
@@ -215,7 +215,7 @@ class QueryReading:
             yield from kept.select(list(columns)).cast(shape).to_batches()
 
     def rows(self, view: View, names: list[str], bounds: conditions.Bounds) -> Iterator[pa.RecordBatch]:
-        """Yield rows of a view: all within the bounds, and maybe others."""
+        """Yield all rows of a view within the bounds, and maybe other rows."""
         return self._rows(view, names, bounds, ViewRead(view.name, names, None))
 
     def _rows(
@@ -226,7 +226,7 @@ class QueryReading:
         if any(one.none for one in bounds.values()):
             return iter(())
         if self._hides:
-            bounds.pop("key", None)  # the stored key is not the one that is shown
+            bounds.pop("key", None)  # the shown key differs from the stored key
         wanted = _filter(bounds)._replace(committed=self.inputs.committed)
         scan.pushed = {name: _shown_values(value) for name, value in bounds.items() if name in _PUSHED}
         partitions = [one for one in self.partitions if _may_hold(one, bounds)]
@@ -248,7 +248,7 @@ class QueryReading:
         def progress(size: int) -> None:
             nonlocal done
             done += size
-            if done >= _STEP:  # batches are many
+            if done >= _STEP:  # not for each batch
                 if self.stopped.is_set():
                     raise StoppedError
                 self.report.has_read(done)
@@ -262,11 +262,11 @@ class QueryReading:
         return not self.inputs.payloads or self.inputs.redactor is not None
 
     def _changes(self, partition: Partition) -> bool:
-        """Return whether records of a partition are shown with other values than the stored ones."""
+        """Return whether values of the partition's records may be changed before they are shown."""
         return self.inputs.redactor is not None or may_hold_secrets(partition.topic)
 
     def _shown(self, item: SelectedBatch) -> Iterator[SelectedBatch]:
-        """Yield records without secrets, and hashed if there is a redactor."""
+        """Yield records without secrets, with hashed payloads if there is a redactor."""
         for one in self._secrets.without(item):
             yield one if self.inputs.redactor is None else self.inputs.redactor(one)
 
@@ -274,7 +274,7 @@ class QueryReading:
         self.report.lost(self._bare(item))
 
     def _bare(self, item: DamagedRange) -> DamagedRange:
-        """Return a damaged range without the values of its fields if these may show hidden data."""
+        """Return a damaged range, without values of fields if these may contain hidden data."""
         topic = item.file.topic
         may_be = self._secrets.may_be_in(item.file) if topic is None else may_hold_secrets(topic)
         return item._replace(damage=bare(item.damage)) if self._hides or may_be else item
@@ -401,7 +401,7 @@ class QueryReading:
                 yield answer_lines.readable(as_json(line))
 
     def _asked(self, view: QuestionView) -> list[AnswerLine]:
-        """Return the answer to the question of a view. It is computed once for all views with equal options."""
+        """Return the answer for a view, which is computed once for all views with the same question and options."""
         options = dict(view.table.options)
         key = view.question, repr(options)
         if key not in self._answers:
@@ -458,7 +458,7 @@ class QueryReading:
 
 
 def _without_clients(name: str, value: Any) -> Any:
-    """Return a field of a line about groups without data from clients, and without their hosts."""
+    """Return a field of a line about groups without texts and hosts of clients."""
     if name in {"metadata", "raw"}:
         return None
     return [{**one, "clientHost": None} for one in value] if name == "members" and value else value
@@ -479,11 +479,11 @@ _PUSHED: Final = frozenset(
         "isTransactional",
     }
 )
-"""Columns whose bounds select the data to read."""
+"""Columns whose bounds limit the data to read."""
 
 
 def _may_hold(partition: Partition, bounds: conditions.Bounds) -> bool:
-    """Return whether a partition may have rows, by the topic and number of its folder."""
+    """Return whether a partition may have rows within the bounds, judged by its topic and number."""
     topic, number = bounds.get("topic"), bounds.get("partition")
     if topic is not None and topic.only is not None and partition.topic not in topic.only:
         return False
@@ -491,7 +491,7 @@ def _may_hold(partition: Partition, bounds: conditions.Bounds) -> bool:
 
 
 def _filter(bounds: conditions.Bounds) -> Filter:
-    """Return the reader's filter for bounds; it selects at least all rows within them."""
+    """Return a filter for the reader that selects at least all rows within the bounds."""
     everything = conditions.Values()
     first, last = bounds.get("offset", everything).range
     since, until = bounds.get("timestampMs", everything).range
@@ -507,7 +507,7 @@ def _filter(bounds: conditions.Bounds) -> Filter:
         last_offset=last,
         since=since,
         until=None if until is None else until + 1,
-        out_of_order=since is None,  # without a lower bound no segment is left out: no file has its smallest timestamp
+        out_of_order=since is None,  # without a lower bound read all segments, as old records may be in any
         keys=keys if len(keys) <= MOST_TEXTS else frozenset(),
         producer_ids=bounds.get("producerId", everything).only or frozenset(),
         leader_epochs=bounds.get("leaderEpoch", everything).only or frozenset(),
@@ -517,12 +517,12 @@ def _filter(bounds: conditions.Bounds) -> Filter:
 
 
 def _most_rows(names: Sequence[str]) -> int:
-    """Return the maximum rows of a block with these columns. DuckDB holds a few blocks for each of its threads."""
+    """Return the maximum number of rows in a block; DuckDB keeps a few blocks in memory for each of its threads."""
     return ROWS if len(names) <= _FEW else ROWS // 8
 
 
 def _shown_values(found: conditions.Values) -> object:
-    """Return bounds for ``--stats``."""
+    """Return the values of a column's bounds as ``--stats`` prints them."""
     if found.only is None:
         return [found.low, found.high]
     shown = [one.decode("utf-8", "backslashreplace") if isinstance(one, bytes) else one for one in found.only]
@@ -530,7 +530,7 @@ def _shown_values(found: conditions.Values) -> object:
 
 
 def _in_sql(block: pa.RecordBatch, shape: pa.Schema) -> pa.RecordBatch:
-    """Return records with the types of the view: words for the types of timestamps, null for hidden columns."""
+    """Return records with the types of the view: types of timestamps as words, hidden columns as null."""
     arrays = []
     for field in shape:
         name = field.name

@@ -1,4 +1,4 @@
-"""The text of a query: one statement, its parameters, and the column ``offset``, which SQL reserves as a word."""
+"""The text of a query: one statement, its parameters, and the column ``offset``, whose name SQL reserves."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Query(NamedTuple):
 
 
 def quoted_offset(text: str) -> str:
-    """Return a query with each word ``offset`` in quotes that is a column: SQL reserves the word.
+    """Return a query in which the column ``offset`` is quoted, because SQL reserves this word.
 
-    Before a number, a parameter or a bracket it is the clause OFFSET.
+    Before a number, a parameter or a bracket the word is the clause OFFSET and stays unquoted.
     """
     made = []
     for piece in _PIECE.finditer(text):
@@ -44,11 +44,11 @@ def quoted_offset(text: str) -> str:
 _LISTS: Final = re.compile(
     r"\b(show|describe|query|query_table|(duckdb|pragma|pg|sqlite)_\w+|information_schema)\b|^\s*desc\b", re.IGNORECASE
 )
-"""Words of statements and functions that list tables, or name one by a text."""
+"""Matches statements and functions that list tables, or take the name of a table as a text."""
 
 
 def tables(text: str, names: Iterable[str]) -> list[str]:
-    """Return those of ``names`` that a query may read."""
+    """Return the views among ``names`` that a query may read."""
     if _LISTS.search(text):
         return list(names)
     words = set(re.findall(r"\w+", text.lower()))
@@ -73,10 +73,10 @@ def is_complete(text: str) -> bool:
 
 
 def parse(text: str, params: Mapping[str, str]) -> Query:
-    """Return a query that is one statement, a SELECT or an EXPLAIN of one.
+    """Return a query that is one statement: a SELECT, or an EXPLAIN of a SELECT.
 
-    DuckDB's parser decides about the type of a statement. Raises UsageError for other statements, and for a parameter
-    that is missing or unused; duckdb.Error for a syntax error.
+    DuckDB's parser determines the type of the statement. Raises UsageError for other statements, and for a missing or
+    unused parameter. Raises duckdb.Error for a syntax error.
     """
     import duckdb
 
@@ -103,7 +103,7 @@ def parse(text: str, params: Mapping[str, str]) -> Query:
         inner = duckdb.extract_statements(bare[explained.end() :]) if explained else []
         kind = inner[0].type.name if len(inner) == 1 else "EXPLAIN"
     if kind == "MULTI" and _PIVOT.match(without_comments(text)) and "pivot" in text.lower():
-        kind = "SELECT"  # a PIVOT without a list of its columns finds them first
+        kind = "SELECT"  # a PIVOT without a list of columns becomes several statements
     if kind != "SELECT":
         raise UsageError(f"query: {kind.replace('_', ' ')} is refused: only SELECT and EXPLAIN run here")
     return Query(text, _given(found[0].named_parameters, params))

@@ -1,6 +1,6 @@
-"""The views of ``kdump sql``: one for each kind of line of the commands, derived from its declaration.
+"""The views of ``kdump sql``: one for each kind of line that the commands print, derived from the line's declaration.
 
-Records, batches and damage have the columns of :mod:`kdump.rows.columns`. The others have the fields of the lines in
+Records, batches and damage have the columns of :mod:`kdump.rows.columns`. Other views have the fields of the lines in
 :data:`kdump.answers.QUESTIONS`. Columns have the names and meanings of ``-o jsonl``.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kdump.rows.columns import Column
 
 SECOND_NAMES: Final = {"du": "partitions"}
-"""Names of commands -> the views that they stand for."""
+"""Name of a command, as a second name of a view -> name of the view."""
 _TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
 _UNITS: Final = (
     (re.compile(r"Ms$"), "ms since 1970 (UTC)"),
@@ -40,7 +40,7 @@ _UNITS: Final = (
 
 
 class View:
-    """A view: its columns, and the command and kind of line with the same fields."""
+    """A view: its columns, and the command and kind of line that have the same fields."""
 
     def __init__(self, name: str, command: str, kind: str, doc: str) -> None:
         self.name, self.command, self.kind, self.doc = name, command, kind, doc
@@ -158,7 +158,7 @@ class FindingView(View):
     """The findings of ``kdump check``: the fields of :class:`kdump.findings.Finding`. Remarks are left out."""
 
     def __init__(self, name: str, doc: str, *, whole: bool) -> None:
-        """``whole``: with all fields of the line."""
+        """``whole``: the view has all fields of the line."""
         super().__init__(name, "check", "finding", doc)
         self._whole = whole
 
@@ -185,16 +185,16 @@ _OF_DETAILS: Final = frozenset({"code", "missing", "loses", "commands"})
 _FINDING_DOCS: Final = {
     "check": "A short stable word for the problem, such as crc or gap.",
     "code": "The stable code of docs/finding-codes.md.",
-    "level": "log: the log is damaged; derived: a file is wrong that can be rebuilt from the log.",
+    "level": "log: the log is damaged; derived: a file that can be rebuilt from the log is wrong.",
     "file": "The path of the file.",
     "text": "The problem as a sentence.",
     "entry": "The entry of an index, counted from 0.",
-    "position": "Where the problem starts in the file, in bytes.",
+    "position": "The byte of the file at which the problem starts.",
     "offset": "An offset of the log.",
-    "expected": "The value that should stand there.",
-    "found": "The value that stands there.",
+    "expected": "The expected value.",
+    "found": "The value in the file.",
     "advice": "The next step.",
-    "fatal": "Whether a broker does not start with it.",
+    "fatal": "Whether it prevents a broker's start.",
 }
 FINDINGS: Final = "findings"
 RECORDS: Final = "records"
@@ -206,7 +206,7 @@ REGISTRY: Final = ("schemas", "subjects", "schema_history")
 
 
 class Views(Mapping[str, View]):
-    """All views by name. A view is made on access: its class of lines is imported then."""
+    """All views by name. A view is created on access, because this imports the class of its lines."""
 
     def __init__(self, *, decoded: bool = False, typed: TypedColumns | None = None) -> None:
         """``decoded`` adds a column to records, ``typed`` the columns of a subject."""
@@ -277,7 +277,7 @@ def type_name(kind: pa.DataType) -> str:
 
 @cache
 def _in_duckdb(name: str) -> str:
-    """Return a type name as DuckDB prints it, which quotes only some field names."""
+    """Return a type name in DuckDB's spelling, which quotes only some field names."""
     import duckdb
 
     return str(duckdb.sqltype(name))

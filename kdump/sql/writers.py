@@ -1,4 +1,4 @@
-"""Write the rows of a query in each output format: table, CSV, JSON lines, Parquet and Arrow's stream."""
+"""Writes the rows of a query in an output format: table, CSV, JSON lines, Parquet or Arrow's stream."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 SHOWN: Final = 1000
-"""The most rows of a table on a terminal. Elsewhere the first rows decide about the widths of columns."""
+"""Maximum number of rows of a table on a terminal; elsewhere the number of rows that determine column widths."""
 _HELD: Final = 8 << 20
-"""The most characters of the first rows."""
+"""Maximum number of characters in the rows that determine column widths."""
 _PIECE: Final = 1 << 20
 _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -78,7 +78,7 @@ def _csv(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBat
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of batches in pieces of about _PIECE bytes: their texts take a few times as much."""
+    """Yield the rows of batches in pieces of about _PIECE bytes, because their texts are a few times larger."""
     for batch in batches:
         rows = max(1, batch.num_rows * _PIECE // max(1, batch.nbytes))
         yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
@@ -109,7 +109,7 @@ def values_of(column: pa.Array) -> list[Any]:
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
-    """Return a type with integers for times and dates: Python has no nanoseconds, and no years above 9999."""
+    """Return a type with integers for times and dates, as Python has no nanoseconds and no years above 9999."""
     if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
         return pa.int64()
     if pa.types.is_time32(kind) or pa.types.is_date32(kind):
@@ -142,7 +142,7 @@ def _moment(count: int, unit: str, zone: str) -> str:
 
 _INFINITE: Final = {(1 << 63) - 1: "infinity", 1 - (1 << 63): "-infinity"}
 _INFINITE_DATES: Final = {(1 << 31) - 1: "infinity", 1 - (1 << 31): "-infinity"}
-"""The counts by which DuckDB stores infinite times and dates."""
+"""The numbers with which DuckDB stores infinite times and dates."""
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
@@ -178,7 +178,7 @@ def _interval(value: Any) -> str:
 
 
 def _bits(value: bytes) -> str:
-    """Return a BIT as text: the first byte is the number of padding bits."""
+    """Return a BIT as text. Its first byte is the number of padding bits."""
     return "".join(f"{byte:08b}" for byte in value[1:])[value[0] :]
 
 
@@ -188,7 +188,7 @@ def _blob(value: bytes) -> str:
 
 
 def to_text_cell(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
-    """Return the formatter of a type's values for CSV and tables. ``name`` is DuckDB's name of the type."""
+    """Return a function that formats values of a type for CSV and tables. ``name`` is DuckDB's name of the type."""
     if pa.types.is_timestamp(kind):
         zone = "Z" if kind.tz is not None else ""
         return lambda value: _moment(value, kind.unit, zone)
@@ -218,7 +218,7 @@ def _float(value: float) -> str:
 
 
 def to_json(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
-    """Return the formatter of a type's values as JSON text."""
+    """Return a function that formats values of a type as JSON. ``name`` is DuckDB's name of the type."""
     if name == "JSON" or isinstance(kind, pa.JsonType):
         return _json_text
     if pa.types.is_integer(kind):
@@ -235,7 +235,7 @@ def to_json(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa:
         return _map(kind)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _list(to_json(kind.value_type))
-    if pa.types.is_nested(kind):  # a UNION, whose values have no type of their own
+    if pa.types.is_nested(kind):  # a UNION, whose values have different types
         return lambda value: json.dumps(value, ensure_ascii=False, default=str)
     text = to_text_cell(kind, name)
     return lambda value: _quote(text(value))
@@ -257,7 +257,7 @@ def _map(kind: pa.DataType) -> Callable[[Any], str]:
 
 
 def _struct(kind: pa.DataType) -> Callable[[Any], str]:
-    """Return the formatter of a struct. Bytes that are not UTF-8 have their encoding beside them, as in dump."""
+    """Return a function that formats a struct. Bytes that are not UTF-8 get a field with their encoding, as in dump."""
     names = [field.name for field in kind]
     inner = [to_json(field.type) for field in kind]
     blobs = [pa.types.is_binary(field.type) for field in kind]
@@ -278,7 +278,7 @@ def _struct(kind: pa.DataType) -> Callable[[Any], str]:
 
 
 class TextTable:
-    """Rows as a table. On a terminal of ``width`` columns it fits the width, and ends after SHOWN rows."""
+    """Writes rows as a table. On a terminal of ``width`` columns it fits the width, and has at most SHOWN rows."""
 
     def __init__(self, types: Sequence[str], schema: pa.Schema, width: int | None) -> None:
         self._names = [harmless_line(name) for name in schema.names]
@@ -311,7 +311,7 @@ class TextTable:
         return self._rest(len(first), rows, out, lambda row: self._line(row, widths))
 
     def _rest(self, done: int, rows: Iterator[list[str]], out: IO[bytes], line: Callable[[list[str]], bytes]) -> int:
-        """Write the remaining rows; on a terminal only their number. Return the number of all rows."""
+        """Write the remaining rows, or on a terminal only their number. Return the number of all rows."""
         count = done
         for row in rows:
             count += 1
@@ -331,7 +331,7 @@ class TextTable:
                 ]
 
     def _shrunk(self, widths: list[int]) -> list[int]:
-        """Return widths that fit the terminal; the widest columns shrink, but not below their names."""
+        """Return widths that fit the terminal. The widest columns shrink, but not below the width of their names."""
         least = [wide(name) for name in self._names]
         room = (self._width or 0) - 2 * (len(widths) - 1)
         widths = list(widths)
@@ -352,7 +352,7 @@ class TextTable:
         return ("  ".join(shown).rstrip() + "\n").encode("utf-8", "backslashreplace")
 
     def _one_by_one(self, first: list[list[str]], rows: Iterator[list[str]], out: IO[bytes]) -> int:
-        """Write a line for each column of each row if even the names are wider than the terminal."""
+        """Write a line for each column of each row, because even the names are wider than the terminal."""
         name_width = max(map(wide, self._names))
         room = max(8, (self._width or 0) - name_width - 2)
 
@@ -384,7 +384,7 @@ def wide(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Return the beginning of a text that fits ``width`` columns of a terminal, with an ellipsis if it was cut."""
+    """Return a text shortened to ``width`` columns of a terminal, with an ellipsis if needed."""
     if wide(text) <= width:
         return text
     kept = text[:width]

@@ -335,7 +335,9 @@ def test_the_table_has_lines_to_copy(tmp_path):
     coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0), ("orders", 1)], timeout=NEVER))
     shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode().splitlines()
     tool = "kafka-transactions.sh --bootstrap-server HOST:9092"
-    first = shown.index("# aborts what hangs in audit-0 from offset 0, where the leader's describe-producers shows it:")
+    first = shown.index(
+        "# aborts the hanging transaction in audit-0 from offset 0, if the leader's describe-producers shows it:"
+    )
     assert shown[first + 1 : first + 4] == [
         f"{tool} abort --topic audit --partition 0 --start-offset 0",
         "# aborts the whole transaction of 'tx', here in orders-0, orders-1, if the transaction outside of Kafka did "

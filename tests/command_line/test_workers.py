@@ -19,9 +19,12 @@ LOGS = GOLDEN / "brokers" / "4.2.2"
     ("options", "said"),
     [
         (("--master", "spark"), "--master spark: expected local[N], spark://HOST:PORT, yarn or k8s://URL"),
-        (("--master", "local[2]", "--jobs", "2"), "--jobs is for processes of this machine: leave it out, or --master"),
-        (("--master", "local[2]", "--cache", "drop"), "--cache drop works on this machine only"),
-        (("--conf", "a=b"), "--conf and --packages are for the Spark that --master names"),
+        (("--master", "local[2]", "--jobs", "2"), "--jobs cannot be combined with --master"),
+        (
+            ("--master", "local[2]", "--cache", "drop"),
+            "--cache drop cannot be combined with --master: it works only on this machine",
+        ),
+        (("--conf", "a=b"), "--conf and --packages need --master"),
         (("--master", "local[2]", "--conf", "a"), "--conf a: expected NAME=VALUE"),
     ],
 )
@@ -41,8 +44,8 @@ def test_an_archive_is_read_here(tmp_path):
         tar.add(LOGS / "one-0", "one-0")
     done = kdump("stats", archive, "--master", "local[2]")
     assert done.returncode == 2
-    where = f"{archive}:one-0/{0:020}.log, of an archive or of remote storage"
-    assert done.stderr.decode() == f"error: --master: only this process reads {where}\n"
+    where = f"{archive}:one-0/{0:020}.log is in an archive or in remote storage, which Spark cannot read"
+    assert done.stderr.decode() == f"error: --master: {where}\n"
 
 
 def test_without_java_it_is_said(tmp_path):

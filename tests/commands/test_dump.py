@@ -709,10 +709,13 @@ def as_cell(value):
     ("words", "why"),
     [
         (["--fields", "value.tax"], b"--fields value.tax is a field of a decoded payload: add --decode auto"),
-        (["--fields", "value.tax", "--decode", "auto", "--keys-only"], b"--keys-only and --no-payload leave that out"),
+        (
+            ["--fields", "value.tax", "--decode", "auto", "--keys-only"],
+            b"--keys-only and --no-payload omit this column",
+        ),
         (["--fields", "valu.tax", "--decode", "auto"], b"'valu.tax' is not a column"),
-        (["--fields", "value.\x1b[m", "--decode", "auto"], rb"--fields 'value.\x1b[m': a name holds a character"),
-        (["--fields", "value.\udcff", "--decode", "auto"], rb"--fields 'value.\udcff': a name holds a character"),
+        (["--fields", "value.\x1b[m", "--decode", "auto"], rb"--fields 'value.\x1b[m': the name has a character"),
+        (["--fields", "value.\udcff", "--decode", "auto"], rb"--fields 'value.\udcff': the name has a character"),
     ],
 )
 def test_a_field_that_cannot_be_shown_is_wrong_usage(registries, words, why):

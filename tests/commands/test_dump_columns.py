@@ -174,7 +174,7 @@ def test_one_subject_gives_columns_of_its_types(registries, tmp_path):
         (["-o", "jsonl", "--subject", "evolve-value"], b"--subject works only with -o parquet and arrow"),
         (["-o", "arrow", "--subject", "evolv-value"], b"did you mean 'evolve-value'?"),
         (["-o", "arrow", "--subject", "evolve-value", "--fields", "keyDecoded"], b"'keyDecoded' is not a column"),
-        (["-o", "arrow", "--subject", "evolve-value", "--no-payload", "--fields", "valueDecoded"], b"leave that out"),
+        (["-o", "arrow", "--subject", "evolve-value", "--no-payload", "--fields", "valueDecoded"], b"omit this column"),
     ],
 )
 def test_a_subject_that_cannot_be_columns_is_wrong_usage(registries, words, why):

@@ -91,7 +91,7 @@ def test_damage_that_is_alike_is_folded(tmp_path, jobs):
     lines = done.stderr.decode().splitlines()
     assert done.stdout.count(b'"kind":"damage"') == 200
     assert len(lines) == 11
-    assert lines[-1].startswith(f"error: {log}: 190 more ranges are damaged; all that were met: ")
+    assert lines[-1].startswith(f"error: {log}: 190 more ranges are damaged; all damaged ranges: ")
 
 
 def test_get_counts_the_damage_that_it_does_not_write_out(tmp_path):
@@ -99,7 +99,7 @@ def test_get_counts_the_damage_that_it_does_not_write_out(tmp_path):
     log.write_bytes(b"".join(one(n) + b"xyz" for n in range(50)))
     done = kdump("get", "@49", "--in", log)
     assert done.returncode == 3
-    assert b" more ranges are damaged; all that were met: " in done.stderr
+    assert b" more ranges are damaged; all damaged ranges: " in done.stderr
 
 
 def test_missing_offsets_are_named_however_far_apart_they_are(tmp_path):

@@ -11,5 +11,5 @@ def test_fields_are_written_by_their_type():
 
 
 def test_an_unknown_type_is_refused():
-    with pytest.raises(ValueError, match="no such type"):
+    with pytest.raises(ValueError, match="unknown type"):
         line("{a:boolean}")

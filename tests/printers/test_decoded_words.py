@@ -124,7 +124,7 @@ def test_get_prints_chosen_fields(logs):
     refused = kdump("get", "orders-0@0", "--in", logs, "--fields", "value.x")
     assert (refused.returncode, b"add --decode auto" in refused.stderr) == (2, True)
     refused = kdump("get", "orders-0@0", "--in", logs, "--no-payload", *chosen)
-    assert (refused.returncode, b"--no-payload leave that out" in refused.stderr) == (2, True)
+    assert (refused.returncode, b"--no-payload omit this column" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("framed", [None, 0, 7, 39])

@@ -226,7 +226,7 @@ def test_missing_offsets_are_distinguished_from_damage(tmp_path):
     text = done.stdout.decode()
     assert done.returncode == 3
     assert "damaged" not in text
-    assert f"Offsets are missing from 1 log: {tmp_path}/orders-0. All batches that are there are valid." in text
+    assert f"Offsets are missing from 1 log: {tmp_path}/orders-0. All existing batches are valid." in text
     log_dirs.write(tmp_path, "orders-0", {0: sound[0] + sound[2] + sound[3][:-1] + b"x" + sound[3]})
     text = kdump("report", tmp_path).stdout.decode()
     assert "1 log is damaged" in text
@@ -339,7 +339,7 @@ def test_what_retention_deletes_is_foreseen_only_where_configs_are_known(tmp_pat
     log_dirs.write(tmp_path, "__consumer_offsets-0", {0: b""})  # a topic of Kafka itself
     text = kdump("report", tmp_path, *AT).stdout.decode()
     assert "Retention deletes" not in text
-    assert "What retention deletes of 1 topic is not known: orders." in text
+    assert "Retention of 1 topic is unknown: orders." in text
     (command,) = re.findall(r"kdump (retention .* --config .*)", text)
     assert kdump(*shlex.split(command)).returncode == 0
     assert {line["topic"] for line in report(tmp_path, *AT)["answers"]["forecast"]["lines"]} == {"__consumer_offsets"}

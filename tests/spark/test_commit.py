@@ -214,7 +214,7 @@ def test_what_kdump_has_not_written_is_not_touched(spark, tmp_path, mode):
         publish(spark, out, NEW, mode)
     (out / MANIFEST).write_text(json.dumps({"runs": [{"rowsWritten": 1}]}))
     if mode == "overwrite":
-        with pytest.raises(UsageError, match="names no files of the output"):
+        with pytest.raises(UsageError, match="does not list the files of the output"):
             publish(spark, out, NEW, mode)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -227,7 +227,7 @@ def test_somebody_elses_folder_in_the_place_of_an_output_ends_it(spark, tmp_path
         out.mkdir()
 
     monkeypatch.setattr(commit, "_make_place", make_place)
-    with pytest.raises(KdumpError, match="is there now, and was not before: another program writes to it"):
+    with pytest.raises(KdumpError, match="has appeared meanwhile: another program writes to it"):
         publish(spark, out, NEW, "error")
     assert [path.name for path in tmp_path.rglob("*")] == ["out"]
 
@@ -271,7 +271,7 @@ def test_what_appears_at_the_target_at_the_last_moment_is_not_replaced(spark, tm
 
         with monkeypatch.context() as patched:
             patched.setattr(files, "take_place", take_place)
-            with pytest.raises(KdumpError, match="out is there now, and was not before"):
+            with pytest.raises(KdumpError, match="out has appeared meanwhile"):
                 publish(spark, out, NEW, "error")
         assert out.is_dir() or out.read_text() == "mine"
         assert [*out.parent.rglob("*.parquet")] == []
@@ -325,7 +325,7 @@ def test_a_folder_that_appears_in_hdfs_at_the_last_moment_keeps_its_name_and_get
         self._is_local = False
 
     monkeypatch.setattr(Folder, "__init__", remote)
-    with pytest.raises(KdumpError, match="out is there now, and was not before"):
+    with pytest.raises(KdumpError, match="out has appeared meanwhile"):
         publish(spark, out, NEW, "error")
     assert [*out.iterdir()] == []
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

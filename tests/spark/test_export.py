@@ -58,8 +58,8 @@ def manifest(out, number=-1):
         (["{in}"], "{in}/lake", r"is in the input .*in, which kdump does not change"),
         (["{in}"], "file://{in}/lake", r"is in the input .*in, which kdump does not change"),
         (["{in}"], "file:{in}", r"is an input, which kdump does not change: name another place$"),
-        (["{in}"], "{out}", r"out is there already; --mode overwrite or --mode append, or another --out$"),
-        (["{in}"], "{out}/file", r"file is there already"),
+        (["{in}"], "{out}", r"out exists already: add --mode overwrite or --mode append, or choose another --out$"),
+        (["{in}"], "{out}/file", r"file exists already"),
         (
             ["s3://key:secret@logs/b?region=x"],
             "s3a://logs/b/lake",
@@ -206,7 +206,9 @@ def test_an_export_that_was_killed_at_its_end_is_not_made_twice(spark, tmp_path,
     summary = export(folder, out=out, notes=notes, mode=mode)
     assert summary.rows == 3
     assert sorted(row["offset"] for row in rows(out, "offset")) == sorted([0, 1, 2] * (1 + (mode == "append")))
-    assert ["was killed after its commit: now it is done" in note for note in notes] == [True] * (mode != "overwrite")
+    assert ["was killed after its commit, and is complete now" in note for note in notes] == [True] * (
+        mode != "overwrite"
+    )
     assert not (out / "_commit.json").exists()
     named = [file for run in json.loads((out / "_manifest.json").read_text())["runs"] for file in run["output"]]
     assert {one["file"] for one in named} == {
@@ -376,7 +378,7 @@ def test_it_says_what_to_install(monkeypatch, tmp_path):
     with pytest.raises(KdumpError, match=r"Spark runs on Java 17 or later .*apt install openjdk-17"):
         session.check()
     monkeypatch.setattr(session, "find_spec", lambda name: None if name == "pyspark" else sys)
-    with pytest.raises(KdumpError, match=r"pyspark not installed; to get it: pip install 'kdump\[spark\]'"):
+    with pytest.raises(KdumpError, match=r"pyspark not installed: pip install 'kdump\[spark\]'"):
         session.check()
 
 
@@ -451,11 +453,11 @@ def test_masters_that_cannot_be_are_reported_before_spark_starts(monkeypatch):
         session.check_master(f"spark://127.0.0.1:{spark_cluster.free_port()}")
     with pytest.raises(KdumpError, match="no Spark master answers there"):
         session.check_master("spark://host-without-port")
-    with pytest.raises(UsageError, match=r"--master sc://host: .* Spark Connect hides it"):
+    with pytest.raises(UsageError, match=r"--master sc://host: .* which Spark Connect hides"):
         session.check_master("sc://host")
     with monkeypatch.context() as patched:
         patched.setenv("SPARK_REMOTE", "sc://host")
-        with pytest.raises(UsageError, match=r"SPARK_REMOTE sc://host: .* Spark Connect hides it"):
+        with pytest.raises(UsageError, match=r"SPARK_REMOTE sc://host: .* which Spark Connect hides"):
             session.check_master("local[2]")
     for master in ("local", "local[*]", "local[2]", "local[2,3]", "k8s://https://host:443"):
         session.check_master(master)

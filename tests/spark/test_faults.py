@@ -131,7 +131,7 @@ def test_what_a_failing_disk_does_not_return_is_skipped_where_that_is_asked_for(
     status, said = export(folder, out, "--mode", "append")
     assert status == 2
     assert "_manifest.json" in said
-    assert "--mode overwrite writes all of it again" in said
+    assert "--mode overwrite writes the whole output again" in said
     assert export(folder, out, "--mode", "overwrite")[0] == 0
     assert offsets(out) == [*range(20)]
 

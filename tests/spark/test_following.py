@@ -150,7 +150,7 @@ def test_a_segment_that_is_deleted_while_a_step_runs_is_planned_again_and_report
     monkeypatch.setattr(job.Work, "write", write)
     added = run(tmp_path / "in", out, notes)
     assert "offsets from 3 up to 6 are gone" in notes[0]
-    assert notes[0].endswith("files have changed meanwhile, once more")
+    assert notes[0].endswith("files have changed meanwhile, trying again")
     assert added.lost == (f"{log.folder}: offsets from 3 up to 6 are gone",)
     assert [row["offset"] for row in rows(out)] == [0, 1, 2, 6, 7, 8]
 

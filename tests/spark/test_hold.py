@@ -52,7 +52,7 @@ def test_the_second_writer_reports_the_holder_of_the_lock(output):
         with pytest.raises(KdumpError) as error, hold.held(output):
             pass
         who = f"kdump on {reported['host']}, process {os.getpid()}, since {reported['since']}"
-        assert str(error.value) == f"{output.path} is held by {who}: one export at a time writes there"
+        assert str(error.value) == f"{output.path} is locked by {who}: only one export at a time can write there"
     assert not list(lock(output).parent.iterdir())
     with hold.held(output):
         pass
@@ -71,10 +71,10 @@ def test_no_export_of_any_kind_begins_beside_another(spark, tmp_path):
     before = sorted(out.rglob("*"))
     with hold.held(Output(spark, str(out), "parquet")):
         for mode, export in exports.items():
-            reason = "is there already" if mode == "error" else r"is held by kdump on .*, process \d+, since 20"
+            reason = "exists already" if mode == "error" else r"is locked by kdump on .*, process \d+, since 20"
             with pytest.raises(KdumpError, match=f"out {reason}"):
                 job.run(export, QUIET)
-        with pytest.raises(KdumpError, match="out is held by kdump on"):
+        with pytest.raises(KdumpError, match="out is locked by kdump on"):
             following.Follower(exports["error"], QUIET).run(forever=True)
     assert sorted(out.rglob("*")) == before
 
@@ -135,7 +135,7 @@ def test_who_was_held_to_be_dead_ends_before_anything_is_touched(spark, tmp_path
         return done
 
     monkeypatch.setattr(job.Work, "run", run)
-    with pytest.raises(KdumpError, match=r"out is held by kdump on far, .* now, which took this export for dead"):
+    with pytest.raises(KdumpError, match=r"out is now locked by kdump on far, .*, which considered this export dead"):
         job.run(job.Export(paths=(str(folder),), out=str(out), options={}, conf={}), QUIET)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.kdump-lock", "t-0"]
     assert json.loads(lock(output).read_text())["host"] == "far"

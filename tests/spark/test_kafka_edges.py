@@ -107,12 +107,12 @@ def test_a_time_is_looked_up_and_no_filter(tmp_path):
 
 
 def test_where_no_record_is_as_late_as_the_time_the_query_ends(log_dir):
-    with pytest.raises(UsageError, match="orders-1: no record is as late as the time to begin at"):
+    with pytest.raises(UsageError, match="orders-1: all records are before the start time"):
         read(log_dir, startingTimestamp=at(7))
 
 
 def test_an_end_before_the_beginning_is_refused(log_dir):
-    with pytest.raises(UsageError, match="orders-0 is to end at offset 2, before it begins at 5"):
+    with pytest.raises(UsageError, match="orders-0: the end offset 2 is below the start offset 5"):
         read(log_dir, startingOffsets='{"orders":{"0":5,"1":0}}', endingTimestamp=at(2))
 
 
@@ -131,12 +131,12 @@ def test_the_earliest_offset_is_the_log_start_offset(log_dir):
     [
         (
             {"startingOffsets": '{"orders":{"0":13,"1":0}}'},
-            "orders-0: there is no offset 13, the log ends at 12",
+            "orders-0: offset 13 is above the log end offset 12",
             both(12, 12),
         ),
         (
             {"endingOffsets": '{"orders":{"0":13,"1":3}}'},
-            "orders-0: there is no offset 13, the log ends at 12",
+            "orders-0: offset 13 is above the log end offset 12",
             both(0, 12),
         ),
         ({"startingOffsets": '{"orders":{"0":0,"1":0,"2":0}}'}, "there is no partition orders-2", both(0, 12)),
@@ -163,9 +163,9 @@ def test_a_partition_that_was_assigned_and_is_not_there_is_lost(log_dir):
 
 
 def test_all_partitions_must_be_named_where_one_is(log_dir):
-    with pytest.raises(UsageError, match=r"must name all partitions; not orders-1 \(-1 is the latest"):
+    with pytest.raises(UsageError, match=r"must name all partitions; orders-1 is not named \(-1 is the latest"):
         read(log_dir, startingOffsets='{"orders":{"0":4}}')
-    with pytest.raises(UsageError, match=r"must name all partitions; not orders-0"):
+    with pytest.raises(UsageError, match=r"must name all partitions; orders-0 is not named"):
         read(log_dir, endingOffsetsByTimestamp='{"orders":{"1":4}}')
 
 
@@ -173,7 +173,7 @@ def test_a_partition_in_two_log_dirs_is_reported(log_dir):
     Clock(log_dir / "second" / "orders-1").append()
     reported = []
     assert len(read(log_dir, reported)) == 18
-    assert reported == ["orders-1 is in 2 folders: option dedupe gives each of its offsets once"]
+    assert reported == ["orders-1 is in 2 folders: option dedupe returns each offset once"]
     reported.clear()
     assert read(log_dir, reported, dedupe="true", startingOffsets='{"orders":{"0":4,"1":1}}') == both(4, 12, (1, 3))
     assert reported == []
@@ -294,6 +294,6 @@ def test_a_stream_says_or_ends_with_what_is_not_there(tmp_path):
     stream = Query(tmp_path, failOnDataLoss="false", **given)
     assert [text.partition(";")[0] for text in stream.notes] == [
         "there is no partition orders-1",
-        "orders-0: there is no offset 9, the log ends at 3",
+        "orders-0: offset 9 is above the log end offset 3",
     ]
     assert stream.trigger() == []

@@ -62,12 +62,12 @@ def test_times_come_before_offsets_and_one_time_before_many():
     query = asked(startingOffsets=by_offset, startingOffsetsByTimestamp=by_time, endingOffsets=by_offset)
     assert query.start == Edge(times={("orders", 0): 1000})
     assert query.end == Edge(offsets={("orders", 0): 5})
-    assert query.unused == ("startingOffsets is not used: startingOffsetsByTimestamp comes before it",)
+    assert query.unused == ("startingOffsets is not used: startingOffsetsByTimestamp overrides it",)
     query = asked(startingOffsets=by_offset, startingOffsetsByTimestamp=by_time, startingTimestamp="7")
     assert query.start == Edge(time=7)
     assert query.unused == (
-        "startingOffsetsByTimestamp is not used: startingTimestamp comes before it",
-        "startingOffsets is not used: startingTimestamp comes before it",
+        "startingOffsetsByTimestamp is not used: startingTimestamp overrides it",
+        "startingOffsets is not used: startingTimestamp overrides it",
     )
 
 
@@ -143,9 +143,9 @@ ONE = '{"a":{"0":5}}'
         ({"subscribe": "a", "assign": '{"a":[0]}'}, "only one of subscribe, subscribePattern and assign can be given"),
         (
             {"startingOffsets": "earliest"},
-            "startingOffsets: it goes with one of subscribe, subscribePattern and assign",
+            "startingOffsets: it needs one of subscribe, subscribePattern and assign",
         ),
-        ({"includeHeaders": "true"}, "option includeHeaders: it goes with one of"),
+        ({"includeHeaders": "true"}, "option includeHeaders: it needs one of"),
         ({"subscribe": "a", "topic": "a"}, "option topic: subscribe sets it already"),
         ({"assign": '{"a":[0]}', "partition": "0"}, "option partition: assign sets it already"),
         ({"subscribe": "a", "startingOffset": "5"}, "option startingOffset: startingOffsets sets it already"),
@@ -169,12 +169,15 @@ ONE = '{"a":{"0":5}}'
         ({"subscribe": "a", "startingOffsets": '{"a":{"0":true}}'}, "found '0': True"),
         ({"subscribe": "a", "startingOffsets": '{"a":{"x":1}}'}, "found 'x': 1"),
         ({"subscribe": "a", "startingOffsetsByTimestamp": '{"a":{"0":-2}}'}, "found '0': -2"),
-        ({"subscribe": "a", "endingOffsets": "earliest"}, "nothing ends at the earliest offset"),
-        ({"subscribe": "a", "endingOffsets": '{"a":{"0":-2}}'}, "nothing ends at the earliest offset"),
-        ({"subscribe": "a", "startingOffsets": ONE, "endingOffsets": '{"a":{"0":4}}'}, "a-0 is to end at 4, before it"),
+        ({"subscribe": "a", "endingOffsets": "earliest"}, "the end cannot be the earliest offset"),
+        ({"subscribe": "a", "endingOffsets": '{"a":{"0":-2}}'}, "the end cannot be the earliest offset"),
+        (
+            {"subscribe": "a", "startingOffsets": ONE, "endingOffsets": '{"a":{"0":4}}'},
+            "a-0: the end 4 is before the start",
+        ),
         (
             {"subscribe": "a", "startingOffsets": ONE, "endingOffsets": '{"a":{"1":9}}'},
-            "name other partitions: a-0, a-1",
+            "name different partitions: a-0, a-1",
         ),
         ({"subscribe": "a", "startingTimestamp": "5", "endingTimestamp": "4"}, "4 is below startingTimestamp 5"),
         ({"subscribe": "a", "startingTimestamp": "soon"}, "option startingTimestamp: expected ms since 1970"),

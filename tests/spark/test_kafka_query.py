@@ -97,7 +97,7 @@ def test_what_is_ignored_is_said_once_without_values(capsys):
     data_source.KdumpDataSource(given).reader(None).partitions()
     assert capsys.readouterr().err.splitlines() == [
         "kdump: no broker is contacted, so these options are ignored: kafka.bootstrap.servers, kafka.sasl.jaas.config",
-        "kdump: startingOffsets is not used: startingTimestamp comes before it",
+        "kdump: startingOffsets is not used: startingTimestamp overrides it",
         "kdump: maxRecordsPerTrigger is not used: a batch has no trigger",
     ]
     stream = data_source.KdumpDataSource(
@@ -119,7 +119,7 @@ def test_what_is_ignored_is_said_once_without_values(capsys):
         ({"subscribe": "multi", "startingOffsets": "latest"}, "a batch cannot begin at the latest offset"),
         (
             {"subscribe": "multi", "startingOffsets": '{"multi":{"0":1}}'},
-            "must name all partitions; not multi-1, multi-2",
+            "must name all partitions; multi-1, multi-2",
         ),
         ({"subscribe": "nothing"}, "there is no partition of topic nothing"),
     ],

@@ -120,9 +120,9 @@ def test_a_stream_ends_where_a_listed_segment_is_missing(tmp_path, lost):
     reader = KdumpStreamReader(options)
     end = reader.latestOffset({}, None)
     paths[lost].unlink()
-    with pytest.raises(DataLossError, match=f"{paths[lost]}: it was listed and is gone"):
+    with pytest.raises(DataLossError, match=f"{paths[lost]}: it has disappeared before it was read"):
         reader.partitions({}, end)
-    with pytest.raises(UnreadableError, match=f"{paths[lost]}: it was listed and is gone"):
+    with pytest.raises(UnreadableError, match=f"{paths[lost]}: it has disappeared before it was read"):
         reader.latestOffset({}, None)
     again = KdumpStreamReader(options)
     end = again.latestOffset({}, None)
@@ -163,7 +163,7 @@ def test_an_incremental_export_publishes_nothing_where_a_listed_segment_is_missi
     spark, tmp_path, monkeypatch, at, lost
 ):
     _, paths = grown(tmp_path / "in" / "t-0")
-    with pytest.raises(UnreadableError, match=f"{paths[lost]}: it was listed and is gone"):
+    with pytest.raises(UnreadableError, match=f"{paths[lost]}: it has disappeared before it was read"):
         incremental(monkeypatch, tmp_path / "in", tmp_path / "out", at, lambda: paths[lost].unlink(missing_ok=True))
     assert not (tmp_path / "out").exists()
     assert run(tmp_path / "in", tmp_path / "out").summary.rows == 9

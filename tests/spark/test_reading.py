@@ -219,7 +219,7 @@ def test_a_file_that_vanishes_or_shrinks_after_planning_is_no_damage(tmp_path):
     size = path.stat().st_size
     splits, options = plan(tmp_path, output="account", skipUnreadable="true")
     path.write_bytes(path.read_bytes()[: size // 2])
-    with pytest.raises(UnreadableError, match=f"the file ends at byte {size // 2}; it was at least {size} bytes long"):
+    with pytest.raises(UnreadableError, match=f"the file ends at byte {size // 2}; it had at least {size} bytes"):
         list(reading.read(splits[0], options))
     path.unlink()
     with pytest.raises(UnreadableError, match=f"{path}: No such file"):

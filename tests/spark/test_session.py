@@ -54,7 +54,7 @@ def lines(file):
 def test_one_line_says_that_spark_is_not_installed(without_spark, command):
     done = without_spark(*COMMANDS[command])
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: pyspark not installed; to get it: pip install 'kdump[spark]'\n"
+    assert done.stderr == "error: pyspark not installed: pip install 'kdump[spark]'\n"
 
 
 @pytest.mark.parametrize("release", ["3.5.5", "3.4.0.dev0"])
@@ -179,7 +179,7 @@ def test_a_writer_that_nothing_brings_is_refused_before_spark_starts(monkeypatch
     (tmp_path / "conf").mkdir()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
-    with pytest.raises(UsageError, match=r"^--format delta: Spark has no such writer of its own; name its package"):
+    with pytest.raises(UsageError, match=r"^--format delta: Spark itself has no writer of this name; add a package"):
         session.check_writer("delta", {"spark.executor.memory": "4g"})
     session.check_writer("delta", {"spark.jars.packages": "io.delta:delta-spark_2.13:4.0.0"})
     session.check_writer("com.example.Writer", {})

@@ -289,7 +289,7 @@ def test_a_file_that_is_not_the_one_that_was_planned_is_not_read(tmp_path, isola
 
     assert offsets() == list(range(12))
     log.file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UnreadableError, match=f"the file ends at byte {len(whole) // 2}; it was at least {len(whole)}"):
+    with pytest.raises(UnreadableError, match=f"the file ends at byte {len(whole) // 2}; it had at least {len(whole)}"):
         offsets()
     log.next = 0
     log.file.write_bytes(b"")
@@ -422,7 +422,7 @@ def test_a_file_that_vanishes_while_it_is_read_is_reported_where_the_query_runs(
     assert [row["offset"] for row in rows] == [7, 8, 9], "what was aborted is known, though it began in the lost file"
     capsys.readouterr()
     reader.commit(end)
-    reported = f"kdump: {old} was deleted while it was to be read: of offsets from 0 up to 3 some may be missing\n"
+    reported = f"kdump: {old} was deleted before it was read completely: offsets from 0 up to 3 may be missing\n"
     assert capsys.readouterr().err == reported
     reader.stop()
     assert capsys.readouterr().err == ""

@@ -93,14 +93,14 @@ def test_rows_are_in_the_table_and_their_account_beside_it(export, tmp_path):
     assert export(mode="overwrite").rows == 5
     assert offsets(out) == [0, 1, 2, 3, 4]
     assert {path.name for path in account.iterdir() if not path.name.startswith(".")} == {"_damaged", "_manifest.json"}
-    with pytest.raises(UsageError, match=r"out\.kdump is there already"):
+    with pytest.raises(UsageError, match=r"out\.kdump exists already"):
         export(mode="error")
 
 
 def test_what_others_have_written_is_not_overwritten(export, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "theirs.jsonl").write_text(json.dumps(["t", 9, "v"]) + "\n")
-    with pytest.raises(UsageError, match="--mode overwrite is for what kdump itself has written"):
+    with pytest.raises(UsageError, match="--mode overwrite changes only outputs of kdump"):
         export(mode="overwrite")
     assert export().rows == 5
     assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4, 9]

@@ -62,7 +62,7 @@ def test_records_after_a_broken_chunk_are_given_and_the_chunk_is_damage(tmp_path
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"remoteKey": "a=b"}, "remoteKey: it is for what"),
+        ({"remoteKey": "a=b"}, "remoteKey: it needs the option remote"),
         ({"remote": "x", "remoteKey": "a"}, "remoteKey: expected NAME=FILE"),
         ({"remote": "x", "output": "account"}, "the output account is of files"),
         ({"remote": "x", "output": "batches"}, "the output batches is of files"),
@@ -81,5 +81,5 @@ def test_a_session_reads_it(spark):
 
 
 def test_a_stream_refuses_it():
-    with pytest.raises(UsageError, match="a stream follows log dirs: no remote"):
+    with pytest.raises(UsageError, match="a stream does not support the option remote"):
         KdumpDataSource({"path": "x", "remote": "y"}).streamReader(None)

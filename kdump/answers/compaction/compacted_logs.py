@@ -361,16 +361,16 @@ Examples:
   kdump compaction /var/kafka --topic __consumer_offsets --top 20
   kdump compaction /var/kafka --topic prices --records -o jsonl
 
-A log is due when its dirty part is larger than min.cleanable.dirty.ratio, or older than max.compaction.lag.ms. The
-dirty part begins at the cleaner's checkpoint. It ends before the active segment, the last stable offset (an open
-transaction, the high watermark) and segments younger than min.compaction.lag.ms, at a whole segment. What lies
-after it the cleaner cannot reach (uncleanableBytes): heldBack has the bytes for each of these reasons.
+A log is due if its dirty part is larger than min.cleanable.dirty.ratio, or older than max.compaction.lag.ms. The
+dirty part begins at the cleaner's checkpoint. It consists of whole segments, and ends before the active segment, the
+last stable offset (an open transaction, the high watermark) and segments younger than min.compaction.lag.ms. The
+cleaner cannot reach the bytes after the dirty part (uncleanableBytes); heldBack has their number for each reason.
 
-A cleaning removes records with a newer one of the same key (superseded), tombstones whose delete horizon has
-passed, data of aborted transactions, markers without data whose horizon has passed, records without a key. The
-first cleaning that meets a tombstone sets its horizon, and a later one removes it. Configs: as for kdump retention.
-Without __cluster_metadata in the paths, name compacted topics: --config 'prices:cleanup.policy=compact'.
-Only the broker's memory records that a partition is uncleanable. kdump reports damage that would make it so.
+A cleaning removes records with a newer record of the same key (superseded), tombstones whose delete horizon has
+passed, data of aborted transactions, markers without data whose horizon has passed, and records without a key. The
+first cleaning of a tombstone sets its horizon, and a later cleaning removes it. Configs: as for kdump retention.
+Without __cluster_metadata in the paths, name compacted topics: --config 'prices:cleanup.policy=compact'. Only the
+broker's memory records that a partition is uncleanable. kdump reports damage that would make it uncleanable.
 {EXIT_STATUS}"""
 
 

@@ -402,41 +402,41 @@ Examples:
   kdump groups /disk1 /disk2 --top bytes
   kdump groups backup.tar.gz -o reset-csv > offsets.csv
 
-It gives what kafka-consumer-groups.sh, kafka-share-groups.sh and kafka-streams-groups.sh describe, as a broker
-loads it. Groups are classic, simple (offsets without members), consumer (KIP-848), share (KIP-932) and streams
-(KIP-1071). Each group is in one partition of __consumer_offsets: name the log dirs of all brokers that lead some.
+The output has the facts that kafka-consumer-groups.sh, kafka-share-groups.sh and kafka-streams-groups.sh describe.
+Groups are classic, simple (offsets without members), consumer (KIP-848), share (KIP-932) and streams (KIP-1071). Each
+group is in one partition of __consumer_offsets: give the log dirs of all brokers that lead these partitions.
 
 \b
-lag                log end less offset, where the partition's log is there;
-                   below 0 where the offset is beyond the log end
+lag                log end offset - offset, if the partition's log is in the
+                   paths; below 0 if the offset is beyond the log end
 lastStableOffset   where a read_committed consumer stops; lagToStable counts
-                   up to there. The log is read for it from its newest
-                   producer snapshot on: by default where that is 4 MiB at
-                   most, with --stable everywhere. Unknown after damage
-offset             of a share group: the start of the share partition;
-                   records after it that are done with
-                   (deliveryCompleteCount) are no lag
-pendingProducerId  a commit in an open transaction: a line of its own
-recreated          the topic was deleted and created again since (topic ids,
-                   Kafka 4.1): there is no lag
-expireTimestampMs  when the offset expires if all stays as it is; expired:
-                   it has, at --at
+                   up to there. This reads the log after its newest producer
+                   snapshot: by default if that is 4 MiB at most, with
+                   --stable always. Unknown after damage
+offset             for a share group: the start of the share partition.
+                   Completed records after it (deliveryCompleteCount) do not
+                   count as lag
+pendingProducerId  a commit in an open transaction, on a separate line
+recreated          the topic was deleted and created again after the commit
+                   (by topic ids, Kafka 4.1), so that lag is null
+expireTimestampMs  when the offset expires if nothing changes; expired:
+                   whether it has expired at --at
 
-No file holds: the rebalance of a classic group in progress (PreparingRebalance, CompletingRebalance), members
-before their first assignment, the broker's offsets retention and its default assignors (protocol is then Kafka's:
+Not in any file: a rebalance of a classic group in progress (PreparingRebalance, CompletingRebalance), members before
+their first assignment, the broker's offsets retention and its default assignors (protocol is then Kafka's default:
 uniform, simple).
 
--o reset-csv prints group,topic,partition,offset, expired offsets included, for (since 2.4)
+-o reset-csv prints group,topic,partition,offset, with expired offsets, as input for (since 2.4)
 
 \b
   kafka-consumer-groups.sh --bootstrap-server H:P --reset-offsets
       --group G1 --group G2 --from-file offsets.csv --execute
 
-The tool sets an offset beyond a log's end to that end: bring the records first. Pending, recreated and unreadable
-offsets, share and streams groups are left out; standard error says which.
+This tool lowers an offset beyond the log end to the log end: copy the records before you run it. Pending, recreated
+and unreadable offsets, share and streams groups are left out; standard error lists them.
 
 Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met (the answer is from the
-valid batches; "missing" lines list the lost ones).
+valid batches; "missing" lines list the lost records).
 """
 
 

@@ -1,6 +1,6 @@
-"""The decoder switches of DumpLogSegments, such as ``--offsets-decoder``, and the parser of each in a release.
+"""The decoder switches of DumpLogSegments, such as ``--offsets-decoder``, and their parsers by release.
 
-Each switch imports only its own modules: importing schemas parses them.
+Each switch imports only the modules that it needs, because importing schemas takes time.
 """
 
 from __future__ import annotations

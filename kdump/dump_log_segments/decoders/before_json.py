@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from kdump.internal_topics.schema import MessageSchema, Release, Values
 
     _TextsOfType: TypeAlias = Callable[[int, Reader, int, bytes | None], Texts | None]
-    """Type in a key, reader after it, offset and value of a record -> its texts; None for another type."""
+    """(type in the key, reader of the rest, offset, value) -> texts of the record; None for an unknown type."""
 
 
 CONSUMER: Final = "consumer"
 """The protocol type whose member bytes are decoded."""
 ASSIGNMENT: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolAssignment"]
 NEWEST_ASSIGNMENT: Final = 3
-"""Newer versions are read as this one: their layouts are equal."""
+"""The newest version that is read; newer versions have the same layout."""
 SUBSCRIPTION: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolSubscription"].struct(0)
 
 
@@ -56,7 +56,7 @@ def offsets_parser(words: OffsetsWords, release: Release) -> Parser:
 
 
 def _parsed(unknown_key: str, texts: _TextsOfType, offset: int, key: bytes | None, value: bytes | None) -> Texts:
-    """Return the texts of a record. Raises DamageError for an unreadable one, and in some releases an unknown type."""
+    """Return the texts of a record. Raises DamageError if it is unreadable, in some releases also for unknown types."""
     if key is None:
         raise no_key(offset)
     reader = Reader(key)
@@ -119,17 +119,17 @@ def _group(words: OffsetsWords, release: Release, offset: int, value: bytes | No
 
 
 def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None:
-    """Raise DamageError if a group has a member id or an instance id twice and the release refuses that."""
+    """Raise DamageError if a group has a member id or an instance id twice, in releases that check this."""
     names = [member["memberId"] for member in members[:-1]]
     if words.members_once and len(set(names)) < len(names):
-        raise DamageError("payload", f"the record at offset {offset}: a member of the group stands there twice")
+        raise DamageError("payload", f"the record at offset {offset} has a member of the group twice")
     instances = [member["groupInstanceId"] for member in members if member.get("groupInstanceId") is not None]
     if words.instances_once and len(set(instances)) < len(instances):
-        raise DamageError("payload", f"the record at offset {offset}: a static member stands there twice")
+        raise DamageError("payload", f"the record at offset {offset} has a static member twice")
 
 
 def _check_subscriptions(subscriptions: list[bytes]) -> None:
-    """Raise PayloadError for a malformed subscription. A truncated one ends the check without an error."""
+    """Raise PayloadError for a malformed subscription. A truncated subscription ends the check without an error."""
     try:
         for data in subscriptions:
             reader = Reader(data)
@@ -210,7 +210,7 @@ def _transaction(words: TransactionWords, release: Release, offset: int, value: 
 
 
 def _partitions(words: TransactionWords, values: Values) -> list[str]:
-    """Return the partitions, in the order of the hash set that holds them."""
+    """Return the partitions of a transaction, in the order of the release's hash set."""
     topics = cast("list[Values] | None", values["transactionPartitions"])
     if topics is None:
         raise PayloadError(None, "a transaction that is not empty has no list of partitions", 0)

@@ -24,7 +24,7 @@ STATUS: Final = "transactionStatus"
 """The field with the number of a transaction's state."""
 GROUP: Final = "GroupMetadataValue"
 KEYS: Final = 1 << 12
-"""Most texts of keys that are cached."""
+"""Maximum number of key texts that are cached."""
 MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 
 
@@ -89,7 +89,7 @@ class CoordinatorParser(SkippingParser):
             return value
 
     def read_key(self, key: bytes) -> tuple[int, str | None]:
-        """Return the type of a record and the text of its key, None for an unknown type. Raises PayloadError."""
+        """Return the type of a record and the text of its key (None for an unknown type). Raises PayloadError."""
         reader = Reader(key, limited=self.limited)
         number = _read_version(reader, "key")
         if number not in self.keys:

@@ -25,7 +25,7 @@ class FramedParser(SkippingParser):
 
     reads_key = False
     place: ClassVar[str]
-    """The text of an error before the offset."""
+    """The words between "Error at" and the offset in an error."""
 
     def __init__(
         self, messages: Mapping[str, MessageSchema], words: FrameWords, release: Release, *, limited: bool
@@ -56,7 +56,7 @@ class MetadataParser(FramedParser):
 
 
 class RemoteLogParser(FramedParser):
-    """Prints remote log metadata; ``txn_index`` is whether the release prints ``txnIdxEmpty``."""
+    """Prints remote log metadata, with ``txnIdxEmpty`` if ``txn_index`` is set."""
 
     place = "offset "
 
@@ -158,7 +158,7 @@ TEXTS: Final = {
 """Message or struct -> its text."""
 CUSTOM: Final = "customMetadata"
 CUSTOM_TEXTS: Final = ("Optional.empty", "Optional[CustomMetadata{", " bytes}]")
-"""The text of null, and the texts before and after the number of bytes."""
+"""The text for null, and the texts before and after the number of bytes."""
 START: Final = "startOffset"
 END: Final = "endOffset"
 TXN_INDEX: Final = "txnIndexEmpty"
@@ -169,7 +169,7 @@ NAMES: Final = {
     "remotePartitionDeleteState": PARTITION_STATES,
     TXN_INDEX: (", txnIdxEmpty=false", ", txnIdxEmpty=true"),
 }
-"""Field -> the texts of its numbers."""
+"""Field -> the text of each number."""
 
 
 def remote_log_text(name: str, values: Values, *, txn_index: bool) -> str:

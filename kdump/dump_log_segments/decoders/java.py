@@ -18,7 +18,7 @@ SPECIAL: Final = re.compile(r'["\\\x00-\x1f]')
 
 
 class Json(str):
-    """A text that is JSON already and is printed without quotes."""
+    """A text that is already JSON, and is printed without quotes."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ def string(text: str) -> str:
 
 
 def double(value: float) -> str:
-    """Return ``Double.toString``: always with a point, and with an exponent outside of 10^-3 to 10^7."""
+    """Return ``Double.toString``: always with a point, and below 10^-3 or from 10^7 on with an exponent."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -37,7 +37,7 @@ def double(value: float) -> str:
     if value == 0:
         return "-0.0" if math.copysign(1, value) < 0 else "0.0"
     sign = "-" if value < 0 else ""
-    from decimal import Decimal  # few runs print such a number
+    from decimal import Decimal  # few runs need it
 
     mantissa, _, exponent = f"{Decimal(repr(abs(value))):e}".partition("e")
     if "." not in mantissa:

@@ -1,4 +1,4 @@
-"""The texts of a record under a decoder switch, the base class of the parsers, and the text of control records."""
+"""The texts that decoder switches print for a record, the base class of their parsers, and control records."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Texts(NamedTuple):
 
 
 Parser: TypeAlias = "Callable[[int, bytes | None, bytes | None], Texts]"
-"""Offset, key and value of a record -> its texts. Raises DamageError if the original's run ends."""
+"""Offset, key and value of a record -> its texts. Raises DamageError where DumpLogSegments stops."""
 
 
 class SkippingParser:
-    """A parser that prints the error of an unreadable record, and continues with the next one."""
+    """A parser that prints an error for an unreadable record, and continues with the next record."""
 
     reads_key: ClassVar[bool] = True
     """Whether the key is read and required."""
 
     def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> Texts:
-        """Return the texts of a record. Raises DamageError if the original's run ends."""
+        """Return the texts of a record. Raises DamageError where DumpLogSegments stops."""
         raise NotImplementedError
 
     def skipped(self, offset: int, said: str | None) -> Texts:
@@ -54,7 +54,7 @@ class SkippingParser:
         raise NotImplementedError
 
     def read(self, entry: Record | Message) -> Texts:
-        """Return the texts of a record. A key or value size above its message (magic 0 and 1) is an unreadable record.
+        """Return the texts of a record. It is unreadable if its key or value is larger than its message (magic 0, 1).
 
         Source: the parsers of ``DumpLogSegments`` call ``record.key()`` and ``record.value()`` inside their ``try``
         and ``record.hasKey()`` before it. ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
@@ -72,7 +72,7 @@ class SkippingParser:
 
 
 def parsed(parser: Parser, entry: Record | Message) -> Texts:
-    """Return the texts of a record under a decoder switch. Raises DamageError if the original's run ends."""
+    """Return the texts that a decoder switch prints for a record. Raises DamageError where DumpLogSegments stops."""
     if isinstance(parser, SkippingParser):
         return parser.read(entry)
     key = entry.key if entry.key_size >= 0 else None
@@ -88,7 +88,7 @@ def parsed(parser: Parser, entry: Record | Message) -> Texts:
 
 def no_key(offset: int) -> DamageError:
     return DamageError(
-        "payload", f"the record at offset {offset} has no key: the type of the record should stand there"
+        "payload", f"the record at offset {offset} has no key, which should contain the type of the record"
     )
 
 
@@ -103,7 +103,7 @@ def broken(error: PayloadError, what: str) -> DamageError:
 
 
 def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect) -> str:
-    """Return the text of a control record. Raises DamageError if the original's run ends."""
+    """Return the text of a control record. Raises DamageError where DumpLogSegments stops."""
     kind = control.read_key(key).type
     if kind in control.MARKERS:
         marker = control.read_marker(value)
@@ -133,7 +133,7 @@ def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
 
 
 def _completed(struct: Struct, values: Values) -> Values:
-    """Return ``values`` with the defaults of fields that ``struct`` has and the version that was read has not."""
+    """Return ``values`` with default values for the fields of ``struct`` that the version did not have."""
     completed: Values = {}
     for slot in struct.slots:
         value = values.get(slot.name, slot.default())

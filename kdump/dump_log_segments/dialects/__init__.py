@@ -1,7 +1,7 @@
 """The output of each Kafka release's DumpLogSegments, as data, in one module per kind of output.
 
-A dialect is the previous one with changes. Only this package depends on releases: a printer reads named fields. This
-module parses release numbers and finds the dialect of a release.
+A dialect is the previous dialect with changes. Printers read its named fields, so that only this package depends on
+releases. This module parses release numbers and finds the dialect of a release.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Dated(Protocol):
-    """A change with the release that introduced it."""
+    """A dialect or change, with the release that introduced it."""
 
     @property
     def since(self) -> tuple[int, ...]:
@@ -47,9 +47,9 @@ def known_release(text: str) -> tuple[int, ...]:
 
 
 def newest(dialects: Sequence[D], text: str) -> D:
-    """Return the newest dialect up to release ``text``. A short release such as "4.2" is its last patch.
+    """Return the newest dialect up to release ``text``. A release such as "4.2" stands for its last patch.
 
-    Raises UsageError for an unknown release, and for one before the oldest dialect.
+    Raises UsageError for an unknown release, and for a release before the oldest dialect.
     """
     release = known_release(text)
     held = [dialect for dialect in dialects if dialect.since[: len(release)] <= release]

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     PartitionsOrder: TypeAlias = Callable[[Iterable[Iterable[Partition]], Callable[[Partition], int]], list[Partition]]
 
 LAST_PATCH: Final = 1 << 16
-"""The patch number of a release without one, such as 4.2: it stands for the last patch."""
+"""The patch number of a release such as 4.2, which stands for its last patch."""
 
 
 class OffsetsWords(NamedTuple):
     """The output of ``--offsets-decoder`` in releases that do not print JSON."""
 
     needs_value: bool = True
-    """Whether nothing is printed for a null value; otherwise <DELETE> is."""
+    """Whether nothing is printed for a null value; otherwise <DELETE> is printed."""
     unknown_key: str = ""
     """The key's text for an unknown type; if empty, such a record ends the run."""
     offset_key: str = "offset::{group}:{topic}:{partition}"
     offset: str = "{offset}"
     offset_metadata: str = "{offset}:{metadata}"
-    """The text of a committed offset with metadata; ``offset`` is the text of one without."""
+    """The text of a committed offset with metadata; ``offset`` is the text of an offset without metadata."""
     group_key: str = "metadata::{group}"
     group_key_as_json: bool = False
     """Whether the group in a key is a JSON string."""
@@ -51,7 +51,7 @@ class OffsetsWords(NamedTuple):
     instances_once: bool = False
     """Whether a repeated instance id of static members ends the run."""
     reads_subscriptions: bool = False
-    """Whether the subscriptions of a consumer group's members are read; malformed ones then end the run."""
+    """Whether the subscriptions of a consumer group's members are read, so that malformed data ends the run."""
     members_order: Callable[[Iterable[str], Callable[[str], int]], list[str]] = java_hash_order.scala_2_12
 
 
@@ -65,13 +65,13 @@ class TransactionWords(NamedTuple):
     )
     partitions: tuple[str, str, str] = ("Set(", ", ", ")")
     deletes: bool = False
-    """Whether <DELETE> is printed for a null value, which else ends the run."""
+    """Whether <DELETE> is printed for a null value; otherwise a null value ends the run."""
     unknown_key: str = ""
     """The key's text for an unknown type; if empty, such a record ends the run."""
     states: int = 8
     """The number of known states."""
     client_versions: int | None = None
-    """The highest known transaction version of a client; a higher one ends the run. None: no check."""
+    """The highest known transaction version of a client; higher versions end the run. None: not checked."""
     partitions_order: PartitionsOrder = java_hash_order.scala_2_12_sets
     """Returns the partitions of all topics in the order of the release's hash set."""
 
@@ -80,7 +80,7 @@ class CoordinatorWords(NamedTuple):
     """The output of a decoder switch that prints JSON for every type of record."""
 
     checks_version: bool = True
-    """Whether a too high version is reported; otherwise it is read as the highest known one."""
+    """Whether a too high version is reported; otherwise the record is read as the highest known version."""
     value_version: str = "version"
     """The name of the version in a value."""
     names_states: bool = False
@@ -93,7 +93,7 @@ class FrameWords(NamedTuple):
     frame: int = 1
     """The supported version of the frame."""
     names_part: bool = True
-    """Whether an error names the unreadable part; otherwise it is the reader's error."""
+    """Whether errors name the unreadable part; otherwise the reader's error is printed."""
     null_value: str = "Error while reading frame version"
     """The error of a null value."""
 
@@ -107,7 +107,7 @@ class PayloadDialect(NamedTuple):
     definitions: tuple[int, ...] = ()
     """The release whose messages the decoder switches read."""
     limited: bool = False
-    """Whether the generated classes limit the numbers of tagged fields and of elements."""
+    """Whether Kafka's generated classes limit the numbers of tagged fields and of elements."""
 
     offsets: OffsetsWords | CoordinatorWords = OffsetsWords()
     transactions: TransactionWords | CoordinatorWords = TransactionWords()
@@ -173,9 +173,7 @@ V1_0_1: Final = V1_0._replace(
 
 OFFSETS_2_1: Final = OFFSETS_1_0_1._replace(members_once=True)
 
-V2_1: Final = V1_0_1._replace(
-    since=(2, 1, 0), why="a member of a group that stands there twice ends the run", offsets=OFFSETS_2_1
-)
+V2_1: Final = V1_0_1._replace(since=(2, 1, 0), why="a repeated member of a group ends the run", offsets=OFFSETS_2_1)
 
 OFFSETS_2_4_1: Final = OFFSETS_2_1._replace(
     needs_value=False,
@@ -349,7 +347,7 @@ DIALECTS: Final = (
 
 
 def find(text: str) -> PayloadDialect:
-    """Return the dialect of release ``text``. Raises UsageError as :func:`kdump.dump_log_segments.dialects.newest`."""
+    """Return the dialect of release ``text``. Raises UsageError like :func:`.dialects.newest`."""
     return newest(DIALECTS, text)._replace(definitions=(*parse_release(text), LAST_PATCH))
 
 

@@ -13,7 +13,7 @@ TABLES: Final = (dialects.DIALECTS, dialects_state.DIALECTS, dialects_payload.DI
 
 
 class Change(NamedTuple):
-    """A release with another output than the release before it, and the changes."""
+    """A release whose output differs from the release before, and the changes."""
 
     since: tuple[int, ...]
     why: tuple[str, ...]
@@ -35,5 +35,5 @@ CHANGES: Final = _all()
 
 
 def find(text: str) -> Change:
-    """Return the newest change up to release ``text``. Raises UsageError as :func:`newest`."""
+    """Return the newest change up to release ``text``. Raises UsageError like :func:`newest`."""
     return newest(CHANGES, text)

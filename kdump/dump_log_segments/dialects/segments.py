@@ -22,8 +22,8 @@ TOOLS_API: Final = tuple(f"org.apache.kafka.tools.api.{name}" for name in DECODE
 class Dialect(NamedTuple):
     """The output of consecutive releases, from ``since`` on.
 
-    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. The parts of a tuple are printed one after the
-    other: if a field of a later part cannot be read, the earlier parts are printed. "Ends the run" means that the
+    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. The parts of a tuple are printed one after
+    another: if a field of a later part cannot be read, the earlier parts are printed. "Ends the run" means that the
     release stops with an exception and prints no further file.
     """
 
@@ -40,7 +40,7 @@ class Dialect(NamedTuple):
 
     starting_offset: str = "Starting offset: {offset}"
     message: str = ""
-    """A message of magic 0 or 1 in releases before 0.11: a wrapper or, if deep, its inner messages."""
+    """A message of magic 0 or 1 in releases before 0.11: a wrapper or, with --deep-iteration, an inner message."""
     message_key_size: str = " keysize: {key_size}"
     """The text after ``message`` if the message has a key."""
     batch: tuple[str, ...] = ()
@@ -55,37 +55,37 @@ class Dialect(NamedTuple):
     """The names of the release's codecs, by id."""
 
     newest_magic: int = 2
-    """The newest magic of the release. Entries of a newer magic are read as this one."""
+    """The newest magic of the release. Entries with a newer magic are read as if they had this magic."""
     codec_mask: int = 0x07
     """The bits of the codec in the attributes."""
     limits_message_size: bool = False
     """Whether an entry above --max-message-size ends the run."""
     smallest_size_ends_file: bool = False
-    """Whether a too small size ends the file without an error, as zeros after the last batch do."""
+    """Whether a too small size ends the file without an error, like zeros after the last batch."""
     empty_wrapper_ends_run: bool = True
     """Whether a wrapper without inner messages ends the run."""
 
     reads_lz4_in_chunks: bool = False
     """Whether an empty LZ4 block may end a stream (:func:`kdump.records.record_batch.end_of_lz4_chunks`)."""
     sizes_overflow: bool = False
-    """Whether the end of a batch is computed in 32 bits: a truncated batch with an end above 2 GiB ends the run."""
+    """Whether ends of batches are computed in 32 bits: a truncated batch with an end above 2 GiB ends the run."""
     unpacks_at_once: bool = True
-    """Whether all inner messages are parsed before the first is printed; otherwise one after the other."""
+    """Whether all inner messages are parsed before the first is printed; otherwise each before it is printed."""
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
     """How a compressed message inside a wrapper is handled."""
     inner_types_of_wrapper: bool = False
     """Whether inner messages have the timestamp type of the wrapper, unless their magic is below 0."""
     base_below_0_is_none: bool = False
-    """Whether inner offsets are absolute if the wrapper's offset is below that of its last inner message."""
+    """Whether inner offsets are absolute if the wrapper's offset is below the offset of the last inner message."""
     inner_magic_must_match: bool = False
     """Whether a message inside a wrapper of another magic ends the run."""
 
     batches_beside_records: bool = False
-    """Whether batch lines are printed together with records; otherwise only without them."""
+    """Whether batch lines are also printed when records are; otherwise only when no records are printed."""
     key_needs_value: bool = True
     """Whether the key of a record with a null value is omitted."""
     null_payload: str | None = ""
-    """The text for a null value; None: it ends the run."""
+    """The text for a null value; None if a null value ends the run."""
     key_before_value: bool = False
     """Whether the key is printed before the value is read."""
     bare_payload: str = " "
@@ -94,19 +94,19 @@ class Dialect(NamedTuple):
     decoder_classes: tuple[str, ...] = KAFKA_SERIALIZER
     """The names that --key-decoder-class and --value-decoder-class accept; the first is the default."""
     deprecated_decoder: str = ""
-    """The warning about a class outside of the default one's package."""
+    """The warning about a class that is not in the package of the default class."""
     decoders_made_per_log: bool = False
-    """Whether a wrong class name is reported at the first log; otherwise before any output."""
+    """Whether a wrong class name is reported at the first log file; otherwise before any output."""
 
     gaps_title: str = "Non-consecutive offsets in {file}"
     gaps_before_first: bool = False
-    """Whether there is a gap before a first record with another offset than 0."""
+    """Whether a first record with another offset than 0 is reported as a gap."""
     gaps_by_offset: bool = False
-    """Whether gaps are reported by rising offset; otherwise the last one first."""
+    """Whether gaps are reported in offset order; otherwise the last gap comes first."""
     file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
     """The order of the files in a report."""
     reports_by_name: bool = False
-    """Whether reports have the names of files; otherwise their absolute paths."""
+    """Whether reports contain file names; otherwise absolute paths."""
     trailing_bytes: str = "Found {count} invalid bytes at the end of {name}"
 
 
@@ -153,7 +153,7 @@ V0_8_2: Final = V0_8_1._replace(
 
 V0_9: Final = V0_8_2._replace(
     since=(0, 9, 0, 0),
-    why="a message inside a wrapper is printed as it is when it is compressed again",
+    why="a compressed message inside a wrapper is printed without decompressing it",
     nested_wrappers="printed",
 )
 
@@ -185,7 +185,7 @@ V0_10_1: Final = V0_10_0._replace(
 
 V0_10_2: Final = V0_10_1._replace(
     since=(0, 10, 2),
-    why="codecs by the names of CompressionType; a record size that cannot be is damage",
+    why="codecs by the names of CompressionType; an impossible record size is damage",
     codecs=UPPER_CODECS[:4],
     smallest_size_ends_file=False,
     empty_wrapper_ends_run=True,
@@ -243,7 +243,7 @@ V1_1: Final = V0_11_0_2._replace(
 
 V1_1_1: Final = V1_1._replace(
     since=(1, 1, 1),
-    why="a batch whose end is beyond 2 GiB is a truncated one",
+    why="a batch that ends beyond 2 GiB is a truncated batch",
     sizes_overflow=False,
 )
 
@@ -310,7 +310,7 @@ V2_8: Final = V2_6._replace(
     why="batch fields in each record line (KAFKA-6181); the metadata log (KIP-500); --skip-record-metadata",
     options=V2_6.options | {"cluster-metadata-decoder", "skip-record-metadata"},
     record=(_LONG_RECORD, V2_6.record[1]),
-    legacy_record=(_LONG_RECORD, V2_6.legacy_record[1]),  # crc and isvalid stand there twice (sic)
+    legacy_record=(_LONG_RECORD, V2_6.legacy_record[1]),  # crc and isvalid are printed twice (sic)
 )
 
 V3_0: Final = V2_8._replace(
@@ -385,7 +385,7 @@ DIALECTS: Final = (
 
 
 def find(text: str) -> Dialect:
-    """Return the dialect of release ``text``. Raises UsageError as :func:`newest`."""
+    """Return the dialect of release ``text``. Raises UsageError like :func:`newest`."""
     return newest(DIALECTS, text)
 
 

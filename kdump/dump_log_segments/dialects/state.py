@@ -1,4 +1,4 @@
-"""The output for the files beside a log by release, as data: indexes, producer snapshots, checkpoints."""
+"""The output for indexes, producer snapshots and checkpoints by release, as data."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MOST_ELEMENTS: Final = 1_000_000
 class StateDialect(NamedTuple):
     """The output and the checks of consecutive releases, from ``since`` on.
 
-    ``snapshot`` is in the notation of :mod:`kdump.dump_log_segments.lines`, other texts in that of ``str.format``.
-    ``{path}`` is the path as given, ``{file}`` the path or name in reports.
+    ``snapshot`` is in the notation of :mod:`kdump.dump_log_segments.lines`; other texts are for ``str.format``.
+    ``{path}`` is the path on the command line, ``{file}`` the path or name in reports.
     """
 
     since: tuple[int, ...]
@@ -29,22 +29,22 @@ class StateDialect(NamedTuple):
     """Whether a file name without a dot ends the run."""
 
     log_up_to_first_dot: bool = False
-    """Whether the log's path is the absolute path up to its first dot, even one in a folder's name (sic)."""
+    """Whether the log's path is the absolute path up to its first dot, also if this is in a folder's name (sic)."""
     empty_index: str = ""
     """The line for an .index without entries; if empty, none is printed."""
     names_first_offset: bool = True
-    """Whether an .index entry is compared with the first record at its position; otherwise with the batch's last."""
+    """Whether an .index entry must have the offset of the first record at its position; otherwise the batch's last."""
     stops_before_checks: bool = False
-    """Whether the zero entry that ends an index is recognised before it is compared with the log; otherwise after."""
+    """Whether the zero entry that ends an index is recognised before the comparison with the log; otherwise after."""
     slice_holds_batch: bool = False
-    """Whether the batch at an entry's position must be within --max-message-size bytes; otherwise only its start."""
+    """Whether the whole batch of an entry must be within --max-message-size bytes; otherwise only its start."""
     sanity_above_base: bool = True
     """Whether the last offset of an .index must be above the base offset; otherwise not below it."""
     mismatches_title: str = "Mismatches in :{file}"
     mismatches_by_offset: bool = False
-    """Whether only the last mismatch of each offset is reported, by falling offset; otherwise all, last one first."""
+    """Whether only the last mismatch of an offset is reported, highest offset first; otherwise all, last first."""
     missing_title: str = "The following indexed offsets are not found in the log."
-    """The title of .timeindex offsets that no batch has."""
+    """The title of the list of .timeindex offsets that are in no batch."""
     warm_section: bool = False
     """Whether an index lookup tries the last 8 KiB first (KAFKA-6432), which matters if entries are not in order."""
     refuses_beyond_log: bool = False
@@ -56,17 +56,17 @@ class StateDialect(NamedTuple):
     bootstrap_title: str = "KRaft bootstrap snapshot"
 
     time_index_reads_on: bool = False
-    """Whether the log is read to its end for each entry of a time index, so that any later damage ends the run."""
+    """Whether the log is read to its end for each .timeindex entry, so that any damage after it ends the run."""
 
     txn_version_as_stored: bool = False
-    """Whether the version of an aborted transaction is read as stored; otherwise only its upper byte."""
+    """Whether both bytes of an aborted transaction's version are read; otherwise only the upper byte."""
 
     snapshot: tuple[str, ...] = ()
-    """The two parts of a producer's line: the first is always printed, the second has the last batch."""
+    """The two parts of a producer's line; the second describes the producer's last batch."""
     snapshot_needs_batch: bool = False
     """Whether the second part of a producer's line is printed only if its last batch is known."""
     snapshot_version_first: bool = False
-    """Whether the version is checked before the rest is parsed."""
+    """Whether the version is checked before the other fields are parsed."""
     snapshot_faults_end_run: bool = False
     """Whether an unknown version and an invalid structure end the run; otherwise they are reported."""
     snapshot_crc: str = "Snapshot is corrupt (CRC is no longer valid). Stored crc: {stored}. Computed crc: {computed}"
@@ -82,7 +82,7 @@ class StateDialect(NamedTuple):
         "{count}, only {left} bytes available"
     )
     snapshot_too_long: str = ""
-    """The error for more than :data:`MOST_ELEMENTS` producers; empty if there is no such limit."""
+    """The error for more than :data:`MOST_ELEMENTS` producers; empty if the release has no limit."""
 
 
 V0_8_0: Final = StateDialect(
@@ -92,7 +92,7 @@ V0_8_0: Final = StateDialect(
 )
 
 V0_8_2: Final = V0_8_0._replace(
-    since=(0, 8, 2), why="the log of an index is sought beside it", log_up_to_first_dot=False
+    since=(0, 8, 2), why="the log of an index is searched in the folder of the index", log_up_to_first_dot=False
 )
 
 V0_10_0: Final = V0_8_2._replace(
@@ -130,7 +130,7 @@ V0_11_0_1: Final = V0_11_0_0._replace(
 
 V1_0_0: Final = V0_11_0_1._replace(
     since=(1, 0, 0),
-    why="producer snapshots know batches",
+    why="producer snapshots contain batches",
     snapshot=(
         "producerId: {producer_id} producerEpoch: {epoch} coordinatorEpoch: {coordinator_epoch} "
         "currentTxnFirstOffset: {open_transaction:option} cachedMetadata: ",
@@ -242,5 +242,5 @@ NEWEST: Final = DIALECTS[-1]
 
 
 def find(text: str) -> StateDialect:
-    """Return the dialect of release ``text``. Raises UsageError as :func:`newest`."""
+    """Return the dialect of release ``text``. Raises UsageError like :func:`newest`."""
     return newest(DIALECTS, text)

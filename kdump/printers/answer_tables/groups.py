@@ -170,7 +170,7 @@ def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
 
 
 def _unfit(line: CommittedLine, group_type: str | None) -> str:
-    """Return the reason why the tool cannot set an offset, or an empty text."""
+    """Return the reason why kafka-consumer-groups.sh cannot set an offset, or an empty text."""
     if group_type not in RESETTABLE:
         return f"kafka-consumer-groups.sh sets no offsets of {(group_type or 'Share').lower()} groups"
     if line.pending_producer_id is not None:

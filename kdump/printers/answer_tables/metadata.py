@@ -82,7 +82,7 @@ def _pairs(values: dict[str, Any]) -> str | None:
 
 
 def image(found: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[AnswerTable]:
-    """Yield the tables of an image, without SCRAM salts and keys. ``wanted`` topics limit them."""
+    """Yield the tables of an image, without SCRAM salts and keys. ``wanted`` limits them to these topics."""
     level = found.features.metadata_version
     time = for_people(found.timestamp) or "-"
     title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {time}"
@@ -202,7 +202,7 @@ def _with_id(event: Event) -> dict[str, Any]:
 
 
 def details_text(details: dict[str, Any]) -> str | None:
-    """Return the fields without nulls as text, or None."""
+    """Return the fields that are not null as text, or None if there are none."""
     return _pairs({name: _plain(value) for name, value in details.items() if value is not None})
 
 
@@ -250,7 +250,7 @@ def _difference(line: ImageDifference) -> str | None:
 
 
 def _needless(name: str, line: ImageDifference) -> bool:
-    """Return whether a field is a topic id whose topic has a column."""
+    """Return whether a field is not shown, because it is a topic id and the topic has a column."""
     return name == "topicId" and line.type != "TOPIC_RECORD" and line.topic is not None
 
 

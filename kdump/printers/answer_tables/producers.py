@@ -28,7 +28,7 @@ NUMBERS: Final = frozenset({*BREAKS, *COLUMNS}) - {"partition", "what", "last ti
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield breaks in sequences, then the producers, those with an open transaction first."""
+    """Yield breaks in sequences, then the producers, beginning with producers that have an open transaction."""
     known = list(lines)
     breaks = [
         (

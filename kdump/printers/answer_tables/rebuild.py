@@ -1,4 +1,4 @@
-"""A rebuilt cluster as tables to decide by: topics, losses, nodes, warnings before the start."""
+"""The tables of ``kdump rebuild-cluster``: topics, losses, nodes, and warnings before the first start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STATES: Final = ("whole", "merged", "partial", "lost")
 LISTED: Final = 50
-"""Rows of the table of differences; -o jsonl has all."""
+"""Maximum number of rows in the table of differences; -o jsonl prints all."""
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
@@ -115,7 +115,7 @@ def _metadata(line: RebuiltMetadata) -> AnswerTable:
 
 
 def _groups(lines: list[RebuiltGroup]) -> Iterator[AnswerTable]:
-    """Yield the number of groups of each type: there may be thousands."""
+    """Yield the number of groups of each type, because there may be thousands of groups."""
     kinds: dict[str, list[RebuiltGroup]] = {}
     for line in lines:
         kinds.setdefault(line.type, []).append(line)

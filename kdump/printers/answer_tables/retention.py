@@ -1,4 +1,4 @@
-"""The tables of ``kdump retention``: segments to delete, blocking and blocked segments, others, configs."""
+"""The tables of ``kdump retention``: segments to delete, blocking, blocked and unknown segments, then configs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of ``kdump transactions``: urgent ones first."""
+"""The tables of ``kdump transactions``, the urgent transactions first."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ CLOCKS: Final = {
     "coordinator": ("its start", "its coordinator's clock"),
     "records": ("its last batch", "record timestamps"),
 }
-"""Clock -> the time at which an age begins, and its source in words."""
+"""Clock -> the start of an age, and the source of the time, in words."""
 NUMBERS: Final = frozenset({"from offset", "producer", "epoch", "timeout"})
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield transactions, hanging ones first, then differing replicas, then ids with a transaction."""
+    """Yield the tables: transactions (hanging first), differing replicas, transactional ids with a transaction."""
     known = list(lines)
     found = [line for line in known if isinstance(line, PartitionTransaction)]
     found.sort(key=lambda one: (ORDER.index(one.state), -one.held_back))
@@ -89,7 +89,7 @@ def _commands(found: Iterable[PartitionTransaction]) -> Iterator[tuple[str, str]
     for one in found:
         if one.abort:
             where = f"{one.topic}-{one.partition} from offset {one.start_offset}"
-            yield f"aborts what hangs in {where}, where the leader's describe-producers shows it:", one.abort
+            yield f"aborts the hanging transaction in {where}, if the leader's describe-producers shows it:", one.abort
         if one.terminate:
             of_ids.setdefault(one.terminate, []).append(one)
     for line, several in of_ids.items():

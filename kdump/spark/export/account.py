@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 class SplitAccount(NamedTuple):
-    """The batches, rows and bytes of one split by their outcome. ``rows`` is None if headers do not show it."""
+    """The batches, rows and bytes of one split by outcome. ``rows`` is None if batch headers do not have the number."""
 
     batches: int = 0
     rows: int | None = 0
@@ -39,9 +39,9 @@ class SplitAccount(NamedTuple):
 
 
 def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
-    """Return the account of a split by its batch headers, or None if they do not show it.
+    """Return the account of a split from its batch headers, or None if they do not have all numbers.
 
-    ``control``: control records are rows. ``filtered``: a filter selects single records, so the rows are unknown.
+    ``control``: control records are rows. ``filtered``: a filter selects single records, so ``rows`` is unknown.
     """
     summary = split.summary
     if summary is None or not summary.counts_known:
@@ -58,7 +58,7 @@ def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount |
 
 
 def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the files of these runs with bytes that a disk or a store did not return."""
+    """Return the files of these runs in which a disk or a store did not return some bytes."""
     return [
         file["file"]
         for run in runs
@@ -68,9 +68,9 @@ def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable: bool, hint: str) -> None:
-    """Raise UsageError if a run that wrote to ``path`` left out unreadable bytes: a new run would hide the gap.
+    """Raise UsageError if a run that wrote to ``path`` left out unreadable bytes, because a new run would hide this.
 
-    With ``skip_unreadable`` the runs that had the option too are ignored. ``hint`` ends the message.
+    With ``skip_unreadable``, runs with the same option are ignored. ``hint`` is the end of the message.
     """
     left = unread(run for run in runs if not (skip_unreadable and run["options"].get("skipUnreadable") == "true"))
     if left:
@@ -91,7 +91,7 @@ class ListedDamage(NamedTuple):
 
 
 def damaged_ranges(run: dict[str, Any]) -> Iterator[tuple[str, Damage]]:
-    """Yield each damaged range in the manifest entry of a run, with its file. Adjacent parts of a range are merged."""
+    """Yield the file and range of each damaged range in a run's manifest entry, with adjacent parts merged."""
     for file in run["files"]:
         last: Damage | None = None
         for one in file["damaged"]:
@@ -111,7 +111,7 @@ def manifest(
 ) -> dict[str, Any]:
     """Return the manifest entry of one run: ``settings``, the totals, and the outcome of each file's bytes.
 
-    The bytes of each file sum to its size. ``notRead`` counts the bytes of splits without wanted records.
+    The bytes of each file add up to its size. ``notRead`` counts the bytes of splits without selected records.
     """
     ranges = defaultdict(list)
     for listed in lost:
@@ -140,7 +140,7 @@ def manifest(
 
 
 def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the manifest entry of a run and its next steps, with one part for each file."""
+    """Return the manifest entry of a run with its next steps added; each file has one entry."""
     files = {file["file"]: file for file in run["files"]}
     for file in [file for step in steps for file in step["files"]]:
         name = file["file"]
@@ -156,7 +156,7 @@ def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]
 
 
 def totals(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sum of the entries of files or of the totals of runs. A file that several runs read counts in each."""
+    """Return the sum of entries of files, or of totals of runs. A file read by several runs counts once per run."""
     total = NOTHING
     for part in parts:
         total = {**_sum(total, part), "files": total["files"] + part.get("files", 1)}

@@ -1,7 +1,7 @@
 """The position of an incremental export, in the folder ``_checkpoint`` of its output.
 
-``_checkpoint/<number>.json`` is the commit of a step: the offsets after it, the files that move from the step's own
-folder (``staging``) into place, and its account. The greatest number counts. Each file is written atomically.
+``_checkpoint/<number>.json`` is the commit of a step: the offsets after the step, its account, and the files to move
+from the step's own folder (``staging``) to the output. The greatest number counts. Each file is written atomically.
 
 The accounts of steps move to the manifest at the end of a run, and earlier if they are half as large as the manifest.
 So the cost of a step does not grow with the number of steps. ``steps`` of the manifest is the last step in it.
@@ -42,16 +42,16 @@ class Checkpoint:
         self._size = self._manifest_size = 0
 
     def open(self, *, skip_unreadable: bool = False) -> State:
-        """Return the position of the output, after finishing the commits of a killed run and deleting the rest of it.
+        """Return the position of the output. First complete the commits of a killed run, and delete its other files.
 
-        Raises UsageError if the folder is not such an export, has other settings, or lacks bytes that an earlier run
-        could not read. With ``skip_unreadable`` such bytes are damage.
+        Raises UsageError if the folder is not an incremental export, has other settings, or lacks bytes that an earlier
+        run could not read. With ``skip_unreadable`` unreadable bytes count as damage.
         """
         output = self._output
         numbers = self._numbers()
         if not numbers:
             if output.exists("") and not output.exists(CHECKPOINT):
-                raise UsageError(f"{output.path} is there already and holds no {CHECKPOINT}: choose another --out")
+                raise UsageError(f"{output.path} exists and has no {CHECKPOINT}: choose another --out")
             commit.clear(output)
             return State(0, {})
         last = self._read(numbers[-1])
@@ -75,7 +75,7 @@ class Checkpoint:
     def commit(
         self, state: State, offsets: Offsets, step: dict[str, Any], staged: tuple[str, Output], *, is_first: bool
     ) -> State:
-        """Move a step's files from ``staged`` (name and folder) to the output. ``is_first``: the step begins a run."""
+        """Move the files of a step from ``staged`` (name, folder) to the output. ``is_first``: first step of a run."""
         staging = staged[1]
         number = state.number + 1
         if self._output.exists(f"{CHECKPOINT}/{number}.json"):

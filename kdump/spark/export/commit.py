@@ -1,14 +1,15 @@
 """Publish a prepared folder as the output of an export, and recover after a killed run.
 
-An export writes into a hidden folder beside its output (:meth:`~kdump.spark.export.output.Output.staging`). A new or
-replaced output appears by renaming that folder, once all is written and counted.
+An export writes into a hidden folder next to its output (:meth:`~kdump.spark.export.output.Output.staging`). When all
+is written and counted, the folder is renamed to the output.
 
-A journal replaces the rename if the output holds files of others, if rows are appended, or if the file system has no
-such rename. It lists the files to remove and to add. They are moved one by one, the manifest last. The manifest names
-the files of the output, so its readers see the old output or the new one at any moment.
+A journal is used instead of the rename if the output has files of other programs, if rows are appended, or if the file
+system cannot rename folders atomically. The journal lists the files to remove and to add, which are moved one by one,
+the manifest last. The manifest lists the files of the output, so that readers of the manifest always see the complete
+old or new output.
 
-The journal (:data:`COMMIT`) stays until the run has reported its result. The next run completes a killed run that had a
-journal, and deletes the files of a run without a journal.
+The journal (:data:`COMMIT`) stays until the run has reported its result. If a run is killed, the next run completes the
+killed run if it has a journal, and deletes its files otherwise.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 COMMIT: Final = "_commit.json"
 COPIES: Final = 16
-"""Files of an object store that are moved at the same time."""
+"""Number of files of an object store that are moved at the same time."""
 OLD: Final = ".old"
-"""Suffix of the folder that keeps an output while another one replaces it."""
+"""Suffix of the folder that keeps the old output while it is replaced."""
 _FIELDS: Final = {"request", "run", "staging", "replaces", "removes", "moves"}
 _NEVER_MOVED: Final = {MANIFEST, COMMIT}
 _MARKS: Final = {MANIFEST, COMMIT, "_SUCCESS", f"{DAMAGED}/_SUCCESS"}
@@ -42,15 +43,15 @@ Commit: TypeAlias = dict[str, Any]
 
 
 def written(runs: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the output files in the manifest entries of runs. Raises KeyError for an entry that lacks them."""
+    """Return the output files in the manifest entries of runs. Raises KeyError for an entry without files."""
     return [file["file"] for run in runs for file in run["output"]]
 
 
 def publish(output: Output, staging: Output, commit: Commit, check: Callable[[], None]) -> None:
     """Publish a prepared folder and its manifest as the output or a part of it.
 
-    ``check`` is called before the output changes, and raises if this run has lost its lock. An error before leaves the
-    output unchanged; after a later one, the next run completes the commit.
+    ``check`` is called before the output changes, and raises if this run has lost its lock. An error before this call
+    leaves the output unchanged. After a later error the next run completes the commit.
     """
     try:
         names = [name for name in staging.files() if name not in _NEVER_MOVED]
@@ -71,7 +72,7 @@ def publish(output: Output, staging: Output, commit: Commit, check: Callable[[],
 
 
 def _may_be_renamed(output: Output, staging: Output, commit: Commit) -> bool:
-    """Return whether the folder can replace the output by a rename: the output holds no file that must stay."""
+    """Return whether the folder can replace the output by a rename, because no file of the output must stay."""
     if not output.renames_whole or staging.path.startswith(f"{output.path}/"):
         return False
     if not output.exists() or output.is_empty():
@@ -95,7 +96,7 @@ def _appear(output: Output, staging: Output, commit: Commit) -> None:
     try:
         staging.become(output)
     except BaseException:
-        if not old.exists():  # else the next run completes it: the old output is moved away
+        if not old.exists():  # otherwise the next run completes the commit
             try_to(staging.delete)
         raise
     if old.exists():
@@ -107,14 +108,14 @@ def _old(output: Output, name: str) -> Folder:
 
 
 def _clear(output: Output, old: Folder, removes: list[str]) -> None:
-    """Delete an old output. Files that others added to it during the commit move to the new one."""
+    """Delete the old output. Files that other programs added to it during the commit are moved to the new output."""
     for name in _strangers(old, removes):
         output.take(old, name)
     old.delete()
 
 
 def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
-    """Move files to the output, unless they are there already: many at the same time where each move is a copy."""
+    """Move files to the output, unless they are there already; several at a time if a move is a copy."""
     with ThreadPoolExecutor(1 if output.renames_whole else COPIES) as pool:
         try:
             list(pool.map(lambda name: output.take(staging, name), names))
@@ -126,7 +127,7 @@ def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
 def _finish(output: Output, staging: Folder, commit: Commit) -> None:
     """Complete a commit. The manifest moves last."""
     if staging.exists(MANIFEST):
-        if commit["replaces"]:  # without a manifest no reader mistakes the rest for a whole output
+        if commit["replaces"]:  # so that no reader takes the remaining files for a complete output
             output.delete(MANIFEST)
         for name in commit["removes"]:
             output.delete(name)
@@ -137,9 +138,9 @@ def _finish(output: Output, staging: Folder, commit: Commit) -> None:
 
 
 def recover(output: Output) -> Commit | None:
-    """Complete and return the commit of a killed run; delete uncommitted files of killed runs.
+    """Complete and return the commit of a killed run, and delete uncommitted files of killed runs.
 
-    Returns None if there is no such commit. Raises KdumpError if a file of the commit is missing.
+    Returns None if there is no commit. Raises KdumpError if a file of the commit is missing.
     """
     for name in output.hidden_names():
         if name.endswith(OLD):
@@ -157,7 +158,7 @@ def clear(output: Output) -> None:
 
 
 def _put_in_place(output: Output, name: str) -> None:
-    """Complete the replacement of an output by a run that was killed between its two renames."""
+    """Complete the replacement of an output, if the run was killed between the two renames."""
     old, staging = _old(output, name), output.hidden(name)
     if staging.exists():
         if output.exists():
@@ -172,7 +173,7 @@ def _put_in_place(output: Output, name: str) -> None:
         return
     commit = _read(output)
     if commit is None:
-        raise KdumpError(f"{old.path} holds a replaced output without the commit that replaced it: move or delete it")
+        raise KdumpError(f"{old.path} is an old output, but the commit that replaced it is missing: move or delete it")
     _clear(output, old, commit["removes"])
 
 
@@ -185,7 +186,7 @@ def _read(output: Output) -> Commit | None:
         if not commit.keys() >= _FIELDS:
             raise KeyError("a field is missing")
     except (ValueError, KeyError, AttributeError) as reason:
-        if name != COMMIT:  # it was being written: nothing had been committed
+        if name != COMMIT:  # the run was killed while writing it, before the commit
             output.delete(name)
             return None
         raise KdumpError(f"{output.path}/{name} is not one of kdump's: {reason}") from reason

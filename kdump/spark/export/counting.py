@@ -1,6 +1,6 @@
-"""Return records to Spark, and report the outcome of every byte to the driver in the same pass.
+"""Returns records to Spark, and reports the outcome of every byte to the driver in the same pass.
 
-An accumulator carries the report of a task. It counts once, even if Spark repeats the task.
+An accumulator transports the report of a task. The report counts once, even if Spark repeats the task.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Counted(NamedTuple):
 
 
 class Counts(AccumulatorParam["dict[int, Counted]"]):
-    """An accumulator of the reports of tasks: the number of each split, and its counts."""
+    """An accumulator of the reports of tasks: number of a split -> its counts."""
 
     def zero(self, value: dict[int, Counted]) -> dict[int, Counted]:  # noqa: ARG002  Spark's signature
         return {}
@@ -57,7 +57,7 @@ def _updated(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int, Co
 def records(
     spark: SparkSession, splits: list[Split], options: SourceOptions
 ) -> tuple[DataFrame, Accumulator[dict[int, Counted]]]:
-    """Return the records of splits, and the counts of each split. The counts are complete once all rows are read."""
+    """Return the records of splits, and the counts of each split, which are complete when all rows are read."""
     counts = spark.sparkContext.accumulator({}, Counts())
 
     def read(group: list[Split]) -> Iterator[pa.RecordBatch]:
@@ -95,9 +95,9 @@ def _frame(
     def task(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from read(pickle.loads(packed[number]))  # noqa: S301  the driver's own
+                yield from read(pickle.loads(packed[number]))  # noqa: S301  packed by the driver
 
     numbers = spark.range(0, len(groups), 1, max(1, len(groups)))
-    # as DataFrame.mapInArrow does, which wants pandas to be there and does not use it
+    # like DataFrame.mapInArrow, which requires pandas without using it
     mapped: Any = UserDefinedFunction(task, schema.ddl(fields), evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     return DataFrame(numbers._jdf.mapInArrow(mapped(numbers["id"])._jc, False, None), spark)

@@ -1,9 +1,9 @@
 """A folder on any file system that Spark supports: list, create, move and delete its files.
 
-No other module of kdump creates, renames or deletes files on Hadoop's file systems. Files on the driver's own disks
-(``file:``) go through :mod:`kdump.output.files`: flushed, then published by an atomic rename that replaces nothing. A
-text file is replaced atomically. A rename of a folder is atomic on local disks and HDFS. In an object store it copies
-each file.
+No other module of kdump creates, renames or deletes files on Hadoop's file systems. :mod:`kdump.output.files` handles
+files on the driver's own disks (``file:``): they are flushed, then published by an atomic rename that replaces nothing.
+A text file is replaced atomically. Renaming a folder is atomic on local disks and HDFS; an object store copies each
+file.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _LEFT_BY_SPARK: Final = "_SUCCESS"
 
 
 class Folder:
-    """The folder ``path`` of one Spark session. ``shown`` is its name in messages, by default the path."""
+    """The folder ``path``, accessed by one Spark session. ``shown`` is its name in messages, by default the path."""
 
     def __init__(self, spark: SparkSession, path: str, shown: str = "") -> None:
         self._spark, self.path = spark, path.rstrip("/") or "/"
         self.shown = shown or self.path
-        context: Any = spark.sparkContext  # a classic session's, which has a Java of its own
+        context: Any = spark.sparkContext  # of a classic session, which has its own JVM
         self._jvm = context._jvm
         self._hadoop = context._jsc.hadoopConfiguration()
         self._path = self._jvm.org.apache.hadoop.fs.Path
         self._files = self._path(self.path).getFileSystem(self._hadoop)
         self._is_local = self._files.getUri().getScheme() == "file"
-        # without Hadoop's checksum files: a text and its checksum cannot be replaced atomically
+        # no Hadoop checksum files: a text and its checksum cannot be replaced together atomically
         self._texts = self._files.getRawFileSystem() if self._is_local else self._files
 
     @property
@@ -66,14 +66,14 @@ class Folder:
             self._files.mkdirs(self._at(""))
 
     def exists(self, name: str = "") -> bool:
-        """Return whether a file or folder of this folder exists, or the folder itself."""
+        """Return whether a file or folder in this folder exists; "" stands for this folder."""
         return bool(self._files.exists(self._at(name)))
 
     def is_empty(self) -> bool:
         return not self._texts.listStatusIterator(self._at("")).hasNext()
 
     def sizes(self, folder: str = "", *, deep: bool = True) -> dict[str, int]:
-        """Return the path and the size (bytes) of each file in a folder, of its folders too if ``deep``.
+        """Return path -> size (bytes) of the files in a folder, with ``deep`` also of files in its folders.
 
         Empty if the folder does not exist.
         """
@@ -94,7 +94,7 @@ class Folder:
         return sorted(self.sizes(folder, deep=deep))
 
     def folders(self) -> list[str]:
-        """Return the names of the folders in this one; none if it does not exist."""
+        """Return the names of the folders in this folder; empty if it does not exist."""
         if not self.exists():
             return []
         inside = self._files.listStatusIterator(self._at(""))
@@ -108,14 +108,14 @@ class Folder:
         return int(self._files.getFileStatus(self._at(name)).getLen())
 
     def take(self, source: Folder, name: str) -> None:
-        """Move a file of another folder to the same name in this one, unless it was moved before. Raises KdumpError."""
+        """Move a file from ``source`` to this folder, unless it was moved before. Raises KdumpError."""
         if not source.exists(name):
             if self.exists(name):
                 return
             raise KdumpError(
-                f"{self.shown}/{name} is missing, and so is the file to move there: the output is not whole"
+                f"{self.shown}/{name} is missing, and so is the file to move there: the output is incomplete"
             )
-        if self.exists(name):  # copied by an object store; killed before it deleted the original
+        if self.exists(name):  # an object store has copied it, and was killed before it deleted the original
             if self.renames_whole or self.size(name) != source.size(name):
                 raise KdumpError(f"{self.shown}/{name} is there already, and holds other data")
             source.delete(name)
@@ -135,7 +135,7 @@ class Folder:
             raise KdumpError(f"{self.shown}: {name} cannot be moved to its place")
 
     def rename(self, old: str, name: str) -> None:
-        """Move a file inside this folder, which is not published yet, to a place that is free. Raises KdumpError."""
+        """Rename a file in this unpublished folder to a free name. Raises KdumpError."""
         local = self.local
         if local is not None:
             files.make_folders(local, *name.split("/")[:-1], access=ANY)
@@ -150,16 +150,16 @@ class Folder:
 
     def become(self, target: Folder) -> None:
         """Rename this folder to ``target``, which must not exist. Raises KdumpError if that fails."""
-        taken = f"{target.path} is there now, and was not before: another program writes to it"
+        taken = f"{target.path} has appeared meanwhile: another program writes to it"
         if self.local is not None and target.local is not None:
             _take_place(self.local, target.local, target.shown, taken)
             return
-        if target.exists():  # Hadoop moves a folder into one that is there
+        if target.exists():  # Hadoop would move this folder into the target
             raise KdumpError(taken)
         inside = target.inside(self.path.rpartition("/")[2])
         with writing(target.shown):
             moved = self._files.rename(self._at(""), target._at(""))
-            if moved and inside.exists():  # the target appeared since
+            if moved and inside.exists():  # the target has appeared meanwhile
                 self._files.rename(inside._at(""), self._at(""))
                 raise KdumpError(taken)
         if not moved:
@@ -174,7 +174,7 @@ class Folder:
             self._files.delete(self._at(""), False)
 
     def prune(self, folder: str) -> None:
-        """Delete a folder in this one if it is empty, then its parents in the same way."""
+        """Delete a folder in this folder if it is empty, then its parents in the same way."""
         while folder and self.exists(folder) and not self._texts.listStatusIterator(self._at(folder)).hasNext():
             self._files.delete(self._at(folder), False)
             folder = folder.rpartition("/")[0]
@@ -187,9 +187,9 @@ class Folder:
             stream.close()
 
     def write_text(self, name: str, text: str) -> None:
-        """Write or replace a file: whole or not at all.
+        """Write or replace a file, completely or not at all.
 
-        The driver's own disks replace it atomically. Elsewhere a killed run may leave it under its :data:`NEW` name.
+        On the driver's own disks this is atomic. Elsewhere a killed run may leave the file under its :data:`NEW` name.
         """
         with writing(f"{self.shown}/{name}"):
             self._create(name + NEW, text)
@@ -200,12 +200,12 @@ class Folder:
         self._replace(source, name, name)
 
     def text_name(self, name: str) -> str | None:
-        """Return the name of a text file: its own, or with :data:`NEW` from a killed run; None if it does not exist."""
+        """Return the name of a text file: ``name``, or after a killed run ``name`` + :data:`NEW`; None if missing."""
         return next((one for one in (name, name + NEW) if self.exists(one)), None)
 
     def _replace(self, source: Folder, old: str, name: str) -> None:
         with writing(f"{self.shown}/{name}"):
-            if self._is_local:  # an older kdump's checksum would not be that of the new text
+            if self._is_local:  # a checksum written by an older kdump would be wrong
                 self._texts.delete(self._at(self._checksum(name)), False)
             else:
                 self._files.delete(self._at(name), False)
@@ -253,7 +253,7 @@ class Folder:
         return int(self._files.getFileStatus(self._at("")).getModificationTime()) / 1000
 
     def flush(self, names: Iterable[str]) -> None:
-        """Flush files and their folders to the driver's own disk. Elsewhere nothing is done."""
+        """Flush files and their folders to the driver's own disk. Do nothing on other file systems."""
         local = self.local
         if local is None:
             return

@@ -1,11 +1,10 @@
 """Export the new records since the last run, once (``--incremental``) or continuously (``--follow``).
 
 A run consists of steps. Each step plans the new records (:mod:`kdump.spark.source.streaming`), lets Spark write them to
-a folder of its own, checks the counts as any export does, and commits. The commit is one file in the output's
-checkpoint folder. It holds the offsets of the inputs, the files to move into place, and the account.
+the step's own folder, checks the counts like any export, and commits. The commit is one file in the output's checkpoint
+folder. It has the offsets of the inputs, the files to move to the output, and the account.
 
-The next run deletes the files of a killed step, and finishes the moves of a committed one. So no row is lost or
-doubled, with or without Spark's own logs.
+If a step is killed, the next run deletes its files, or, after the commit, moves them. So no row is lost or doubled.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
 PAUSE: Final = 10.0
 """Seconds between two listings of the inputs."""
 STEP_BYTES: Final = 16 << 30
-"""The most bytes of segments of one step: the work that is repeated after a kill."""
+"""Maximum number of bytes of segments in one step, which is the work that is repeated after a kill."""
 TRIES: Final = 3
-"""The most attempts to plan a step when files change meanwhile."""
+"""Maximum number of attempts to plan a step if files change meanwhile."""
 
 
 class HeldOutput(NamedTuple):
@@ -52,7 +51,7 @@ class HeldOutput(NamedTuple):
 
 
 class Added(NamedTuple):
-    """The result of a run so far. ``lost`` are messages about records that were gone before they could be read."""
+    """The result of a run so far. ``lost`` has messages about records that were deleted before they were read."""
 
     summary: job.Summary
     steps: int
@@ -60,13 +59,13 @@ class Added(NamedTuple):
 
 
 class Follower:
-    """One run into one output. ``added`` is the result of its commits so far."""
+    """One run that adds records to one output. ``added`` is the result of its commits so far."""
 
     def __init__(self, export: job.Export, listener: job.Listener) -> None:
         if export.format not in FORMATS:
             raise UsageError(
-                f"--format {export.format}: --incremental and --follow write {', '.join(FORMATS)}; into other tables "
-                'what is new goes as a stream: spark.readStream.format("kdump")'
+                f"--format {export.format}: --incremental and --follow write {', '.join(FORMATS)}; for other tables "
+                'use a stream: spark.readStream.format("kdump")'
             )
         self._export, self._listener = export, listener
         self._options = job.source_options(export)
@@ -91,7 +90,7 @@ class Follower:
     def run(self, *, forever: bool, pause: float = PAUSE) -> Added:
         """Write all new records; with ``forever`` list the inputs again after each ``pause`` seconds until Ctrl-C.
 
-        Raises as :func:`kdump.spark.export.job.run` does.
+        Raises the errors of :func:`kdump.spark.export.job.run`.
         """
         self._forever = forever
         job.check(self._export, adds=True)
@@ -127,9 +126,9 @@ class Follower:
         checkpoint.write_manifest()
 
     def _fail(self, error: UnreadableError) -> None:
-        """Keep an error of reading for the next attempt, or raise it if the run is to end.
+        """Raise a read error if the run must end; otherwise report it, and read the other folders.
 
-        With ``skip_unreadable`` a folder stops before bytes that a failing disk does not return.
+        With ``skip_unreadable`` the export of a folder stops before bytes that a failing disk does not return.
         """
         skips = self._options.skip_unreadable and isinstance(error, FailingDiskError)
         if self._options.mode == words.FAILFAST or not (self._forever or skips):
@@ -147,7 +146,7 @@ class Follower:
     def _step(self, place: HeldOutput, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
         """Export new records; return the state after them, and whether no new records are left.
 
-        If a task cannot read a folder, the next attempt reads all bytes of the folder before it plans them.
+        If a task cannot read a folder, the next attempt reads the folder completely before it is planned.
         """
         tries = TRIES
         checked: set[str] = set()
@@ -167,7 +166,7 @@ class Follower:
                 if isinstance(error, MalformedError):
                     raise
                 if tries and _has_changed(advance, planned):
-                    self._listener.note(f"{error}; files have changed meanwhile, once more")
+                    self._listener.note(f"{error}; files have changed meanwhile, trying again")
                     continue
                 if not isinstance(error, UnreadableError) or not (self._forever or self._options.skip_unreadable):
                     raise
@@ -233,7 +232,7 @@ def _limits(options: words.SourceOptions) -> streaming.TriggerLimits:
 
 
 def _folder_of(error: UnreadableError, advance: streaming.Advance) -> str | None:
-    """Return the partition folder of a planned segment that could not be read; None for another file."""
+    """Return the partition folder of the planned segment in an error; None if the file was not planned."""
     return next((key_of(one.partition) for one in advance.taken if one.segment.name == str(error.path)), None)
 
 
@@ -242,7 +241,7 @@ def _has_changed(advance: streaming.Advance, planned: list[planning.Planned]) ->
     try:
         is_gone = any(one.segment.files.look(one.segment.path) is None for one in advance.taken)
         return is_gone or any(_has_file_changed(segment.splits) for segment in planned)
-    except StoreError:  # its facts are unknown
+    except StoreError:  # whether a file has changed is unknown
         return False
 
 

@@ -1,10 +1,11 @@
 """The lock of an output: one export at a time writes to a folder.
 
-The lock is a small file beside the output that names its holder. Local disks, NFS and HDFS create it atomically. An
-object store may let two exports in: each reads the lock again before it changes the output, and one of them ends.
+The lock is a small file next to the output that names its holder. Local disks, NFS and HDFS create it atomically. In an
+object store two exports may get the lock: each reads the lock again before it changes the output, and one of them ends.
 
-A dead holder on this machine is found by its process. A live holder touches the file every :data:`BEAT` seconds. It
-counts as dead after :data:`SILENCE` seconds without that. Both times are the file system's own: no clocks are compared.
+A holder on this machine is dead if its process is gone. A live holder touches the file every :data:`BEAT` seconds. A
+holder that has not done so for :data:`SILENCE` seconds counts as dead. Both times come from the file system, so that no
+clocks of machines are compared.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _PAUSE: Final = 0.02
 
 
 class Holder(NamedTuple):
-    """The process that holds a lock: its start, the boot of its machine (``place``), and the time of the lock (UTC)."""
+    """The process that holds a lock. ``place`` identifies the machine's boot, ``since`` the time of the lock (UTC)."""
 
     host: str
     place: str
@@ -54,7 +55,7 @@ class Holder(NamedTuple):
 
 
 def _place() -> str:
-    """Return an id of this machine since its last boot, and of its process namespace."""
+    """Return an id of this machine, of its last boot, and of the process namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115  it is not a path
@@ -75,7 +76,7 @@ def _lives(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is another user's
+    except PermissionError:  # the process belongs to another user
         return True
     return True
 
@@ -86,7 +87,7 @@ def me() -> Holder:
 
 
 class LocalLock:
-    """A lock file on the driver's own disks: a text that names the holder of an output."""
+    """A lock file on the driver's own disks, with a text that names the holder of an output."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -106,7 +107,7 @@ class LocalLock:
         os.utime(self._path)
 
     def age(self) -> float | None:
-        """Return the seconds since the lock was touched, or None if there is none."""
+        """Return the seconds since the lock was touched, or None if the lock does not exist."""
         probe = self._path.with_name(f"{self._path.name}-{uuid.uuid4().hex}")
         try:
             files.create_text(probe, "")
@@ -120,7 +121,7 @@ class LocalLock:
         _drop(self._path)
 
     def guard(self) -> Lock:
-        """Return the lock of the process that removes this lock."""
+        """Return the lock that a process must hold while it removes this lock."""
         return LocalLock(self._path.with_name(f"{self._path.name}-{_GUARD}"))
 
 
@@ -130,7 +131,7 @@ def _drop(path: Path) -> None:
 
 
 class HadoopLock:
-    """Like :class:`LocalLock`, on a file system of Hadoop's."""
+    """Like :class:`LocalLock`, on one of Hadoop's file systems."""
 
     def __init__(self, lock: Folder) -> None:
         self._lock = lock
@@ -166,17 +167,17 @@ Lock: TypeAlias = LocalLock | HadoopLock
 
 
 class Hold:
-    """The lock of ``output`` while this process has it."""
+    """The lock of ``output``, held by this process."""
 
     def __init__(self, output: Output, place: Lock, holder: Holder) -> None:
         self._output, self._place, self._holder = output, place, holder
 
     def check(self) -> None:
-        """Raise KdumpError if this process has lost the lock: another process took it for dead."""
+        """Raise KdumpError if this process has lost the lock, because another process considered it dead."""
         now = _read(self._place.read())
         if now is None or now.token != self._holder.token:
             who = "no process" if now is None else str(now)
-            raise KdumpError(f"{self._output.path} is held by {who} now, which took this export for dead")
+            raise KdumpError(f"{self._output.path} is now locked by {who}, which considered this export dead")
 
     def beat(self) -> None:
         self._place.touch(_text(self._holder))
@@ -184,7 +185,7 @@ class Hold:
 
 @contextmanager
 def held(output: Output) -> Iterator[Hold]:
-    """Lock an output while the block runs. Raises KdumpError with the name of another holder."""
+    """Lock an output while the block runs. Raises KdumpError that names the holder, if it is locked."""
     lock = output.hidden(LOCK)
     local = lock.local
     place: Lock = HadoopLock(lock) if local is None else LocalLock(local)
@@ -196,7 +197,7 @@ def held(output: Output) -> Iterator[Hold]:
 
     def beat() -> None:
         while not done.wait(BEAT):
-            try_to(hold.beat)  # check() raises if it fails for long
+            try_to(hold.beat)  # if this fails for long, check() raises
 
     beating = threading.Thread(target=beat, name="kdump-hold", daemon=True)
     beating.start()
@@ -222,18 +223,18 @@ def _acquire(output: Output, place: Lock, holder: Holder) -> None:
         if place.create(_text(holder)):
             return
         text = place.read()
-        if text is None:  # it has ended meanwhile
+        if text is None:  # the holder has ended meanwhile
             continue
         other = _read(text)
         if not _is_dead(other, place):
             who = "an export that is just beginning" if other is None else str(other)
-            raise KdumpError(f"{output.path} is held by {who}: one export at a time writes there")
+            raise KdumpError(f"{output.path} is locked by {who}: only one export at a time can write there")
         _bury(place, text, holder)
-    raise KdumpError(f"{output.path} is held by one export after the other: try again")
+    raise KdumpError(f"{output.path} is locked by other exports again and again: try later")
 
 
 def _bury(place: Lock, text: str, holder: Holder) -> None:
-    """Remove the lock ``text`` of a dead holder. A guard lets one process do so: two might remove a new lock."""
+    """Remove the lock ``text`` of a dead holder. A guard allows only one process, as two might remove a new lock."""
     guard = place.guard()
     if guard.create(_text(holder)):
         try:
@@ -271,5 +272,5 @@ def _text(holder: Holder) -> str:
 def _read(text: str | None) -> Holder | None:
     try:
         return None if text is None else Holder(**json.loads(text))
-    except (ValueError, TypeError):  # it is being written, or was when its machine died
+    except (ValueError, TypeError):  # the lock is incomplete
         return None

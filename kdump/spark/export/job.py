@@ -43,10 +43,10 @@ SURVEY_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """The settings of an export. ``options`` are those of the source, as text.
+    """The settings of an export. ``options`` are the options of the source, as text.
 
-    ``target_file_size`` is in bytes; with None each task writes one file into each folder that it has rows for.
-    ``format`` is one of kdump's, or the name of a Spark writer; ``out`` is then the name of a table.
+    ``target_file_size`` is in bytes; with None each task writes one file into each folder for which it has rows.
+    ``format`` is one of FORMATS, or the name of a Spark writer; then ``out`` is the name of a table.
     """
 
     paths: tuple[str, ...]
@@ -66,7 +66,7 @@ class Export:
 
 
 class Summary(NamedTuple):
-    """The counts of an export. ``seconds`` excludes the start of Spark."""
+    """The counts of an export. ``seconds`` does not include the start of Spark."""
 
     files: int
     batches: int
@@ -81,8 +81,9 @@ class Summary(NamedTuple):
 class Listener(NamedTuple):
     """Callbacks of an export.
 
-    ``note`` gets sentences about inputs that are left out. ``progress`` gets the current work, tasks done, and all
-    tasks. ``done`` gets the result before the journal is deleted: after a kill the next run reports it again.
+    ``note`` receives sentences about inputs that are left out. ``progress`` receives the current work, the number of
+    tasks done, and the number of all tasks. ``done`` receives the result before the journal is deleted, so that after a
+    kill the next run reports it again.
     """
 
     note: Callable[[str], None]
@@ -92,7 +93,7 @@ class Listener(NamedTuple):
     """Called with the file and each damaged range of the written splits."""
 
     def damages(self, run: dict[str, Any]) -> None:
-        """Report the damaged ranges of a run. Unreadable bytes are not reported here: the summary has them."""
+        """Report the damaged ranges of a run, except unreadable bytes, which the summary has."""
         for file, damage in account.damaged_ranges(run):
             if damage.kind != UNREADABLE:
                 self.damage(file, damage)
@@ -152,7 +153,7 @@ _LOCAL: Final = re.compile(r"(?:file:(?://)?)?((?!.*://).*)", re.DOTALL)
 
 
 def _is_free(folder: Path) -> bool:
-    """Return whether a path does not exist, or holds only an unfinished export."""
+    """Return whether a path does not exist, or has only files of an unfinished export."""
     try:
         names = {path.name for path in folder.iterdir()}
         return COMMIT in names or all(name.startswith(".kdump-") for name in names)
@@ -163,13 +164,13 @@ def _is_free(folder: Path) -> bool:
 
 
 def _be_outside(export: Export) -> None:
-    """Raise UsageError if an output in a store is in an input."""
+    """Raise UsageError if an output in a store is inside an input."""
     out = _parts(export.out)
     for path in export.paths:
         read = _parts(path)
         if "://" in path and len(out) >= len(read) and all(map(fnmatch.fnmatchcase, out, read)):
             where = f"{export.out} is in the input {without_secret(path)}"
-            raise UsageError(f"{where}, which kdump does not change: name a place outside of it")
+            raise UsageError(f"{where}, which kdump does not change: choose an --out outside of it")
 
 
 def _parts(uri: str) -> list[str]:
@@ -184,9 +185,9 @@ def _forget(output: Output) -> None:
 
 
 def _committed_before(export: Export, output: Output, listener: Listener) -> dict[str, Any] | None:
-    """Complete the commit of a killed export; return its manifest entry if it was this export, else None.
+    """Complete the commit of a killed export. Return its manifest entry if it had the same settings, else None.
 
-    An export that overwrites runs again, which doubles no rows.
+    If the mode is overwrite, return None too: the export runs again, and replaces the rows.
     """
     if output.exists(CHECKPOINT):
         return None
@@ -195,7 +196,9 @@ def _committed_before(export: Export, output: Output, listener: Listener) -> dic
         return None
     is_ours = commit["request"] == _request(export)
     if is_ours and export.mode != "overwrite":
-        listener.note(f"this export, begun {commit['run']['started']}, was killed after its commit: now it is done")
+        listener.note(
+            f"this export, begun {commit['run']['started']}, was killed after its commit, and is complete now"
+        )
         run: dict[str, Any] = commit["run"]
         return run
     _forget(output)
@@ -223,7 +226,7 @@ def _exported(
     hold: Hold,
     listener: Listener,
 ) -> dict[str, Any]:
-    """Prepare an export beside its output, publish it, and return its manifest entry."""
+    """Write an export into a prepared folder, publish the folder, and return the manifest entry."""
     with output.staging(listener.note) as (name, staging):
         planned = planning.plan(
             replace(options, surveyed=True),
@@ -251,7 +254,7 @@ def source_options(export: Export) -> words.SourceOptions:
 
 
 def needed(export: Export, columns: tuple[str, ...]) -> list[str]:
-    """Return the requested columns, and those for the names of folders."""
+    """Return the requested columns, and the columns from which folder names are made."""
     made_of = [column for name in export.partition_by for column in FOLDERS[name][1]]
     return list(dict.fromkeys([*columns, *made_of]))
 
@@ -277,9 +280,9 @@ def _survey_there(
 
 
 class WrittenRows(NamedTuple):
-    """The result of writing: the number of rows, the account of each split, damaged ranges, files.
+    """The result of writing: the number of rows, the account of each split, damaged ranges, and files.
 
-    ``files`` maps the path of each file of records to its rows, or to None if its format does not count them.
+    ``files`` maps the path of each file of records to its number of rows, or to None if the format lacks it.
     """
 
     rows: int
@@ -300,7 +303,7 @@ def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
 
 @dataclass
 class Work:
-    """A plan that is written to ``output``."""
+    """The work of writing a plan to ``output``."""
 
     spark: SparkSession
     export: Export
@@ -318,9 +321,9 @@ class Work:
         return self.accounted(started, self.write())
 
     def write(self, *, always: bool = True) -> WrittenRows:
-        """Write the records and the damaged ranges, and check the count of rows.
+        """Write the records and the damaged ranges, and check the number of rows.
 
-        Without damage an empty file of damaged ranges is written, unless ``always`` is false.
+        Without damage an empty file of damaged ranges is written, unless ``always`` is False.
         """
         with session.interruptible(self.spark):
             return self._written(always=always)
@@ -387,7 +390,7 @@ class Work:
         return account.by_headers(split, control=options.include_control, filtered=filtered)
 
     def _check(self, counted: dict[int, counting.Counted]) -> dict[str, int | None]:
-        """Return the rows of each file. Raises KdumpError unless headers, rows read and files have the same count."""
+        """Return the rows of each file. Raises KdumpError if headers, read rows and files have different counts."""
         rows = sum(one.account.rows or 0 for one in counted.values())
         with session.watched(self.spark, "counting", self.listener.progress):
             files = self.output.rows()
@@ -400,7 +403,7 @@ class Work:
         return files
 
     def _promised(self, split: Split, counted: counting.Counted) -> int:
-        """Return the rows of a split by its headers, or the rows read if it is damaged or they do not show it."""
+        """Return the number of rows of a split from its headers; if damaged or unknown, the number of read rows."""
         found = None if counted.lost else self._by_headers(split)
         rows = counted.account.rows if found is None or found.rows is None else found.rows
         return rows or 0

@@ -1,8 +1,8 @@
 """The output of an export: a folder of files that kdump commits and counts, or a table that a Spark writer commits.
 
 The account of a table (damaged ranges and manifest) is prepared, committed and locked like every output, in the folder
-``OUT.kdump`` beside the table. That folder holds :data:`WRITING` while the writer works. After a kill in that
-time only the table itself shows whether it has the rows of the run.
+``OUT.kdump`` next to the table. The folder has the file :data:`WRITING` while the writer works. If the run is killed
+then, only the table itself shows whether it has the rows of the run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MANIFEST: Final = "_manifest.json"
 DAMAGED: Final = "_damaged"
 CHECKPOINT: Final = "_checkpoint"
 WRITING: Final = "_writing.json"
-"""A file beside the manifest of a table while a Spark writer writes the table."""
+"""A file next to a table's manifest that exists while a Spark writer writes the table."""
 FORMATS: Final = ("parquet", "orc", "json", "csv")
 """The formats that an export commits and counts itself; others are tables (:class:`Table`)."""
 _WRITE: Final = {
@@ -48,32 +48,32 @@ FOLDERS: Final = {
     "date": ("date", ("timestampMs", "timestamp")),
     "hour": ("hour", ("timestampMs", "timestamp")),
 }
-"""Values of ``--partition-by``: the name of the folders, and the columns that they are made of.
+"""Values of ``--partition-by`` -> the name of the folders, and the columns from which these are made.
 
-A topic's folder and column have different names: Spark reads ``topic=001`` as a number.
+The folders of a topic do not have the name of the column, because Spark reads ``topic=001`` as a number.
 """
 _MS_OF_DAY: Final = 86_400_000
 _EXPRESSIONS: Final = {
     "topic": "topic",
     "partition": "partition",
-    # From the stored number: the session's time zone must not decide the UTC date.
+    # from the stored number, because the session's time zone must not change the UTC date
     "date": f"if(timestamp is null, null, date_from_unix_date(int(floor(timestampMs / {_MS_OF_DAY}D))))",
     "hour": f"if(timestamp is null, null, int(pmod(timestampMs, {_MS_OF_DAY}) div 3600000))",
 }
 
 
 SHUFFLED: Final = 1.5
-"""Bytes of rows in a shuffle per byte in a file: 1 for random bytes, 3 for similar texts."""
+"""Ratio of bytes in a shuffle to bytes in a file: measured 1 for random bytes, 3 for similar texts."""
 FOOTERS: Final = 8
 
 
 def exists(path: str) -> UsageError:
     """Return the error of mode ``error`` for an output that exists."""
-    return UsageError(f"{path} is there already; --mode overwrite or --mode append, or another --out")
+    return UsageError(f"{path} exists already: add --mode overwrite or --mode append, or choose another --out")
 
 
 class Output(Folder):
-    """A folder of files in the format ``form``: an output, or the folder in which one is prepared."""
+    """A folder of files in the format ``form``: an output, or a folder in which an output is prepared."""
 
     def __init__(self, spark: SparkSession, path: str, form: str, shown: str = "") -> None:
         super().__init__(spark, path, shown)
@@ -90,7 +90,7 @@ class Output(Folder):
         return self._format == "parquet"
 
     def keep(self, names: Iterable[str]) -> None:
-        """Leave out all files of records but these: late attempts of tasks may add others."""
+        """Ignore all files of records except ``names``, because late attempts of tasks may add other files."""
         self._kept = frozenset(names)
 
     def sizes(self, folder: str = "", *, deep: bool = True) -> dict[str, int]:
@@ -100,10 +100,10 @@ class Output(Folder):
         return {name: size for name, size in found.items() if name in kept or name.startswith(_OWN)}
 
     def hidden(self, name: str) -> Folder:
-        """Return a hidden folder of this output: beside it, because readers of the output do not list it there.
+        """Return a hidden folder next to this output, where readers of the output do not list it.
 
-        It is inside the output if the same file system has no place beside it: a mount point, a bucket, a read-only
-        parent.
+        It is inside the output if a folder next to the output is impossible: if the output is a mount point or a
+        bucket, or its parent is read-only.
         """
         if not self._has_place_beside:
             return self.inside(f".kdump-{name}")
@@ -132,7 +132,7 @@ class Output(Folder):
         return try_to(lambda: self._files.access(parent, self._jvm.org.apache.hadoop.fs.permission.FsAction.WRITE))
 
     def is_empty(self) -> bool:
-        """Return whether an existing folder holds only the hidden folders of exports."""
+        """Return whether an existing folder has nothing but hidden folders of exports."""
         inside = self._texts.listStatusIterator(self._at(""))
         while inside.hasNext():
             if not inside.next().getPath().getName().startswith(".kdump-"):
@@ -143,22 +143,24 @@ class Output(Folder):
     def staging(self, note: Callable[[str], None]) -> Iterator[tuple[str, Output]]:
         """Yield the name of a new folder in which files are prepared, and the folder. If the block fails, delete it.
 
-        Each name is unique, so tasks of a killed driver cannot write into the folder of another run.
+        Names are unique, so that tasks of a killed driver cannot write into the folder of another run.
         """
         name = uuid.uuid4().hex[:_LENGTH]
         made = self.like(self.hidden(name).path, self.path)
         local = made.local
         try:
-            with signals.cleaned_up(lambda: None):  # SIGTERM then raises, as Ctrl-C does
+            with signals.cleaned_up(lambda: None):  # so that SIGTERM raises, like Ctrl-C
                 yield name, made
         except BaseException:
-            is_deleted = try_to(made.delete) or (local is not None and files.delete_folder(local))  # Java may be gone
+            is_deleted = try_to(made.delete) or (
+                local is not None and files.delete_folder(local)
+            )  # Java may have ended
             if not is_deleted:
                 note(f"{made.path}: the written files cannot be deleted; the next export into {self.path} deletes them")
             raise
 
     def rows(self) -> dict[str, int | None]:
-        """Return the number of rows in each file of records, from its footer; None if the format has no footer."""
+        """Return the number of rows in each file of records, from the footer; None if the format has no footer."""
         ends = (f".{self._format}", f".{self._format}.gz")
         names = [name for name in self.files() if name.endswith(ends) and not name.startswith(f"{DAMAGED}/")]
         count = _FOOTERS.get(self._format)
@@ -196,7 +198,7 @@ class Output(Folder):
 
         folders = {FOLDERS[name][0]: spark_sql.expr(_EXPRESSIONS[name]) for name in partition_by}
         plain = [spark_sql.col(name).alias(name) for name in columns]
-        if self._format == "csv":  # it has no bytes and no lists
+        if self._format == "csv":  # CSV has neither bytes nor lists
             plain = [_as_text(rows, name) for name in columns]
         shaped = rows.select(*plain, *(made.alias(name) for name, made in folders.items()))
         with writing(self.shown):
@@ -224,7 +226,7 @@ class Output(Folder):
                 self._spark.conf.set(name, kept)
 
     def write_damaged(self, rows: DataFrame) -> None:
-        """Write the damaged ranges as Parquet, because it can hold their bytes."""
+        """Write the damaged ranges as Parquet, which can store their bytes."""
         with writing(self.shown):
             rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error").save(f"{self.path}/{DAMAGED}")
 
@@ -233,27 +235,27 @@ class Output(Folder):
         (writer.partitionBy(*folders) if folders else writer).mode("error").save(self.path)
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
-        """Return the manifest entries of the earlier runs into this output.
+        """Return the manifest entries of earlier runs into this output.
 
-        Raises UsageError if ``mode`` must not change the output. Mode ``append`` also refuses an output that lacks
-        unreadable bytes, unless ``skip_unreadable`` makes them damage.
+        Raises UsageError if ``mode`` must not change the output. In mode ``append`` this is also the case if an earlier
+        run left out unreadable bytes, unless ``skip_unreadable`` counts them as damage.
         """
         if not self.exists() or (self.is_empty() and mode != "append"):
             return []
         if mode == "error":
             raise exists(self.path)
         if self.exists(CHECKPOINT):
-            raise UsageError(
-                f"{self.path} was written by --incremental or --follow, which know what it holds: use them"
-            )
+            raise UsageError(f"{self.path} was written by --incremental or --follow: use one of these options again")
         runs = self.runs()
         if runs is None:
-            raise UsageError(f"{self.path} holds no {MANIFEST}: --mode {mode} is for what kdump itself has written")
+            raise UsageError(f"{self.path} has no {MANIFEST}: --mode {mode} changes only outputs of kdump")
         if mode == "append":
-            hint = "--mode overwrite writes all of it again"
+            hint = "--mode overwrite writes the whole output again"
             account.refuse_unread(runs, self.path, skip_unreadable=skip_unreadable, hint=hint)
         if mode == "overwrite" and not all("output" in run for run in runs):
-            raise UsageError(f"{self.path}/{MANIFEST} names no files of the output: delete it, or choose another --out")
+            raise UsageError(
+                f"{self.path}/{MANIFEST} does not list the files of the output: delete it, or choose another --out"
+            )
         return runs
 
     def runs(self) -> list[Any] | None:
@@ -280,7 +282,7 @@ class Output(Folder):
     def write_runs(self, runs: list[Any], steps: int | None = None) -> int:
         """Write the manifest of these runs with their totals, and return its length in characters.
 
-        ``steps`` is the number of the last step in it, or None if the output has no steps.
+        ``steps`` is the number of the last step in the manifest, or None if the output has no steps.
         """
         totals = account.totals(run["totals"] for run in runs)
         counted = {} if steps is None else {"steps": steps}
@@ -294,7 +296,7 @@ class Output(Folder):
 _FOOTERS: Final[dict[str, Callable[[Output, str], int]]] = {"parquet": Output._parquet_rows, "orc": Output._orc_rows}
 _LENGTH: Final = 12
 _OWN: Final = (f"{DAMAGED}/", MANIFEST)
-"""Files of an output besides its records."""
+"""Files of an output that do not contain records."""
 _MADE: Final = re.compile(rf"[0-9a-f]{{{_LENGTH}}}(\.old)?")
 
 
@@ -310,12 +312,12 @@ def _as_text(rows: DataFrame, name: str) -> Any:
 
 
 def beside(table: str) -> str:
-    """Return the folder beside a table that holds the manifest of its exports."""
+    """Return the folder next to a table that has the manifest of its exports."""
     return f"{table.rstrip('/')}.kdump"
 
 
 class Table(Output):
-    """The table ``table``, written by Spark's writer ``form`` in a save ``mode``; its manifest is :func:`beside` it."""
+    """The table ``table``, written by Spark's writer ``form`` in a save ``mode``. :func:`beside` has its manifest."""
 
     def __init__(self, spark: SparkSession, table: str, form: str, mode: str) -> None:
         super().__init__(spark, beside(table), "parquet")
@@ -333,7 +335,7 @@ class Table(Output):
         return made
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
-        """Return the manifest entries of the earlier runs. Raises as :meth:`Output.check`, and if a run was killed."""
+        """Return the manifest entries of earlier runs. Raises like :meth:`Output.check`, and if a run was killed."""
         if self.exists(WRITING):
             began = json.loads(self.read_text(WRITING))["began"]
             raise KdumpError(
@@ -343,11 +345,11 @@ class Table(Output):
         if self.exists() and not self.is_empty():
             return super().check(mode, skip_unreadable=skip_unreadable)
         if mode == "overwrite":
-            raise UsageError(f"{self.path} is not there: --mode overwrite is for what kdump itself has written")
+            raise UsageError(f"{self.path} does not exist: --mode overwrite changes only outputs of kdump")
         return []
 
     def rows(self) -> dict[str, int | None]:
-        """Return the table with None: kdump cannot count the rows of its format."""
+        """Return the table with None, because kdump cannot count the rows of its format."""
         return {self._table: None}
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
@@ -356,7 +358,7 @@ class Table(Output):
         writer = rows.write.format(self._writer).mode(self._mode)
         try:
             (writer.partitionBy(*folders) if folders else writer).save(self._table)
-        except Exception:  # it has not committed; after an interrupt that is unknown, and WRITING stays
+        except Exception:  # nothing is committed, except perhaps after an interrupt
             try_to(lambda: account.delete(WRITING))
             try_to(lambda: account.delete_empty() if account.is_empty() else None)
             raise

@@ -1,8 +1,8 @@
-"""Parquet files that the Python workers write, without a copy of the rows in Java.
+"""Writes Parquet files in Spark's Python workers, without copying the rows to Java.
 
-The files, their schema and their folders are those of Spark's own writer. Each attempt of a task writes files of its
-own (:class:`LocalParts`, :class:`StoreParts`). The driver moves the files of the attempts that Spark counts to their
-places in the output, and deletes the rest.
+The files, their schema and their folders are equal to those of Spark's own writer. Each attempt of a task writes its
+own files (:class:`LocalParts`, :class:`StoreParts`). The driver moves the files of successful attempts to their paths
+in the output, and deletes the others.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 PARTS: Final = "_parts"
 WRITERS: Final = 64
 MOVES: Final = 8
-"""Files of a store that are moved at the same time."""
+"""Number of files of a store that are moved at the same time."""
 HELD_BYTES: Final = 32 << 20
-"""The most bytes of Arrow columns that a task holds for its files."""
+"""Maximum number of bytes of Arrow columns that a task keeps in memory for its files."""
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 _SUCCESS: Final = "_SUCCESS"
 _DAY_US: Final = 86_400_000_000
 _HOUR_US: Final = 3_600_000_000
 _ESCAPED: Final = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
-"""Characters that Spark escapes in the name of a folder (ExternalCatalogUtils.escapePathName)."""
+"""Characters that Spark escapes in names of folders (ExternalCatalogUtils.escapePathName)."""
 
 
 class WrittenParts(NamedTuple):
@@ -67,9 +67,9 @@ class WrittenParts(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalParts:
-    """The files of tasks in the folder ``root`` of a disk that the driver and all workers have.
+    """The files of tasks in the folder ``root``, on a disk that the driver and all workers share.
 
-    Each attempt has a folder of its own in :data:`PARTS`. ``shown`` is the name of the output in errors.
+    Each attempt has its own folder in :data:`PARTS`. ``shown`` is the name of the output in errors.
     """
 
     root: str
@@ -83,11 +83,11 @@ class LocalParts:
         files.make_folders(Path(self.root, PARTS), *part.split("/")[1:-1], access=ANY)
         return files.create(Path(self.root, part), ANY)
 
-    def finish(self, part: str, file: BinaryIO) -> None:  # noqa: ARG002  it has its name already
+    def finish(self, part: str, file: BinaryIO) -> None:  # noqa: ARG002  the file has its name already
         file.close()
 
     def settle(self, output: Output, written: dict[str, str]) -> None:
-        """Move the ``written`` files to their paths in the output. Files of other attempts are left out."""
+        """Move the ``written`` files to their paths in the output, and delete the files of other attempts."""
         with _refused(self.shown):
             for name, part in written.items():
                 output.rename(part, name)
@@ -99,9 +99,9 @@ class LocalParts:
 class StoreParts:
     """The files of tasks in the folder ``root`` of a store.
 
-    A worker writes an unnamed file on its own disk, and copies the complete file into the store. An error starts the
-    copy again. If the store ``renames`` folders, files are copied to :data:`PARTS`, so that a late attempt writes
-    nothing into the output. Otherwise they are copied to their final paths: a move would be a second copy.
+    A worker writes a temporary file on its own disk, and copies the complete file into the store. After an error the
+    copy is repeated. If the store ``renames`` folders, files are copied to :data:`PARTS`, so that a late attempt writes
+    nothing into the output. Otherwise they are copied to their final paths, because a move would be a second copy.
     """
 
     store: RemoteFiles
@@ -113,7 +113,7 @@ class StoreParts:
         """Return the path at which an attempt writes a file of the output."""
         return f"{PARTS}/{attempt}-{uuid.uuid4().hex}" if self.renames else name
 
-    def create(self, part: str) -> BinaryIO:  # noqa: ARG002  it has no name yet
+    def create(self, part: str) -> BinaryIO:  # noqa: ARG002  the file has no name yet
         folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
         return tempfile.TemporaryFile(dir=folder if folder and Path(folder).is_dir() else None)
 
@@ -122,7 +122,7 @@ class StoreParts:
             self.store.put(file, f"{self.root}/{part}")
 
     def settle(self, output: Output, written: dict[str, str]) -> None:
-        """Move the ``written`` files to their paths in the output. Files of other attempts are left out."""
+        """Move the ``written`` files to their paths in the output, and delete the files of other attempts."""
         if self.renames:
             with ThreadPoolExecutor(MOVES) as pool:
                 list(pool.map(lambda pair: output.rename(pair[1], pair[0]), written.items()))
@@ -135,7 +135,7 @@ Parts: TypeAlias = LocalParts | StoreParts
 
 
 def parts_of(output: Output) -> Parts | None:
-    """Return the place of the workers' files of a new output; None if only Spark reaches its file system."""
+    """Return the place of the workers' files for a new output; None if Python cannot write to its file system."""
     local = output.local
     if local is not None:
         return LocalParts(str(local), output.shown)
@@ -144,13 +144,13 @@ def parts_of(output: Output) -> Parts | None:
         if isinstance(store, RemoteFiles):
             output.make()
             store.put_once(b"", f"{root}/{_SUCCESS}")
-            if output.exists(_SUCCESS):  # both clients reach the same store
+            if output.exists(_SUCCESS):  # Java and Python see the same store
                 if output.renames_whole:
                     output.inside(PARTS).make()
                 return StoreParts(store, root, output.shown, output.renames_whole)
     except (OSError, KdumpError):
-        pass  # Spark's own writer reports the error, or writes: it may have keys that PyArrow cannot use
-    output.delete()  # Spark's writer wants no folder
+        pass  # Spark's own writer is used: it may have keys that PyArrow cannot use
+    output.delete()  # Spark's writer requires that the folder does not exist
     return None
 
 
@@ -164,7 +164,7 @@ def write(
 ) -> dict[int, counting.Counted]:
     """Write the records of splits into ``output``, a prepared folder; return the counts of each split.
 
-    Raises as the tasks do, and UnreadableError if a file cannot be written.
+    Raises the errors of tasks, and UnreadableError if a file cannot be written.
     """
     output.make()
     groups = planning.group(splits, options) or [[]]
@@ -182,7 +182,7 @@ class FolderLayout:
     columns: tuple[str, ...]
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the rows of each folder, in order, with the columns of the files. All rows are of one segment."""
+        """Yield the rows of each folder, in order, with the columns of the files. ``batch`` is from one segment."""
         rows = batch.select(list(self.columns))
         if not {"date", "hour"} & self.folders.keys():
             yield self._folder(batch, None), rows
@@ -193,7 +193,7 @@ class FolderLayout:
         if len(counts) > 1:
             import pyarrow.compute as pc
 
-            order = pc.sort_indices(slots)  # it is stable
+            order = pc.sort_indices(slots)  # a stable sort
             rows, counts = rows.take(order), slots.take(order).value_counts().to_pylist()
         start = 0
         for one in counts:
@@ -212,7 +212,7 @@ class FolderLayout:
 
 
 def _floored(times: pa.Array, unit: int) -> pa.Array:
-    """Return the number of whole units (microseconds) from 1970 to each time; null for a null."""
+    """Return the number of whole units from 1970 to each time; null for null. ``unit`` is in microseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -250,7 +250,7 @@ class PartsTask:
                     for folder, rows in self.layout.parted(batch) if batch.num_rows else ():
                         made.add(folder, rows)
             if not number and not self.layout.folders and not made.parts:
-                made.add("", None)  # a reader learns the columns from it
+                made.add("", None)  # an empty file has the columns, for readers
         return WrittenParts(counted, made.parts)
 
 
@@ -263,7 +263,7 @@ class OpenPart(NamedTuple):
 
 
 class PartsFiles:
-    """The files of one attempt of a task, one open file for each folder. ``parts``: :attr:`WrittenParts.files`."""
+    """The files of one attempt of a task, one open file per folder. ``parts`` is as :attr:`WrittenParts.files`."""
 
     def __init__(self, task: PartsTask, number: int, attempt: str) -> None:
         self._task, self._number, self._attempt = task, number, attempt
@@ -272,10 +272,10 @@ class PartsFiles:
         self.parts: dict[str, str] = {}
 
     def add(self, folder: str, rows: pa.RecordBatch | None) -> None:
-        """Add rows to the file of a folder; with None only create the file."""
+        """Add rows to the file of a folder. If ``rows`` is None, only create the file."""
         with _refused(self._task.parts.shown):
             file = self._open.get(folder) or self._made(folder)
-            self._open[folder] = self._open.pop(folder, file)  # the last one used comes last
+            self._open[folder] = self._open.pop(folder, file)  # move it to the end: most recently used
             if rows is not None:
                 file.parquet.add(rows)
             if sum(one.parquet.held_bytes for one in self._open.values()) > HELD_BYTES:
@@ -315,7 +315,7 @@ class PartsFiles:
 
 @contextmanager
 def _refused(shown: str) -> Iterator[None]:
-    """Raise UnreadableError of the output if its disk refuses."""
+    """Raise UnreadableError for the output if a disk returns an error in the block."""
     try:
         yield
     except FileNotFoundError as reason:

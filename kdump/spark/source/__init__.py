@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SET_BY_SPARK: Final = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE", "SPARK_PYTHON_RUNTIME")
-"""Variables that Spark 4 sets for each Python process of a stream, in one map of the source and without a lock.
+"""Variables that Spark 4 sets for each Python process of a stream, in one map per source, without a lock.
 
-Two streams that begin at once may break that map, and then no stream of the session works (OptionalDataException). If
-the map has the variables from the start, setting them changes nothing else.
+Two streams that begin at the same time may break the map; then no stream of the session works (OptionalDataException).
+If the map has the variables from the start, Spark does not change its structure.
 """
 _ONE: Final = Lock()
 
 
 def register(spark: SparkSession) -> None:
-    """Add the source ``kdump`` to ``spark``; several of its streams may then begin at the same time.
+    """Add the source ``kdump`` to ``spark``, so that several of its streams may begin at the same time.
 
-    It reads stores with the session's settings (:func:`kdump.spark.session.store_settings`). Raises KdumpError if
-    PySpark is older than 4.0, which has no data sources in Python.
+    The source reads stores with the session's settings (:func:`kdump.spark.session.store_settings`). Raises KdumpError
+    if PySpark is older than 4.0, because it has no data sources in Python.
     """
     from kdump.log_dirs import stores
     from kdump.spark.session import check_version, store_settings
@@ -37,7 +37,7 @@ def register(spark: SparkSession) -> None:
 
     from kdump.spark.source.data_source import KdumpDataSource
 
-    context = getattr(spark, "sparkContext", None)  # none of Spark Connect's sessions has one here
+    context = getattr(spark, "sparkContext", None)  # sessions of Spark Connect have none
     variables: dict[str, str] = {} if context is None else context.environment
     wanted = {name: os.environ.get(name, "") for name in SET_BY_SPARK}
     if context is not None:
@@ -50,7 +50,7 @@ def register(spark: SparkSession) -> None:
         except AnalysisException as error:
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
-            if context is not None:  # Spark 4.0 keeps the source that it has found by itself
+            if context is not None:  # Spark 4.0 keeps a source that it found itself
                 manager: Any = spark._jsparkSession.sessionState().dataSourceManager()
                 found = manager.lookupDataSource(KdumpDataSource.name()).dataSourceCls().envVars()
                 for name in missing:

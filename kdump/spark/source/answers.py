@@ -1,8 +1,7 @@
-"""The outputs of the Spark source that answer questions: the lines of commands such as ``kdump stats -o jsonl`` as
-rows.
+"""The outputs of the Spark source that answer questions: rows with the lines of ``kdump stats -o jsonl`` and others.
 
-Tasks of a source cannot merge their collectors. So a task reads all that its lines need: each partition, each topic
-with all replicas, or everything. The driver reads the facts for all tasks first, configs and transactional ids.
+Tasks of a source cannot merge their collectors. So a task reads all data for its lines: one partition, one topic with
+all replicas, or everything. Before, the driver reads the facts that all tasks need: configs and transactional ids.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class SaidLine:
-    """A message of a command on standard error that also sets its exit status.
+    """A message that a command prints on standard error, and that changes its exit status.
 
-    ``kind`` is ``unreadable`` (bytes that a failing disk does not return), ``damage``, or ``derived`` (a file that can
-    be derived from the log and is not used).
+    ``kind`` is ``unreadable`` (bytes that a failing disk does not return), ``damage``, or ``derived`` (a wrong derived
+    file, which is not used).
     """
 
     kind: ClassVar[str] = UNREADABLE
@@ -58,7 +57,7 @@ class SaidLine:
 class AnswerTask(NamedTuple):
     """The input of a task: partitions, the collector of their records, the states of log dirs, and the time in ms.
 
-    The task yields ``rows`` unchanged. Only the task that ``is_first`` yields the lines that are reported once.
+    The task yields ``rows`` unchanged. Lines that are reported only once come from the task with ``is_first``.
     """
 
     output: str
@@ -74,10 +73,10 @@ class AnswerTask(NamedTuple):
 
 
 class AnswerPlan(Asking):
-    """A question on the driver, with the partitions that ``options`` select. ``rows`` has the damage found so far."""
+    """A question, asked on the driver for the partitions that ``options`` select. ``rows`` has the damage so far."""
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
-        """Raise UsageError, and UnreadableError as tasks do."""
+        """Raises UsageError, and UnreadableError like :func:`refuse`."""
         self.rows: list[Row] = []
         say = _sayings(self.rows, note, skip=options.skip_unreadable)
         question = question_named(options.output)
@@ -95,7 +94,7 @@ class AnswerPlan(Asking):
 
 
 def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Reporter:
-    """Return a reporter that adds damage to ``rows``, each message once, and raises errors as :func:`refuse` does."""
+    """Return a reporter that adds each message on damage once to ``rows``, and raises errors like :func:`refuse`."""
 
     def keep(kind: str, text: object) -> None:
         rows.append({"kind": kind, "text": path_text(str(text))})
@@ -118,11 +117,11 @@ _UNITS: Final[dict[str, Callable[[Partition], object]]] = {
     "topic": lambda partition: partition.topic,
     "everything": lambda _: None,
 }
-"""Unit of a question -> the key that partitions of one task share."""
+"""Unit of a question -> a function of a partition; partitions with equal results belong to one task."""
 
 
 def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask]:
-    """Return the tasks that answer the question of ``options``. Raises UsageError, and UnreadableError as tasks do."""
+    """Return the tasks that answer the question of ``options``. Raises UsageError and UnreadableError."""
     run = AnswerPlan(options, note)
     question = question_named(options.output)
     chosen = question.options(**dict(options.answer))
@@ -153,7 +152,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask
 
 
 def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task. Raises UnreadableError as :func:`refuse` does."""
+    """Yield the rows of a task. Raises UnreadableError like :func:`refuse`."""
     question = question_named(task.output)
     columns = columns_of(task.output)
     said: list[Row] = []

@@ -1,4 +1,4 @@
-"""The classes that Spark calls: the source, its readers of batches and of streams."""
+"""The classes that Spark calls: the source, and its readers for batch queries and streams."""
 
 from __future__ import annotations
 
@@ -67,21 +67,19 @@ class KdumpDataSource(Carried, DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
         if self._options.dedupe or self._options.output not in (words.RECORDS, words.DAMAGED):
-            raise UsageError(
-                "a stream returns records or damaged ranges of each replica: no dedupe and no other output"
-            )
+            raise UsageError("a stream has only the outputs records and damaged, and does not support dedupe")
         if self._options.remote:
-            raise UsageError("a stream follows log dirs: no remote")
+            raise UsageError("a stream does not support the option remote")
         options = columns.with_schemas(self._options)
         if options.kafka is not None:
             options = replace(options, kafka=options.kafka.for_stream())
         reader: DataSourceStreamReader = KdumpStreamReader(options)
         return reader
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  the schema is the source's own
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  it is the source's own schema
         options = self._options
         if options.pushdown and not hasattr(DataSourceReader, "pushFilters"):
-            say("this release of Spark passes no filters to a source: pushdown needs 4.1 or later, all is read")
+            say("this release of Spark passes no filters: all records are read, as pushdown needs 4.1 or later")
         if options.output in words.OF_WHOLE:
             return WholeReader(options)
         if options.output == words.RECORDS:
@@ -101,7 +99,7 @@ _FIELDS: Final = {
 
 @contextmanager
 def _harmless() -> Iterator[None]:
-    """Escape control characters in errors: Spark prints them unchanged, and names of files may hold any."""
+    """Escape control characters of file names in errors, because Spark prints errors unchanged."""
     try:
         yield
     except UnreadableError as error:
@@ -115,7 +113,7 @@ _OF_TASKS: Final = (
     "mode {mode}: damaged ranges give no records; each task names its own in the log of its executor, and "
     '.option("output", "damaged") lists all'
 )
-"""The note about damage. A Python source cannot report from a task to the driver: Spark drops its counts."""
+"""The note about damage, because tasks of a Python source cannot report to the driver."""
 
 
 def _say_unused(options: SourceOptions) -> None:
@@ -132,7 +130,7 @@ def _say_damage(options: SourceOptions) -> None:
 
 
 class KdumpReader(Carried, DataSourceReader):
-    """Plans on the driver, reads records, batches, damage or accounts in the tasks."""
+    """Plans splits on the driver. Tasks read records, batches, damage or accounts."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -148,7 +146,9 @@ class KdumpReader(Carried, DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with _harmless():
-            yield from reading.read_all(partition.value or (), self._options)  # no value if there is nothing to read
+            yield from reading.read_all(
+                partition.value or (), self._options
+            )  # the value is None if there is nothing to read
 
 
 class WholeReader(Carried, DataSourceReader):
@@ -171,10 +171,10 @@ class WholeReader(Carried, DataSourceReader):
 
 
 class FilteredReader(KdumpReader):
-    """A reader that gets Spark's filters before it plans: since Spark 4.1, if the session enables them."""
+    """A reader that receives Spark's filters before it plans (since Spark 4.1, if the session enables this)."""
 
     def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802  Spark's name
-        """Use the filters that avoid reads; return all, so that Spark also applies them to the rows."""
+        """Use filters to read less, and return all of them, so that Spark also applies them to the rows."""
         self._options = self._options.narrowed(filters)
         return filters
 
@@ -184,7 +184,7 @@ try:
 
     _STREAMS: tuple[type, ...] = (DataSourceStreamReader, SupportsTriggerAvailableNow)
     _HAS_LIMITS = True
-except ImportError:  # Spark before 4.2 passes a Python source neither limits nor the position of the stream
+except ImportError:  # Spark before 4.2 passes neither limits nor the position
     _STREAMS, _HAS_LIMITS = (DataSourceStreamReader,), False
 
 
@@ -219,8 +219,8 @@ class _StreamReader(Carried):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
         """Return the end of a trigger.
 
-        Releases before 4.2 pass neither start nor limit: the start is the end of the last planned range. A stream that
-        continues at ``x`` first plans the range from ``x`` to ``x``.
+        Releases before 4.2 pass neither start nor limit. Then the start is the end of the last planned range: a stream
+        that continues at ``x`` first plans the range from ``x`` to ``x``.
         """
         if not self._is_reported:
             self._is_reported = True
@@ -230,7 +230,7 @@ class _StreamReader(Carried):
                 say("this release of Spark reads all available data in a trigger: max...PerTrigger needs 4.2 or later")
         if start is None:
             start = self._looked_from = self.initialOffset() if self._at is None else self._at
-        if self._is_bounded and self._target is None:  # the ends now; later triggers stop there
+        if self._is_bounded and self._target is None:  # later triggers stop at the current ends
             self._target = streaming.ends(self._options)
         everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
         limits = streaming.TriggerLimits() if everything else self._limits
@@ -250,8 +250,8 @@ class _StreamReader(Carried):
         )
         return [InputPartition(group) for group in planning.group(splits, self._options)]
 
-    def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  it is the last one that was planned
-        """Report files that were deleted before tasks read them: tasks cannot report to the driver."""
+    def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  the end of the last planned range
+        """Report files that were deleted before tasks read them, because tasks cannot report this to the driver."""
         self._report_vanished()
 
     def stop(self) -> None:
@@ -269,7 +269,7 @@ class _StreamReader(Carried):
                 yield from reading.read(split, self._options)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
-        """Return the limit that Spark shows; the options set the limits."""
+        """Return the limit that Spark shows. The real limits come from the options."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
         return (

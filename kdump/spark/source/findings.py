@@ -1,7 +1,7 @@
 """The output ``findings`` of the Spark source: the lines of ``kdump check -o jsonl`` as rows.
 
-A task checks whole partitions, because a finding may depend on several segments. The task with the first partition of a
-log dir reports the findings of that log dir. The driver compares the log dirs with each other.
+A task checks whole partitions, because a finding may depend on several segments. The findings of a log dir are reported
+by the task with its first partition. The driver compares the log dirs with each other.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Row = dict[str, Any]
 class CheckTask(NamedTuple):
     """The partitions that a task checks.
 
-    ``covered`` are the partitions and log dirs of earlier tasks, without segments: their findings are not repeated.
-    The task yields ``rows`` unchanged. ``skip`` is the option ``skipUnreadable``.
+    ``covered`` are partitions and log dirs of earlier tasks, without segments, whose findings are not repeated. The
+    task yields ``rows`` unchanged. ``skip`` is the option ``skipUnreadable``.
     """
 
     partitions: list[Partition]
@@ -50,7 +50,7 @@ class CheckTask(NamedTuple):
 
 
 def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]:
-    """Return the tasks that check the inputs of ``options``. Raises UsageError, and UnreadableError as tasks do."""
+    """Return the tasks that check the inputs of ``options``. Raises UsageError and UnreadableError."""
     unreadable: list[UnreadableError] = []
 
     def fail(error: UnreadableError) -> None:
@@ -87,11 +87,11 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
 
 
 def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task, those of a partition together. Raises UnreadableError as :func:`refuse` does."""
+    """Yield the rows of a task, one batch per partition. Raises UnreadableError like :func:`refuse`."""
     yield from _batch(task.rows)
     dirs = LogDirs()
     said: set[str] = set()
-    found: set[Finding] = set()  # a file may be an input, and may be beside partitions
+    found: set[Finding] = set()  # a file may be given twice: as an input, and in a log dir
 
     def fail(error: UnreadableError) -> None:
         refuse(error, skip=task.skip)

@@ -1,4 +1,4 @@
-"""Find the batches of a segment by their headers, without a check of each checksum."""
+"""Finds the batches of a segment by their headers, without checking all checksums."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 FEW_BYTES: Final = 4096
-"""Bytes that are read at a time from a local file with larger batches."""
+"""Number of bytes that are read at once from a local file, if its batches are larger."""
 
 
 def batches(source: Source, start: int, end: int) -> Iterator[RecordBatch]:
-    """Yield the batches between two positions (bytes) by their headers, and after damage by a search."""
+    """Yield the batches between two positions (bytes), found by their headers, after damage by a search."""
     for region in regions(source, start, end, strict=False):
         if isinstance(region, RecordBatch):
             yield region
 
 
 def regions(source: Source, start: int, end: int, *, strict: bool = True) -> Iterator[Region]:
-    """Yield batches by their headers; after an invalid header yield the regions of a full read.
+    """Yield batches by their headers; from an invalid header on, yield the regions of a full read.
 
     Batches of magic 2 have only their header in memory. With ``strict`` offsets must rise, and the checksum of the last
-    batch must be right: a broker may be writing it.
+    batch must be right, because a broker may be writing it.
     """
     held: RecordBatch | None = None
     for region in _by_length(source, start, end):
@@ -54,7 +54,7 @@ def regions(source: Source, start: int, end: int, *, strict: bool = True) -> Ite
 
 
 def _by_length(source: Source, start: int, end: int) -> Iterator[Region]:
-    """Yield headers of magic 2 batches by their lengths. From another magic or a bad length on, yield full regions."""
+    """Yield magic 2 batches by their lengths. From another magic or a wrong length on, yield fully read regions."""
     is_local = isinstance(source, LocalFile)
     position, loaded, size = start, 0, 0
     block = memoryview(b"")

@@ -1,7 +1,7 @@
-"""The first and last offsets that a query of Kafka's source reads of each partition.
+"""The first and last offsets of each partition in a query with the options of Kafka's source.
 
-The earliest offset is the log start offset. Times are looked up as a broker does (:mod:`kdump.answers.time_lookup`).
-The latest offset is the end of the log: the checkpoint of the high watermark is older than the broker's own value.
+The earliest offset is the log start offset. Times are looked up like in a broker (:mod:`kdump.answers.time_lookup`).
+The latest offset is the log end offset, because the checkpoint of the high watermark is older than the broker's value.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 
 class Edges(NamedTuple):
-    """The offsets to read of a partition: from ``start`` up to ``end``, or to the end of the log if that is None."""
+    """The offsets to read of a partition: from ``start`` to before ``end``; None for the end of the log."""
 
     start: int
     end: int | None
 
 
 def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
-    """Compare the topics and partitions of a query with the files; return notes about partitions in several folders.
+    """Compare the topics and partitions of a query with the files; return notes on partitions in several folders.
 
-    ``lost`` is called with each missing one. Raises UsageError if the query has offsets or times for only some
-    partitions.
+    ``lost`` is called for each missing topic or partition. Raises UsageError if the query has offsets or times for only
+    some partitions.
     """
     counts = Counter((one.topic or "", -1 if one.partition is None else one.partition) for one in partitions)
     topics = {topic for topic, _ in counts}
@@ -52,7 +52,7 @@ def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Calla
             missing = ", ".join(f"{path_text(topic)}-{number}" for topic, number in sorted(counts.keys() - edge.named))
             if missing:
                 raise UsageError(
-                    f"the options where to begin and where to end must name all partitions; not {missing} "
+                    f"the options for the start and the end must name all partitions; {missing} is not named "
                     f"({LATEST} is the latest offset, {EARLIEST} the earliest)"
                 )
             named |= edge.named.keys()
@@ -60,7 +60,7 @@ def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Calla
         if topic in topics or topic not in query.topics:
             lost(f"there is no partition {topic}-{number}")
     return [
-        f"{path_text(topic)}-{number} is in {count} folders: option dedupe gives each of its offsets once"
+        f"{path_text(topic)}-{number} is in {count} folders: option dedupe returns each offset once"
         for (topic, number), count in sorted(counts.items())
         if count > 1
     ]
@@ -69,8 +69,8 @@ def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Calla
 def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: Callable[[str], None]) -> Edges:
     """Return the offsets to read of a partition; ``log_start`` is the checkpoint's log start offset.
 
-    ``lost`` is called with offsets that the log does not have; if it returns, the nearest offset is used. Raises
-    UnreadableError, and UsageError if no record is as late as the start time or the end is before the start.
+    ``lost`` is called for offsets that are not in the log; if it returns, the nearest offset is used. Raises
+    UnreadableError, and UsageError if all records are before the start time, or the end is before the start.
     """
     first = partition.segments[0].base_offset if partition.segments else None
     earliest = max(first or 0, log_start or 0)
@@ -78,18 +78,18 @@ def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: 
     if start is None:
         if not query.strays:
             raise UsageError(
-                f"{partition.name}: no record is as late as the time to begin at "
+                f"{partition.name}: all records are before the start time "
                 "(startingOffsetsByTimestampStrategy=latest begins at the end then)"
             )
         start = _latest(partition, earliest)
     end = _offset(query.end, partition, earliest, lost)
     if end is not None and end < start:
-        raise UsageError(f"{partition.name} is to end at offset {end}, before it begins at {start}")
+        raise UsageError(f"{partition.name}: the end offset {end} is below the start offset {start}")
     return Edges(start, end)
 
 
 def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callable[[str], None]) -> int | None:
-    """Return the offset of an edge, or None for the end of the log or if no record is as late as its time."""
+    """Return the offset of an edge; None for the end of the log, also if all records are before its time."""
     key = partition.topic or "", partition.partition or 0
     if edge is None:
         return None
@@ -108,7 +108,7 @@ def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callab
     if base is None or offset > base:
         latest = _latest(partition, earliest)
         if offset > latest:
-            lost(f"{partition.name}: there is no offset {offset}, the log ends at {latest}")
+            lost(f"{partition.name}: offset {offset} is above the log end offset {latest}")
             return latest
     return offset
 
@@ -118,19 +118,19 @@ def _latest(partition: Partition, earliest: int) -> int:
 
 
 def _first_since(time: int, partition: Partition, earliest: int) -> int | None:
-    """Return the first offset of a record that is as late as ``time`` (ms), as a broker looks it up."""
+    """Return the first offset with a timestamp of at least ``time`` (ms), looked up like in a broker."""
     lookup = TimeLookup(partition.segments, (time,), earliest)
     for segment in partition.segments:
         lookup.turn_to(segment)
         if lookup.is_looking:
             for batch in takewhile(lambda _: lookup.is_looking, _batches_since(time, segment)):
-                with suppress(DamageError):  # the read reports it
+                with suppress(DamageError):  # reported when the records are read
                     lookup.add(batch)
     return lookup.answers()[0].offset
 
 
 def _batches_since(time: int, segment: Segment) -> Iterator[RecordBatch]:
-    """Yield the valid batches that may hold records as late as ``time`` (ms)."""
+    """Yield the valid batches that may have records with timestamps of at least ``time`` (ms)."""
     with segment.open() as source:
         span = byte_range(segment, source, Filter(since=time), lambda _: None)
         if span is not None:

@@ -1,8 +1,8 @@
-"""Translate the options of Spark's own Kafka source: a query changes only its format and its path.
+"""Translates the options of Spark's own Kafka source, so that an existing query changes only its format and path.
 
-Names, precedence and refusals follow Spark's documentation of ``format("kafka")``, release 4 (Structured Streaming +
-Kafka Integration Guide). Times precede offsets, and one of ``subscribe``, ``subscribePattern`` and ``assign`` is given.
-This module reads no files: :mod:`kdump.spark.source.kafka_edges` looks up the edges.
+Names, precedence and errors follow Spark's documentation of ``format("kafka")``, release 4 (Structured Streaming +
+Kafka Integration Guide): times override offsets, and one of ``subscribe``, ``subscribePattern`` and ``assign`` is
+needed. This module reads no files; :mod:`kdump.spark.source.kafka_edges` looks up the edges.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEADERS: Final = "headers"
 _HIDDEN: Final = frozenset(
     one.TOPIC for one in (cluster_metadata, consumer_offsets, share_group_state, transaction_state)
 )
-"""Internal topics of a broker: a pattern does not match them."""
+"""Internal topics of a broker, which a pattern does not match."""
 _OFFSETS: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 _PARTITIONS: Final = '{"topicA":[0,1],"topicB":[2]}'
 _BROKER: Final = "kafka."
@@ -45,7 +45,7 @@ class KafkaOption(NamedTuple):
     doc: str
 
 
-TAKEN: Final = "taken as it is"
+TAKEN: Final = "used unchanged"
 IGNORED: Final = "ignored, with a note"
 REFUSED: Final = "refused"
 _ASKED: Final = ("assign", "subscribe", "subscribePattern")
@@ -65,8 +65,8 @@ OPTIONS: Final = (
     KafkaOption(
         "subscribePattern",
         TAKEN,
-        "The topic's name must contain a match. Python's syntax; a pattern with another meaning in Java is refused. A "
-        "broker's internal topics do not match.",
+        "The topic's name must contain a match. The syntax is Python's; a pattern with another meaning in Java is "
+        "refused. A broker's internal topics do not match.",
     ),
     KafkaOption("assign", TAKEN, f"As in `{_PARTITIONS}`."),
     KafkaOption(
@@ -78,15 +78,15 @@ OPTIONS: Final = (
     KafkaOption(
         "startingOffsetsByTimestamp, endingOffsetsByTimestamp",
         TAKEN,
-        "Times (ms) instead of offsets, with a broker's lookup. They precede offsets.",
+        "Times (ms) instead of offsets, looked up like in a broker. They override offsets.",
     ),
     KafkaOption(
         "startingTimestamp, endingTimestamp",
         TAKEN,
-        "A time for all partitions; it precedes all others. Without subscribe, subscribePattern or assign these two "
-        "select records by their own times.",
+        "A time for all partitions; it overrides all others. Without subscribe, subscribePattern or assign these two "
+        "options select records by their own times.",
     ),
-    KafkaOption(_STRATEGY, TAKEN, "`error` or `latest`, if no record is as late as the start time."),
+    KafkaOption(_STRATEGY, TAKEN, "`error` or `latest`, if all records are before the start time."),
     KafkaOption(_INCLUDE, TAKEN, "Also the column headers; null for a record without headers."),
     KafkaOption("minPartitions", TAKEN, "As above. A segment smaller than splitBytes is read by one task."),
     KafkaOption(
@@ -111,25 +111,25 @@ OPTIONS: Final = (
     KafkaOption("endingOffsets, endingOffsetsByTimestamp", f"{REFUSED} in a stream", "Kafka's source refuses it too."),
     KafkaOption("endingTimestamp", f"{IGNORED} in a stream", "Kafka's source ignores it too, without a note."),
 )
-"""The effect of each option, for the docs."""
+"""The effect of each option of Kafka's source, for the docs."""
 
 _REFUSED: Final = {
-    f"{_BROKER}auto.offset.reset": "startingOffsets says where to begin",
-    f"{_BROKER}key.deserializer": "keys are given as bytes",
-    f"{_BROKER}value.deserializer": "values are given as bytes",
+    f"{_BROKER}auto.offset.reset": "startingOffsets sets the start",
+    f"{_BROKER}key.deserializer": "keys are returned as bytes",
+    f"{_BROKER}value.deserializer": "values are returned as bytes",
     f"{_BROKER}enable.auto.commit": "nothing is committed",
-    f"{_BROKER}interceptor.classes": "nothing comes between the log and its rows",
+    f"{_BROKER}interceptor.classes": "no interceptor runs",
 }
 _IGNORED: Final = {option.name.lower(): option.name for option in OPTIONS if option.fate == IGNORED}
 _OF_ASKED: Final = (*_START[1:], *_END[1:], _STRATEGY, _INCLUDE)
 """Options of Kafka's source that need ``subscribe``, ``subscribePattern`` or ``assign``."""
 NAMES: Final = (*_ASKED, *_OF_ASKED, _MAX)
-"""Options of Kafka's source with another name here, or with none."""
+"""Options of Kafka's source that have another name in kdump, or no equivalent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """The start or end of partitions: one of the fields. Offsets may be LATEST or EARLIEST, times are in ms."""
+    """The start or end of partitions. One field is set. Offsets may be LATEST or EARLIEST, times are in ms."""
 
     offset: int | None = None
     offsets: Mapping[Key, int] | None = None
@@ -138,16 +138,16 @@ class Edge:
 
     @property
     def named(self) -> Mapping[Key, int] | None:
-        """The offset or time of each partition, or None if all have the same."""
+        """The offset or time of each partition, or None if all partitions have the same."""
         return self.times if self.offsets is None else self.offsets
 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaQuery:
-    """A query of Kafka's source: ``topics``, all topics that match ``pattern``, or ``assigned`` partitions.
+    """A query with the options of Kafka's source. It selects ``topics``, a ``pattern``, or ``assigned`` partitions.
 
-    ``strays``: read a partition from its end if all of its records are before the start time. ``asked`` is the name of
-    the option that selects topics. ``unused`` are notes about options that others override.
+    ``strays``: read a partition from its end if all its records are before the start time. ``asked`` is the name of the
+    option that selects topics. ``unused`` has notes on options that others override.
     """
 
     asked: str
@@ -189,7 +189,7 @@ class KafkaQuery:
 
 
 class Translated(NamedTuple):
-    """The options of this source, the query, and the names of ignored options."""
+    """The options of kdump's source, the query, and the names of ignored options."""
 
     given: dict[str, str]
     query: KafkaQuery | None
@@ -197,9 +197,9 @@ class Translated(NamedTuple):
 
 
 def translate(given: Mapping[str, str]) -> Translated:
-    """Translate options, by names in lower case, to those of this source.
+    """Translate options (names in lower case) to the options of kdump's source.
 
-    Raises UsageError for options that Kafka's source refuses, and for one setting given by the options of both sources.
+    Raises UsageError for options that Kafka's source refuses, and if options of both sources set the same thing.
     """
     ignored = []
     rest = dict(given)
@@ -222,7 +222,7 @@ def _rename(rest: dict[str, str], name: str, other: str) -> None:
 
 
 def _once(rest: Mapping[str, str], name: str, *others: str) -> None:
-    """Raise UsageError if an option of this source is given for the same setting."""
+    """Raise UsageError if an option of kdump's source sets the same thing as ``name``."""
     for other in others:
         if other.lower() in rest:
             raise UsageError(f"option {other}: {name} sets it already")
@@ -235,7 +235,7 @@ def _query(rest: dict[str, str]) -> KafkaQuery | None:
     asked = [name for name in _ASKED if name in taken]
     if not asked:
         for name in taken:
-            raise UsageError(f"option {name}: it goes with one of subscribe, subscribePattern and assign")
+            raise UsageError(f"option {name}: it needs one of subscribe, subscribePattern and assign")
         return None
     if len(asked) > 1:
         raise UsageError(f"only one of subscribe, subscribePattern and assign can be given, found {', '.join(asked)}")
@@ -289,7 +289,7 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise UsageError("option subscribePattern: the pattern is empty")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", FutureWarning)  # [a&&[b]] is a set of sets only in Java
+            warnings.simplefilter("error", FutureWarning)  # nested sets, as in [a&&[b]], are only in Java
             return re.compile(text, re.ASCII)
     except (re.error, FutureWarning) as error:
         raise UsageError(f"option subscribePattern: {text!r} cannot be used: {error}") from None
@@ -314,7 +314,7 @@ def _json(name: str, text: str, like: str, kind: type) -> dict[str, Any]:
 
 
 def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
-    """Read a whole number for each partition, ``least`` or more."""
+    """Parse a whole number of at least ``least`` for each partition. Raises UsageError."""
     found = {}
     for topic, numbers in _json(name, text, _OFFSETS, dict).items():
         for number, value in numbers.items():
@@ -325,13 +325,13 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
 
 
 def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
-    """Return the edge of the first given option, and notes that the other ones are not used.
+    """Return the edge of the first given option, and notes that the other options are not used.
 
-    The edge is None without an option, and for a time of all partitions: the source has its own option for that.
+    The edge is None if no option is given, and for a time for all partitions, which kdump's source has as an option.
     """
     by_time, by_offset = names[1:]
     used = [name for name in names if name in taken or name.lower() in rest]
-    notes = [f"{name} is not used: {used[0]} comes before it" for name in used[1:]]
+    notes = [f"{name} is not used: {used[0]} overrides it" for name in used[1:]]
     if used[:1] == [by_time]:
         return Edge(times=_by_partition(by_time, taken[by_time], 0)), notes
     if used[:1] == [by_offset]:
@@ -339,7 +339,7 @@ def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, s
         word = _WORDS.get(text.lower())
         edge = Edge(offsets=_by_partition(by_offset, text, EARLIEST)) if word is None else Edge(offset=word)
         if by_offset == _END[2] and EARLIEST in (edge.offset, *(edge.offsets or {}).values()):
-            raise UsageError(f"option {by_offset}: nothing ends at the earliest offset")
+            raise UsageError(f"option {by_offset}: the end cannot be the earliest offset")
         return edge, notes
     return None, notes
 
@@ -352,10 +352,10 @@ def _agree(start: Edge | None, end: Edge | None) -> None:
         return
     if start.named.keys() != end.named.keys():
         names = ", ".join(f"{topic}-{number}" for topic, number in sorted(start.named.keys() ^ end.named.keys()))
-        raise UsageError(f"the options where to begin and where to end name other partitions: {names}")
+        raise UsageError(f"the options for the start and the end name different partitions: {names}")
     for (topic, number), first in start.named.items():
         if 0 <= end.named[topic, number] < first:
-            raise UsageError(f"{topic}-{number} is to end at {end.named[topic, number]}, before it begins at {first}")
+            raise UsageError(f"{topic}-{number}: the end {end.named[topic, number]} is before the start {first}")
 
 
 def _strategy(taken: Mapping[str, str]) -> bool:

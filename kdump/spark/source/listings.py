@@ -1,15 +1,15 @@
-"""The listings of one run, to detect a segment that a later listing lacks.
+"""The listings of one run, which show whether an unread segment has disappeared.
 
-A run lists its inputs more than once. The names and sizes of the other segments may explain why an unread segment is
-gone:
+A run lists its inputs more than once. The names and sizes of the other segments may explain why an unread segment has
+disappeared:
 
-- Retention deletes from the front (``LocalLog.deleteSegments``): no earlier segment is left, and a later one exists.
-- Compaction replaces a segment and deletes those that it merges into it (``Cleaner.cleanSegments``): the nearest
-  earlier segment has another size or time.
-- A broker that truncates a log shortens the segment before the deleted ones (``LocalLog.truncateTo``, KIP-101): again
-  the nearest earlier segment has another size or time.
+- Retention deletes the oldest segments (``LocalLog.deleteSegments``): no earlier segment exists, but a later one does.
+- Compaction replaces a segment and deletes the segments merged into it (``Cleaner.cleanSegments``): the nearest earlier
+  segment has another size or time.
+- A broker that truncates a log deletes segments and shortens the segment before them (``LocalLog.truncateTo``,
+  KIP-101): again the nearest earlier segment has another size or time.
 
-Any other gap is an error: without it the run would lack records and not report them.
+Any other gap is an error, because the run would silently lack records.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import SegmentOutcomes
 
 GONE: Final = (
-    "it was listed and is gone, before all of it was read; retention, compaction and truncation leave other segments"
+    "it has disappeared before it was read completely, and retention, compaction and truncation do not explain this"
 )
-HINT: Final = "put it back, or start again to read the rest without it"
+HINT: Final = "put it back, or start again to read the other segments"
 
 
 class ListedSegment(NamedTuple):
-    """A listed segment: base offset, name in its folder, bytes, and time of the last write in ms."""
+    """A listed segment: base offset, name in its folder, size in bytes, and time of the last write in ms."""
 
     base: int | None
     name: str
@@ -45,11 +45,11 @@ class ListedSegment(NamedTuple):
 
 
 PartKey: TypeAlias = tuple[ListedSegment, int, int | None]
-"""A segment, or a part of a file that is split into segments: its first byte, and the offset at which it ends."""
+"""The key of a segment: the listed file, and for a part of a file its first byte and its end offset."""
 
 
 class HeaderOutcomes(NamedTuple):
-    """The outcomes of a segment's transactions, and the last offset of its batches, or None without any."""
+    """The outcomes of a segment's transactions, and the last offset of its batches (None without batches)."""
 
     found: SegmentOutcomes
     last_offset: int | None
@@ -57,7 +57,7 @@ class HeaderOutcomes(NamedTuple):
 
 @dataclass
 class Listings:
-    """The unread segments in the last listing of each partition folder, and the transactions of rolled segments."""
+    """For each partition folder: the unread segments of the last listing, and the transactions of rolled segments."""
 
     _known: dict[str, list[ListedSegment]] = field(default_factory=dict)
     _transactions: dict[str, dict[PartKey, HeaderOutcomes]] = field(default_factory=dict)
@@ -83,21 +83,21 @@ class Listings:
         return found
 
     def accept(self) -> None:
-        """Forget the segments that the last comparison missed: their loss is reported, and the run continues."""
+        """Forget the segments missing in the last comparison, whose loss was reported, so that the run continues."""
         for key in self._lacking_now:
             self._known.pop(key, None)
 
     def compare(
         self, found: Mapping[str, Partition], marks: Mapping[str, Mark], is_there: Callable[[str], bool]
     ) -> dict[str, UnreadableError]:
-        """Return an error for each folder that lacks a segment for no known reason.
+        """Return an error for each folder in which a segment has disappeared for no known reason.
 
-        ``marks`` are the positions of the folders; ``is_there`` returns whether an unlisted folder exists. A folder
-        with an error keeps its earlier listing, all others get the new one.
+        ``marks`` are the positions in the folders; ``is_there`` returns whether an unlisted folder exists. A folder
+        with an error keeps its earlier listing; other folders get the new listing.
         """
         errors: dict[str, UnreadableError] = {}
         for key in [key for key in self._known if key not in found]:
-            if is_there(key):  # it could not be listed: its error is known
+            if is_there(key):  # listing it failed, which is already reported
                 continue
             missing = self._lacking(key, [], marks.get(key, START))
             if missing is None:
@@ -151,7 +151,7 @@ def _first_unread(key: str, listed: list[ListedSegment], mark: Mark) -> int:
 
 
 def _is_explained(before: list[ListedSegment], number: int, now: list[ListedSegment]) -> bool:
-    """Return whether retention, compaction or truncation has deleted a segment of a listing."""
+    """Return whether retention, compaction or truncation explains the deletion of segment ``number``."""
     base = before[number].base
     left = {one.base: one for one in now if one.base is not None}
     for earlier in reversed(before[:number]):

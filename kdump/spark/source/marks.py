@@ -1,8 +1,8 @@
-"""The position of a stream in a partition folder, and checks that the log at that position is unchanged.
+"""The position of a stream in a partition folder, and checks that the log before this position is unchanged.
 
-A broker rolls, renames, deletes and compacts segments: the Kafka offset finds the position again. Under a new leader it
-also truncates a log and writes other records at the same offsets (KIP-101). Leader epochs, which never fall along a
-log, show that. A topic can be deleted and created again under its name (KIP-516). The topic id shows that.
+A broker rolls, renames, deletes and compacts segments; then the position is found again by its Kafka offset. Under a
+new leader a broker may truncate a log and write other records at the same offsets (KIP-101). This is detected by leader
+epochs, which never fall along a log. A topic that is deleted and created again (KIP-516) is detected by its topic id.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ def lose(text: str, options: SourceOptions, say: Callable[[str], object]) -> Non
 
 
 class Mark(NamedTuple):
-    """A point of a partition folder, as plain JSON values; the fields are the keys of an offset of the stream.
+    """A position in a partition folder, as plain JSON values; the fields are the keys of a stream's offset.
 
-    - ``offset``: the next Kafka offset, None before the first batch; ``file``, ``position`` (bytes): its place.
-    - ``batch``, ``crc``, ``epoch``: position, checksum, leader epoch (-1 for none) of the last batch taken. ``batch``
-      is -1 if that file has no valid batch.
+    - ``offset``: the next Kafka offset, None before the first batch; ``file``, ``position``: its file, and the byte.
+    - ``batch``, ``crc``, ``epoch``: position, checksum and leader epoch (-1 for none) of the last batch read. ``batch``
+      is -1 if the file has no valid batch.
     - ``topicId``: the topic's id as Kafka writes it, empty if there is none.
     - ``since``: the first Kafka offset of the trigger that ends here, or None if file names do not show it.
-    - ``trigger``: the number of that trigger, 0 at the start of the stream.
-    - ``gone``: the folder did not exist.
+    - ``trigger``: the number of this trigger, 0 at the start of the stream.
+    - ``gone``: whether the folder did not exist.
     """
 
     offset: int | None = None
@@ -62,7 +62,7 @@ class Mark(NamedTuple):
 
     @property
     def is_untouched(self) -> bool:
-        """Whether this is the start of the stream, before any trigger took bytes."""
+        """Whether this is the start of the stream, before the first trigger."""
         return self.offset is not None and not self.trigger and not self.file
 
     def after(self, segment: Segment, batch: RecordBatch) -> Mark:
@@ -76,7 +76,7 @@ class Mark(NamedTuple):
         )
 
     def past(self, segment: Segment, position: int) -> Mark:
-        """Return the mark after damage that was taken, up to ``position`` (bytes)."""
+        """Return the mark after a damaged range that ends at ``position`` (bytes)."""
         batch = self.batch if segment.name == self.file else NO_BATCH
         return self._replace(file=segment.name, position=position, batch=batch)
 
@@ -84,7 +84,7 @@ class Mark(NamedTuple):
 NO_BATCH: Final = -1
 """The value of ``batch`` for a file without a valid batch."""
 NOT_LOOKED_UP: Final = -2
-"""The value of ``batch`` before the lookup in a file that a trigger reads whole. No stored offset has it."""
+"""The value of ``batch`` before the lookup in a file that a trigger reads completely; it is never stored."""
 START: Final = Mark()
 
 
@@ -99,19 +99,19 @@ def ahead(partition: Partition, mark: Mark) -> Iterator[tuple[Segment, int]]:
     segments = partition.segments
     at = next((number for number, segment in enumerate(segments) if holds(segment, mark)), None)
     for number, segment in enumerate(segments):
-        if at is not None and number < at:  # its end may be damage, and offsets do not show that
+        if at is not None and number < at:  # it was read, even if its last bytes are damaged and have no offsets
             continue
         following = segments[number + 1].base_offset if number + 1 < len(segments) else None
         is_read = mark.offset is not None and following is not None and following <= mark.offset
         if number == at:
-            if not is_read or mark.position < segment.size:  # the rest of a rolled segment is damage
+            if not is_read or mark.position < segment.size:  # the unread end of a rolled segment is damaged
                 yield segment, mark.position
         elif not is_read:
             yield segment, _position(segment, mark.offset)
 
 
 def _position(segment: Segment, offset: int | None) -> int:
-    """Return the position (bytes) of the first batch that may hold ``offset`` or a later one."""
+    """Return the position (bytes) of the first batch that may have ``offset`` or a later offset."""
     position = 0
     if offset is not None and (segment.base_offset is None or segment.base_offset < offset):
         for batch in _batches(segment, offset):
@@ -147,14 +147,14 @@ def _epoch(batch: RecordBatch) -> int:
 
 
 def cut_back(partition: Partition, mark: Mark) -> int | None:
-    """Return the first Kafka offset at which the log differs from the records taken up to ``mark``, or None.
+    """Return the first Kafka offset at which the log differs from the records read before ``mark``, or None.
 
-    Compaction and deletion of segments do not count.
+    Differences by compaction or deletion of segments do not count.
     """
     if mark.offset is None or not partition.segments or any(holds(one, mark) for one in partition.segments):
         return None
     end = end_of_log(partition).offset
-    if mark.is_untouched:  # it may be inside a batch
+    if mark.is_untouched:  # the offset may be inside a batch
         return end if end < mark.offset else None
     older = [one for one in partition.segments if one.base_offset is not None and one.base_offset < mark.offset]
     later = _later_epoch(older, mark)
@@ -166,7 +166,7 @@ def cut_back(partition: Partition, mark: Mark) -> int | None:
 
 
 def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
-    """Return the first offset before ``mark`` whose batch has a later leader epoch than the last batch taken."""
+    """Return the first offset before ``mark`` whose batch has a later leader epoch than the last batch read."""
     found = None
     for segment in reversed(older) if mark.epoch >= 0 else ():
         is_first = True
@@ -177,17 +177,17 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
             is_first = False
         else:
             return found
-        if not is_first:  # earlier batches of the segment are of an earlier leader
+        if not is_first:  # the segment also has batches of an earlier leader
             return found
     return found
 
 
 def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
-    """Return the first offset of another log, by the batch that now holds the last offset taken, or None.
+    """Return the first offset that differs, found from the batch that now has the last offset read, or None.
 
-    A batch that also holds the next offset is another one. A batch that ends at the last offset, lacks no record and
-    has no delete horizon (KIP-534) is not compacted: another checksum then means another log. Compaction rebuilds
-    wrappers of magic 0 and 1, so they show nothing.
+    If this batch also has the next offset, the log differs. If it ends at the last offset, lacks no record and has no
+    delete horizon (KIP-534), it is not compacted, so the log differs if the checksum does. Wrappers of magic 0 and 1
+    are not compared, because compaction rebuilds them.
     """
     offset = mark.offset or 0
     for batch in _batches(older[-1], offset - 1) if older else ():
@@ -203,7 +203,7 @@ def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int 
 
 
 def _batches(segment: Segment, offset: int) -> Iterator[RecordBatch]:
-    """Yield the valid batches from the last indexed one at or before ``offset``."""
+    """Yield the valid batches from the last indexed batch at or before ``offset`` on."""
     with segment.open() as source:
         start = last_indexed(segment, source, offset=offset)
         for region in resync.read(source, start, on_error="resync"):

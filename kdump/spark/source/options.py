@@ -1,6 +1,6 @@
 """The options of the Spark source, each declared once with its name, parser and meaning.
 
-Names and conventions are those of Spark's Kafka source where it has such an option: ends are exclusive, and names are
+Options that Spark's Kafka source has too have the same names and conventions: ends are exclusive, and names are
 case-insensitive.
 """
 
@@ -45,13 +45,13 @@ ACCOUNT: Final = "account"
 BATCHES: Final = "batches"
 FINDINGS: Final = "findings"
 ANSWERS: Final = tuple(name for name in QUESTIONS if question_named(name).collector is not None)
-"""Outputs with the lines of the command of the same name."""
+"""Outputs whose rows are the lines of the command with the same name."""
 OF_WHOLE: Final = (FINDINGS, *ANSWERS)
 """Outputs that always cover whole partitions."""
 NONE: Final = "none"
 AUTO: Final = "auto"
 _TYPED: Final = tuple(column.name for column in TYPED)
-"""The columns of a subject."""
+"""The typed columns of a subject."""
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"
 _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -77,7 +77,7 @@ class SourceOptions:
     schemas: str | None = None
     schemas_topic: str = "_schemas"
     schema: str | None = None
-    """The subject whose types the columns have."""
+    """The subject that determines the types of the columns."""
     split_bytes: int = 128 << 20
     min_partitions: int = 2 * (os.cpu_count() or 1)
     dedupe: bool = False
@@ -93,11 +93,11 @@ class SourceOptions:
     pushdown: bool = False
     at: int | None = None
     answer: tuple[tuple[str, Any], ...] = ()
-    """The given options of a question, by the fields of its dataclass."""
+    """The given options of a question: pairs of a field of its options class, and the value."""
     surveyed: bool = False
     """Whether the headers must be read regardless of the other options."""
     kafka: KafkaQuery | None = None
-    """The query by the options of Spark's Kafka source."""
+    """The query, if options of Spark's Kafka source are given."""
     ignored: tuple[str, ...] = ()
     """The names of options without an effect here."""
     store: SchemaStore | None = None
@@ -105,7 +105,7 @@ class SourceOptions:
     typed_names: tuple[str, ...] = ()
     """The columns of the subject, after the driver has read the schemas."""
     pushed: Pushed | None = None
-    """The topics and partitions that Spark's filters leave."""
+    """The topics and partitions that pass Spark's filters."""
 
     @property
     def committed(self) -> bool:
@@ -124,7 +124,7 @@ class SourceOptions:
         return self.decode != NONE or self.schema is not None
 
     def wanted(self, **choices: Any) -> Wanted:
-        """Return the choice of partitions and files for the finder, with more ``choices``."""
+        """Return the selection of partitions and files for the finder, with more ``choices``."""
         return Wanted(topics=self.topic, partitions=self.partition, max_batch_bytes=self.max_batch_bytes, **choices)
 
     @property
@@ -133,7 +133,7 @@ class SourceOptions:
         return timestamps.now() if self.at is None else self.at
 
     def narrowed(self, filters: Iterable[Any]) -> SourceOptions:
-        """Return the options for the rows that may pass Spark's ``filters``. Filters of other columns are not used."""
+        """Return options that leave out rows which fail Spark's ``filters`` (on some columns)."""
         spans = {"topic": ValueSpan(), "partition": ValueSpan()}
         if self.output == RECORDS:
             spans |= {
@@ -159,9 +159,9 @@ class SourceOptions:
 
 
 class Option(NamedTuple):
-    """An option: its name, the parser of its text (which raises ValueError), the shape of the text, the meaning.
+    """An option: name, parser of the text (which raises ValueError), description of valid texts, and meaning.
 
-    ``of`` are its outputs, if it is not an option of most outputs.
+    ``of`` has the outputs that the option is for; empty if it is for most outputs.
     """
 
     name: str
@@ -170,7 +170,7 @@ class Option(NamedTuple):
     doc: str
     of: tuple[str, ...] = ()
     parts: Mapping[str, FieldOption] = {}
-    """Output -> the option of its question that has this name."""
+    """Output -> the option with this name in the output's question."""
 
     @property
     def field(self) -> str:
@@ -192,7 +192,7 @@ def _switch(text: str) -> bool:
 
 
 def size(text: str) -> int:
-    """Return the bytes of a size such as 64m. Raises ValueError."""
+    """Return the number of bytes of a size such as 64m. Raises ValueError."""
     found = re.fullmatch(r"(\d+)\s*([kmg]?)(?:i?b)?", text.strip().lower())
     if found is None or int(found[1]) == 0:
         raise ValueError(text)
@@ -200,7 +200,7 @@ def size(text: str) -> int:
 
 
 def _time(text: str) -> int:
-    """Return ms since 1970 from a number, or from ISO 8601 with UTC as the default zone."""
+    """Return ms since 1970 from a number, or from ISO 8601 (UTC unless it has a zone)."""
     if re.fullmatch(r"-?\d+", text):
         return int(text)
     moment = datetime.fromisoformat(text)
@@ -275,7 +275,7 @@ _KINDS: Final[dict[str, Parser]] = {
     "codecs": (lambda text: tuple(map(target, _names(text))), "codecs such as zstd:9, separated by commas"),
     "text": (str, "a text"),
 }
-"""Kind of a question's option -> the parser of its text, and the shape."""
+"""Kind of a question's option -> parser of the text, and description of valid texts."""
 
 
 def _kind(words: QuestionOption) -> Parser:
@@ -316,7 +316,7 @@ OPTIONS: Final = (
     Option(
         "isolation",
         *_choice(READ_UNCOMMITTED, READ_COMMITTED),
-        "read_committed leaves out aborted records and all from the first open transaction on, as a consumer does.",
+        "read_committed leaves out aborted records, and all records from the first open transaction on.",
     ),
     Option(
         "mode",
@@ -352,14 +352,14 @@ OPTIONS: Final = (
     Option("schemas", str, "a path", "The path of the schema registry's topic, if it is not in the path."),
     Option("schemasTopic", str, "a name", "The name of that topic."),
     Option("splitBytes", *_SIZE, "Divide larger segments between several tasks."),
-    Option("minPartitions", *_COUNT, "The approximate least number of tasks, if there is enough to read."),
+    Option("minPartitions", *_COUNT, "The approximate minimum number of tasks, if there is enough data."),
     Option("dedupe", *_SWITCH, "Return each offset of several replicas once: the highest leader epoch wins."),
     Option("leftovers", *_SWITCH, "Also read .deleted, .swap and .cleaned files, and stray folders."),
     Option(
         "remote",
         _names,
         "folders or URIs, separated by commas",
-        "Also read segments of tiered topics here. They and the local segments of a partition are one log.",
+        "Also read segments of tiered topics here. Remote and local segments of a partition are read as one log.",
     ),
     Option(
         "remoteKey",
@@ -372,24 +372,24 @@ OPTIONS: Final = (
         *_SIZE,
         "Largest batch accepted, compressed or uncompressed. A larger one is reported as damage.",
     ),
-    Option("maxFilesPerTrigger", *_COUNT, "The most segments that a trigger of a stream opens."),
-    Option("maxBytesPerTrigger", *_SIZE, "The most bytes that a trigger of a stream reads."),
-    Option("maxRecordsPerTrigger", *_COUNT, "The most records that a trigger of a stream reads."),
+    Option("maxFilesPerTrigger", *_COUNT, "Maximum number of segments that a trigger of a stream opens."),
+    Option("maxBytesPerTrigger", *_SIZE, "Maximum number of bytes that a trigger of a stream reads."),
+    Option("maxRecordsPerTrigger", *_COUNT, "Maximum number of records that a trigger of a stream reads."),
     Option(
         "failOnDataLoss",
         *_SWITCH,
-        "For a stream, and a query of Kafka's source: end if the requested records are gone (true, the default), "
+        "For a stream, and with options of Kafka's source: fail if requested records are gone (true, the default), "
         "or print a note and continue.",
     ),
     Option(
         "pushdown",
         *_SWITCH,
-        "Read less by Spark's filters on topic, partition, offset and timestamp, if Spark passes them.",
+        "Use Spark's filters on topic, partition, offset and timestamp to read less, if Spark passes them.",
     ),
     Option("at", *_TIME, "For findings and answers: the time that counts as now. Default: the clock.", OF_WHOLE),
     *_of_questions(),
 )
-"""The options of users; ``path`` and ``paths`` are Spark's own."""
+"""The options that users set; ``path`` and ``paths`` come from Spark."""
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
@@ -421,9 +421,9 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
 
 
 def _of_question(output: str, asked: Iterable[tuple[Option, str]]) -> tuple[tuple[str, Any], ...]:
-    """Return the options of a question by the fields of its dataclass. Raises UsageError for another's option.
+    """Return the options of a question: field of its options class, and value. Raises UsageError for other options.
 
-    An option of other questions with their default value is ignored.
+    An option of another question is ignored if it has the default value.
     """
     found = []
     for option, text in asked:
@@ -462,7 +462,7 @@ def _unknown(name: str) -> str:
 
 
 def _agree(options: SourceOptions) -> None:
-    """Raise UsageError where two options contradict each other."""
+    """Raise UsageError if two options contradict each other."""
     for unit in ("Offset", "Timestamp"):
         first, last = (getattr(options, f"{end}_{unit.lower()}") for end in ("starting", "ending"))
         if first is not None and last is not None and last < first:
@@ -470,18 +470,18 @@ def _agree(options: SourceOptions) -> None:
     if options.columns and options.output != RECORDS:
         raise UsageError(f"option columns: the output {options.output} has columns of its own")
     if options.remote_key and not options.remote:
-        raise UsageError("option remoteKey: it is for what the option remote names")
+        raise UsageError("option remoteKey: it needs the option remote")
     if options.remote and options.output in (ACCOUNT, BATCHES):
         raise UsageError(
-            f"option remote: the output {options.output} is of files, and not of segments in remote storage"
+            f"option remote: the output {options.output} covers only files, not segments in remote storage"
         )
     if options.output == BATCHES and (options.dedupe or options.committed):
-        raise UsageError("the output batches gives those of every replica and transaction: no dedupe, no isolation")
+        raise UsageError("the output batches has the batches of all replicas and transactions: no dedupe, no isolation")
     _check_taken(options)
     if options.schema is None and not set(_TYPED).isdisjoint(options.columns):
-        raise UsageError(f"option columns: {', '.join(_TYPED)} go with the option schema")
+        raise UsageError(f"option columns: {', '.join(_TYPED)} need the option schema")
     if schema.DECODED.name in options.columns and options.decode == NONE:
-        raise UsageError(f"option columns: {schema.DECODED.name} goes with decode={AUTO}")
+        raise UsageError(f"option columns: {schema.DECODED.name} needs decode={AUTO}")
 
 
 WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_batch_bytes", "skip_unreadable")

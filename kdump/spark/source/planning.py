@@ -1,7 +1,7 @@
-"""Plan a read: the driver divides the segments into splits before tasks read records.
+"""Plans a read: the driver divides the segments into splits before tasks read records.
 
-File names and indexes are enough for offsets and times. The outcomes of transactions, and the choice of a replica, need
-the headers of all batches (:mod:`kdump.log_reader.header_scan`).
+To select offsets and times, file names and indexes are enough. Outcomes of transactions, and the choice of a replica,
+need the headers of all batches (:mod:`kdump.log_reader.header_scan`).
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ if TYPE_CHECKING:
     from kdump.spark.source.options import SourceOptions
 
 READERS: Final = 16
-"""Segments of a store that are surveyed at the same time: most of the time is waiting."""
+"""Number of segments of a store that are surveyed at the same time, because most of the time is waiting."""
 OPEN_COST: Final = 1 << 16
 """The cost of opening a file, in bytes read."""
 TASK_COST: Final = 4 << 20
 """The cost of starting a task, in bytes read."""
 HEAD: Final = 64
-"""Bytes that identify a batch: its header, with the checksum of the rest."""
+"""Number of bytes that identify a batch: its header, which has a checksum of the other bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """A part of one file for one task: the bytes from ``start`` to ``end``, whole batches.
+    """A part of one file for one task: complete batches from byte ``start`` to byte ``end``.
 
-    - ``high_watermark``, ``log_start``: the checkpoints of the log dir for the partition.
-    - ``outcomes``: those of its transactions, or None if no option needs them.
-    - ``stable``: the offset at which the read stops; ``offsets``: the only ranges to read (ends exclusive). None: all.
-    - ``summary``: the counts of the headers, if they were read; ``number`` counts the splits of a plan.
+    - ``high_watermark``, ``log_start``: the partition's offsets in the checkpoints of the log dir.
+    - ``outcomes``: the outcomes of the transactions, or None if no option needs them.
+    - ``stable``: the offset at which the read stops; ``offsets``: the ranges to read (ends exclusive). None: all.
+    - ``summary``: the counts from the headers, if they were read; ``number`` is the index of the split in the plan.
     - ``live``: the expected offsets (end exclusive) of a file that may be deleted before it is read; ``head``: its
-      first bytes, to detect another file in its place.
+      first bytes, to detect that another file has replaced it.
     """
 
     files: Files
@@ -94,7 +94,7 @@ class Split:
 
 
 class Planned(NamedTuple):
-    """A segment and its splits; none if ``options`` select no records of it."""
+    """A segment and its splits, which are empty if the options select no records of the segment."""
 
     name: str
     topic: str | None
@@ -105,17 +105,17 @@ class Planned(NamedTuple):
 
 T = TypeVar("T")
 Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
-"""Surveys segments in order, here or on many machines."""
+"""A function (segments, split size in bytes, checked) that reads headers, here or on other machines."""
 
 
 def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
-    """Survey segments: many at the same time in a store, else one after the other."""
+    """Read the headers of segments: in a store of many at the same time, otherwise one after another."""
     remote = all(isinstance(segment.files, RemoteFiles) for segment in segments)
     with ThreadPoolExecutor(READERS if remote else 1) as pool:
         try:
             return list(pool.map(lambda segment: attempt(segment, split_bytes, checked=checked), segments))
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # each may try for a minute
+            pool.shutdown(cancel_futures=True)  # each may retry for a minute
             raise
 
 
@@ -128,9 +128,9 @@ def plan(
 ) -> list[Planned]:
     """Return all segments of the inputs, in order, with the splits to read.
 
-    The headers are read only if an option needs them. ``note`` is called with each skipped input, and each invalid file
-    beside the logs. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with the progress of
-    planning. Raises UsageError and UnreadableError.
+    Headers are read only if an option needs them. ``note`` is called for each skipped input, and each invalid file next
+    to a log. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with texts. Raises UsageError and
+    UnreadableError.
     """
     partitions = look(options, note) if inputs is None else inputs
     if options.kafka is not None:
@@ -162,9 +162,9 @@ def _with_progress(partitions: Sequence[T], progress: Callable[[str], None]) -> 
 
 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
-    """Return the splits of each task. Small splits are combined, since a task has a cost of its own.
+    """Return the splits of each task. Small splits are combined, because each task has a cost.
 
-    There are about ``min_partitions`` groups if there are enough bytes. No group exceeds the split size.
+    There are about ``min_partitions`` groups if there are enough bytes. No group is larger than the split size.
     """
     splits = list(splits)
     total = sum(split.size + OPEN_COST for split in splits)
@@ -181,7 +181,7 @@ def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
 
 
 def needs_survey(options: SourceOptions) -> bool:
-    """Return whether the options need the headers of all batches, as the outcomes of transactions do."""
+    """Return whether an option needs the headers of all batches, for example for outcomes of transactions."""
     return (
         options.dedupe
         or options.committed
@@ -198,7 +198,7 @@ def _replica(partition: Partition, surveys: list[Survey]) -> replicas.Replica:
 def find(
     options: SourceOptions, report: Reporter, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[Partition]:
-    """Yield the partitions of the inputs, and report the number of files so far to ``progress``."""
+    """Yield the partitions of the inputs, and report the number of listed segments to ``progress``."""
     wanted = options.wanted(leftovers=options.leftovers)
     if options.kafka is not None:
         wanted = wanted._replace(topics=options.kafka.topics, test=options.kafka.takes)
@@ -212,7 +212,7 @@ def find(
         segments += len(partition.segments)
         progress(f"listing: {segments:,} segments of {number:,} partitions so far")
         yield partition
-    if options.kafka is None:  # a pattern of Spark's own source may match nothing yet
+    if options.kafka is None:  # a pattern of Kafka's source may match nothing yet
         for text in wanted.missing(finder.met, options.paths):
             report.note(text)
 
@@ -227,9 +227,9 @@ def _remote_partitions(options: SourceOptions, wanted: Wanted, report: Reporter)
 def look(
     options: SourceOptions, note: Callable[[str], None], progress: Callable[[str], None] = lambda _: None
 ) -> list[Partition]:
-    """Return the partitions of the inputs; ``progress`` is called with the progress of the listing.
+    """Return the partitions of the inputs; ``progress`` is called with texts.
 
-    Raises UnreadableError for every unreadable input, as Spark's own file sources do: it may hold records.
+    Raises UnreadableError for every unreadable input, like Spark's own file sources, because it may have records.
     """
 
     def fail(error: UnreadableError) -> None:
@@ -241,9 +241,9 @@ def look(
 
 
 def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], None]:
-    """Return the error handler of checkpoint files: a local one is noted, and its columns are null.
+    """Return the error handler for checkpoint files. If a local file is unreadable, it prints a note.
 
-    An error of a store is raised, since the store may hold the file.
+    A StoreError is raised, because the store may have the file.
     """
 
     def fail(error: UnreadableError) -> None:
@@ -255,7 +255,7 @@ def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], Non
 
 
 def prune(segments: Iterable[Segment], options: SourceOptions) -> list[Segment]:
-    """Return the segments that may hold the selected offsets and times, only by names and time indexes."""
+    """Return the segments that may have the selected offsets and times, judged by file names and time indexes."""
     known = list(segments)
     kept = []
     for number, segment in enumerate(known):
@@ -276,15 +276,15 @@ def prune(segments: Iterable[Segment], options: SourceOptions) -> list[Segment]:
 def _sibling(segment: Segment, suffix: str) -> bytes | None:
     try:
         return segment.sibling(suffix)
-    except UnreadableError:  # it only saves work
+    except UnreadableError:  # the index only saves work
         return None
 
 
 def _latest(segment: Segment, base: int, following: int) -> int | None:
-    """Return the greatest timestamp (ms) of a rolled segment by its time index, or None if that is not valid.
+    """Return the largest timestamp (ms) of a rolled segment from its time index, or None if this is not valid.
 
-    A broker appends that timestamp when it rolls a segment. The index of the active segment is never complete. An index
-    that is truncated, empty or names offsets of other segments is not used.
+    A broker appends the largest timestamp when it rolls a segment, so the index of the active segment is incomplete.
+    An index is not used if it is truncated, empty or has offsets of other segments.
     """
     data = _sibling(segment, TIME_INDEX)
     if not data:
@@ -316,11 +316,11 @@ class _Planner:
                 _split(partition, segment, start, end, file, inside) for start, end in pairwise(bounds) if start < end
             ]
             if not segment.size and not _opens(segment):
-                splits = [_split(partition, segment, 0, 0, file, inside)]  # its reader reports why
+                splits = [_split(partition, segment, 0, 0, file, inside)]  # the reader of the split reports why
             yield planned(partition, segment, splits)
 
     def _bounded(self, partition: Partition, file: SegmentFacts) -> tuple[SourceOptions, Ranges | None]:
-        """Return the options for a partition, and the offset ranges of a query of Kafka's source."""
+        """Return the options for a partition, and the offset ranges set by options of Kafka's source."""
         options = self._options
         if options.kafka is None:
             return options, None
@@ -332,13 +332,13 @@ class _Planner:
             return options, None
         inside = ((start, INT64_END if end is None else end),)
         ends = [one for one in (end, options.ending_offset) if one is not None]
-        first = max(start, options.starting_offset or 0)  # filters may set it too
+        first = max(start, options.starting_offset or 0)  # filters may set an offset too
         return replace(options, starting_offset=first, ending_offset=min(ends, default=None)), inside
 
     def _cuts(self, segment: Segment) -> list[int]:
         try:
             return cuts(segment, self._options.split_bytes)
-        except UnreadableError:  # its reader reports it
+        except UnreadableError:  # the reader of the segment reports it
             return []
 
     def by_survey(self, partition: Partition, surveys: list[Survey], offsets: Ranges | None) -> Iterator[Planned]:
@@ -380,7 +380,7 @@ def _opens(segment: Segment) -> bool:
 def _split(
     partition: Partition, segment: Segment, start: int, end: int, file: SegmentFacts, inside: Ranges | None
 ) -> Split:
-    """Return a split that reads the offsets ``inside``, or all with None."""
+    """Return a split that reads the offsets ``inside`` (None for all)."""
     return Split(
         files=segment.files,
         path=segment.path,
@@ -395,14 +395,14 @@ def _split(
 
 
 def planned(partition: Partition, segment: Segment, splits: list[Split], size: int | None = None) -> Planned:
-    """Return a segment with its splits. ``size`` is the number of its bytes to read, by default all."""
+    """Return a segment with its splits. ``size`` is the number of bytes to read, by default all."""
     topic = None if partition.topic is None else path_text(partition.topic)
     size = segment.size if size is None else size
     return Planned(path_text(segment.name), topic, partition.partition, size, tuple(splits))
 
 
 def _may_hold(chunk: ChunkSummary, options: SourceOptions, stable: int | None, offsets: Ranges | None) -> bool:
-    """Return whether a chunk may hold selected records. A damaged chunk is always read."""
+    """Return whether a chunk may have selected records; always True for a damaged chunk."""
     if chunk.offsets is None or chunk.damaged_ranges or chunk.trailing_bytes:
         return True
     first, last = chunk.offsets
@@ -416,9 +416,9 @@ def _may_hold(chunk: ChunkSummary, options: SourceOptions, stable: int | None, o
 
 
 def cuts(segment: Segment, split_bytes: int, start: int = 0, stop: int | None = None) -> list[int]:
-    """Return the positions that divide a part of a segment: starts of valid batches, about ``split_bytes`` apart.
+    """Return positions that divide a part of a segment: starts of valid batches, about ``split_bytes`` apart.
 
-    A valid offset index has such positions; else the headers are read.
+    They come from the offset index if it is valid, otherwise from the headers of batches.
     """
     stop = segment.size if stop is None else stop
     if stop - start <= split_bytes:
@@ -448,7 +448,7 @@ def _walked(source: log_dirs_files.Source, split_bytes: int, start: int, stop: i
 
 
 def _spaced(positions: Iterable[int], split_bytes: int, start: int, stop: int) -> list[int]:
-    """Return some of ``positions``, at least ``split_bytes`` apart. The last split is at least half as large."""
+    """Return some of ``positions``, at least ``split_bytes`` apart. The last split has at least half this size."""
     cuts: list[int] = []
     last = start
     for position in positions:

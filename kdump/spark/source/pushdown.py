@@ -1,4 +1,4 @@
-"""The ranges of topics, partitions, offsets and timestamps that Spark's filters leave to read.
+"""The ranges of topics, partitions, offsets and timestamps that must be read under Spark's filters.
 
 Spark applies its filters to the rows again, so a range may be wider than a filter.
 """
@@ -21,7 +21,7 @@ _EQUAL: Final = {"EqualTo", "EqualNullSafe"}
 
 @dataclass(frozen=True)
 class ValueSpan:
-    """The allowed values of a column: at least ``low``, below ``high``, and in ``values``. None: no limit."""
+    """The allowed values of a column: at least ``low``, below ``high``, and in ``values``. None means no limit."""
 
     low: int | None = None
     high: int | None = None
@@ -65,7 +65,7 @@ class Pushed:
 
 
 def narrowed(span: ValueSpan, kind: str, one: Any) -> ValueSpan:
-    """Return the values of a span that one filter leaves; ``kind`` is the name of the filter's class."""
+    """Return the values of a span that may pass a filter; ``kind`` is the name of the filter's class."""
     if kind == "In":
         return _among(span, frozenset(value for value in one.value if value is not None))
     value = getattr(one, "value", None)
@@ -75,7 +75,7 @@ def narrowed(span: ValueSpan, kind: str, one: Any) -> ValueSpan:
     if found is None:
         return span
     low, high = found
-    is_exact = type(value) is int  # else some of a millisecond may pass
+    is_exact = type(value) is int  # a time may be inside a millisecond
     limits: dict[str, tuple[int | None, int | None]] = {
         **dict.fromkeys(_EQUAL, found),
         "GreaterThan": (high if is_exact else low, None),
@@ -99,7 +99,7 @@ def _among(span: ValueSpan, values: frozenset[Any]) -> ValueSpan:
 
 
 def _limits(value: object) -> tuple[int, int] | None:
-    """Return a filter's value as a number (times: ms since 1970) and the number after it, or None for other values."""
+    """Return a filter's value as a number (times in ms since 1970) and the next number; None for other values."""
     if type(value) is int:
         return value, value + 1
     if isinstance(value, datetime) and value.tzinfo is not None:

@@ -1,4 +1,4 @@
-"""Read a split as Arrow batches: the work of a Spark task."""
+"""Reads a split as Arrow batches: the work of a Spark task."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ if TYPE_CHECKING:
 TRAILING: Final = "trailing"
 """The kind of damage of a truncated batch at the end of a file."""
 GROWING: Final = "a broker was writing this batch when the file was listed"
-"""The reason of a batch that was truncated in the listing and is complete now. It ends no job and is not reported."""
+"""The reason for a batch that was truncated when listed and is complete now. It is not an error."""
 UNREADABLE: Final = "unreadable"
 """The kind of damage of bytes that a failing disk does not return, with ``skipUnreadable``."""
 DAMAGED_BYTES: Final = 8 << 20
-"""The most bytes of a row of the output ``damaged``: a longer range becomes several rows."""
+"""Maximum number of bytes in a row of the output ``damaged``. A longer range becomes several rows."""
 
 
-_FAILFAST_HINT: Final = "mode FAILFAST stops here; PERMISSIVE goes on, and the output damaged has the bytes"
+_FAILFAST_HINT: Final = "mode FAILFAST stops here; PERMISSIVE continues, and the output damaged has the bytes"
 
 
 def refuse(error: UnreadableError, *, skip: bool) -> None:
-    """Raise an error of reading in a task of findings or answers; Spark tries the task again and then ends the job.
+    """Raise a read error in a task of findings or answers, so that Spark retries the task, and then ends the job.
 
-    Two errors become rows and return: damage of a tiered segment, which was read, and bytes that a failing disk does
-    not return if ``skip`` (the option ``skipUnreadable``). A row for any other error would make an outage of a store
-    look like an answer.
+    Two errors are not raised, because they become rows: damage of a tiered segment, and, with ``skip`` (the option
+    ``skipUnreadable``), bytes that a failing disk does not return. If other errors became rows, an outage of a store
+    would look like an answer.
     """
     if not (isinstance(error, PartlyUnreadableError) or (skip and isinstance(error, FailingDiskError))):
         raise error
@@ -80,8 +80,8 @@ def contents(split: Split, source: files.Source, options: SourceOptions, rows: R
 
     If ``rows`` can read a batch, its records are added to ``rows``, and the batch is yielded without items.
 
-    Raises UnreadableError at the first damage in the mode FAILFAST, and in every mode if bytes cannot be read: Spark
-    then tries again. With ``skip_unreadable`` bytes that a failing disk does not return are one damaged range.
+    Raises UnreadableError at the first damage in mode FAILFAST, and in every mode if bytes cannot be read; then Spark
+    retries. With ``skip_unreadable`` bytes that a failing disk does not return are one damaged range.
     """
     at = split.start
     try:
@@ -104,17 +104,17 @@ def contents(split: Split, source: files.Source, options: SourceOptions, rows: R
 
 
 def check_live(split: Split, source: files.Source) -> None:
-    """Raise UnreadableError unless the size and the first bytes of an open file fit the plan."""
+    """Raise UnreadableError if an open file is shorter than planned, or has other first bytes."""
     if source.size < split.end:
         raise _cut_back(split, source.size)
     if source.read(split.start, len(split.head)) != split.head:
         raise UnreadableError(
-            split.name, f"the bytes at byte {split.start} have changed since it was found: it has been replaced"
+            split.name, f"the bytes at byte {split.start} have changed since it was listed: it has been replaced"
         )
 
 
 def _cut_back(split: Split, at: int) -> UnreadableError:
-    was = f"it was at least {split.end} bytes long when it was found"
+    was = f"it had at least {split.end} bytes when it was listed"
     return UnreadableError(split.name, f"the file ends at byte {at}; {was}")
 
 
@@ -154,7 +154,7 @@ def _contents(split: Split, source: files.Source, options: SourceOptions, rows: 
 
 
 def _is_whole_now(source: files.Source, position: int) -> bool:
-    """Return whether a valid batch begins at a position of a file that has grown."""
+    """Return whether a valid batch begins at ``position`` now that the file has grown."""
     first = next(segments_read.read(source, position, on_error="resync"), None)
     return isinstance(first, RecordBatch) and first.position == position
 
@@ -185,7 +185,7 @@ def wanted(options: SourceOptions) -> Filter:
 def _kept(
     item: SelectedBatch | DamagedRange, split: Split, options: SourceOptions
 ) -> SelectedBatch | DamagedRange | None:
-    """Return the records of a batch that its transaction and the chosen replica allow, or None."""
+    """Return the selected records of a batch, by its transaction and the split's offset ranges, or None."""
     if isinstance(item, DamagedRange):
         return item
     state = _state(item.batch, split.outcomes)
@@ -225,10 +225,9 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open the file of a split. For a deleted file of a stream return None, or raise DataLossError if the options say
-    so.
+    """Open the file of a split. If a stream's file is deleted, return None, or raise DataLossError, by failOnDataLoss.
 
-    A broker renames a segment first, and deletes it a minute later (file.delete.delay.ms).
+    A broker first renames a segment, and deletes it a minute later (file.delete.delay.ms).
     """
     gone: UnreadableError | None = None
     for path in _names(split):
@@ -260,11 +259,11 @@ def vanished(splits: Iterable[Split]) -> Iterator[str]:
         if split.live is not None and not any(split.files.look(path) for path in _names(split)):
             offsets[split.name] = split.live
     for name, (first, end) in offsets.items():
-        yield f"{name} was deleted while it was to be read: of offsets from {first} up to {end} some may be missing"
+        yield f"{name} was deleted before it was read completely: offsets from {first} up to {end} may be missing"
 
 
 class Tally:
-    """Counts of a split during the read: ``lost`` are the damaged ranges, ``rows`` the rows returned."""
+    """The counts of a split during the read: ``lost`` has the damaged ranges, ``rows`` counts returned rows."""
 
     def __init__(self) -> None:
         self.batches = self.rows = self.batch_bytes = self.padding = 0
@@ -294,7 +293,7 @@ class Tally:
 
 
 def counted(split: Split, options: SourceOptions, report: Callable[[int, Tally], None]) -> Iterator[pa.RecordBatch]:
-    """Yield the records of ``split``; then call ``report`` with its number and its counts."""
+    """Yield the records of ``split``, then call ``report`` with the number and the counts of the split."""
     tally = Tally()
     source = _open(split, options)
     if source is not None:
@@ -343,7 +342,7 @@ def _taken(rows: Rows, tally: Tally | None) -> list[pa.RecordBatch]:
 
 
 def _state(batch: RecordBatch, outcomes: Outcomes | None) -> str | None:
-    if outcomes is None:  # no option needs it: unknown
+    if outcomes is None:  # unknown, because no option needs them
         return None if batch.is_transactional else "none"
     return outcomes.of(batch)
 
@@ -354,7 +353,7 @@ def _inside(ranges: Ranges, offset: int) -> bool:
 
 
 def _wholly(ranges: Ranges, batch: RecordBatch) -> bool | None:
-    """Return True if all offsets of a batch are inside the ranges, False if none is, None for some."""
+    """Return True if all offsets of a batch are inside the ranges, False if none is, None if some are."""
     at = bisect_right(ranges, (batch.last_offset, INT64_END)) - 1
     if at < 0 or ranges[at][1] <= batch.base_offset:
         return False
@@ -398,7 +397,7 @@ def _damaged_rows(split: Split, source: files.Source, lost: Damage, *, skip: boo
     for start, size in chunks(lost):
         try:
             data = source.read(start, size)
-        except FailingDiskError:  # they were read before: the disk is failing, and the row shows where
+        except FailingDiskError:  # the bytes were readable before, so the disk is failing; the row shows where
             if not skip:
                 raise
             data = None
@@ -416,7 +415,7 @@ def _account(split: Split, source: files.Source, options: SourceOptions) -> Iter
 
 
 def read_all(splits: Iterable[Split], options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of splits in order. Rows of batches, which are few, are combined across splits."""
+    """Yield the rows of splits in order. The few rows of the output ``batches`` are combined across splits."""
     if options.output == words.BATCHES:
         yield from header_rows.record_batches(found for split in splits for found in _found(split, options))
         return

@@ -1,7 +1,7 @@
 """The columns of the Spark source's outputs: damaged ranges, accounts, findings, and records with decoded payloads.
 
-The driver reads the schemas of payloads once, and sends them to the tasks with the options. A stream keeps the schemas
-that the log had when it started.
+The driver reads the schemas of payloads once, and sends them to the tasks with the options. A stream keeps using the
+schemas of its start.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ DAMAGED: Final = (
     ArrowField("missingUntil", "bigint"),
     ArrowField("bytes", "binary"),
 )
-"""A range of bytes without a readable batch. A very long one is several consecutive rows.
+"""The output ``damaged``: ranges of bytes without a readable batch. A very long range has several consecutive rows.
 
-An unreadable range is one row without ``bytes``, whose ``damage`` is ``unreadable``. The offsets from ``missingFrom``
-to before ``missingUntil`` may be lost; null if they are unknown.
+A range that the disk does not return is one row without ``bytes``; its ``damage`` is ``unreadable``. The offsets from
+``missingFrom`` to before ``missingUntil`` may be lost; null if they are unknown.
 """
 
 ACCOUNT: Final = (
@@ -55,7 +55,7 @@ ACCOUNT: Final = (
     ArrowField("trailingBytes", "bigint"),
     ArrowField("unreadableBytes", "bigint"),
 )
-"""The outcome of the bytes from ``start`` to ``end`` of a file. ``rows`` counts rows of the output ``records``."""
+"""The outcome of the bytes from ``start`` to ``end`` of a file; ``rows`` is the number of rows in ``records``."""
 
 FINDINGS: Final = (
     ArrowField("kind", "string"),
@@ -71,9 +71,10 @@ FINDINGS: Final = (
     ArrowField("advice", "string"),
     ArrowField("fatal", "boolean"),
 )
-"""The fields of ``kdump/findings.schema.json``, with numbers in ``expected`` and ``found`` as text.
+"""The output ``findings``: the fields of ``kdump/findings.schema.json``; ``expected`` and ``found`` are texts.
 
-``kind`` is ``finding``, ``remark``, or ``unreadable``. An unreadable file has only ``file`` and the reason in ``text``.
+``kind`` is ``finding``, ``remark``, or ``unreadable``. For an unreadable file only ``file`` and ``text`` (the reason)
+are set.
 """
 
 
@@ -100,7 +101,7 @@ def decoder(options: SourceOptions) -> PayloadDecoder | None:
 
 
 def typed_columns(options: SourceOptions) -> TypedColumns | None:
-    """Return the columns of the subject, or None. Raises UsageError for an unknown subject."""
+    """Return the typed columns of the subject, or None if none is given. Raises UsageError for an unknown subject."""
     made = decoder(options)
     if made is None or options.schema is None:
         return None

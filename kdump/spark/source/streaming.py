@@ -1,8 +1,8 @@
 """A growing log dir as a stream: each trigger reads the records between two marks of each partition folder.
 
-An offset of the stream is plain JSON: for each folder a :class:`~kdump.spark.source.marks.Mark`. Its Kafka offset
-decides, so a segment that rolled, was renamed or compacted between two triggers is found again. Its position only saves
-a search.
+An offset of the stream is plain JSON, with a :class:`~kdump.spark.source.marks.Mark` for each folder. The Kafka offset
+of the mark determines the next record, also after a segment was rolled, renamed or compacted. The position in the mark
+only saves a search.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 Looked = TypeVar("Looked")
 Fail: TypeAlias = "Callable[[UnreadableError], None]"
 Offsets: TypeAlias = "dict[str, dict[str, Any]]"
-"""Folder -> the fields of its :class:`Mark`."""
+"""Folder -> the fields of the folder's :class:`Mark`."""
 Ends: TypeAlias = "dict[str, int]"
-"""Folder -> its end offset."""
+"""Folder -> the folder's end offset."""
 TRIES: Final = 5
-"""The most listings of a log dir when files vanish meanwhile."""
+"""Maximum number of listings of a log dir if files disappear meanwhile."""
 
 
 class TriggerLimits(NamedTuple):
-    """The most that one trigger takes; None for no limit. A trigger always takes at least one batch."""
+    """The limits of one trigger; None for no limit. A trigger always reads at least one batch."""
 
     files: int | None = None
     bytes: int | None = None
@@ -54,7 +54,7 @@ class TriggerLimits(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The bytes of a segment that a trigger takes. ``live`` are their offsets (end exclusive) by names of segments."""
+    """The bytes of a segment that a trigger reads. ``live`` are their offsets (end exclusive), from segment names."""
 
     partition: Partition
     segment: Segment
@@ -88,7 +88,7 @@ class Taken(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """The end of a trigger, and the bytes that it takes. ``is_complete``: no limit ended it."""
+    """The end of a trigger, and the bytes that it reads. ``is_complete``: no limit ended the trigger."""
 
     offsets: Offsets
     taken: list[Taken]
@@ -97,9 +97,9 @@ class Advance(NamedTuple):
 
 
 def initial(options: SourceOptions, note: Callable[[str], None], listings: Listings | None = None) -> Offsets:
-    """Return the first offset of a stream with the options of Kafka's source; other folders begin at their start.
+    """Return the first offset of a stream, by the options of Kafka's source. By default folders begin at their start.
 
-    ``note`` is called with each missing topic or partition; ``listings`` are those of the run. Raises UsageError,
+    ``note`` is called for each missing topic or partition; ``listings`` are the run's listings. Raises UsageError,
     DataLossError and UnreadableError.
     """
     known = listings or Listings()
@@ -128,7 +128,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
 
 
 def ends(options: SourceOptions) -> Ends:
-    """Return the end offset of each folder: after its last valid batch. Raises UnreadableError."""
+    """Return the end offset of each folder, which follows its last valid batch. Raises UnreadableError."""
     return _until_still(lambda _: {key_of(one): end_of_log(one).offset for one in partitions(options)}, options)
 
 
@@ -141,28 +141,29 @@ def advance(
     listings: Listings | None = None,
     checked: Container[str] = (),
 ) -> Advance:
-    """Return the end of a trigger that begins at ``start``, and not beyond ``target``.
+    """Return the end of a trigger that begins at ``start`` and does not end after ``target``.
 
-    A rolled segment that fits is taken as listed. For any other one the offset index names a batch, and the headers
-    from there on are read; for folders in ``checked``, all bytes. A trigger ends after a batch with a right checksum: a
-    truncated batch at the end of the last segment waits for the next trigger. The folder that has waited longest comes
-    first.
+    A rolled segment within the limits is used as listed, without reading it. In other segments headers are read from a
+    batch in the offset index on; in folders of ``checked`` all bytes are read. A trigger ends after a batch with a
+    right checksum, so that a truncated batch at the end of the last segment is left to the next trigger. The folder
+    that has waited longest comes first.
 
-    ``fail`` is called with each error, maybe more than once; by default it raises. Its folder stops before the error. A
-    folder that lacks a segment of ``listings`` is such an error (:class:`~kdump.spark.source.listings.Listings`).
-    Without ``failOnDataLoss`` the folder continues with the segments that are left.
+    ``fail`` is called for each error, maybe more than once; by default it raises. A folder with an error stops before
+    it. It is also an error if a segment of ``listings`` has disappeared
+    (:class:`~kdump.spark.source.listings.Listings`). Without ``failOnDataLoss`` the folder continues with the remaining
+    segments.
     """
     known = listings or Listings()
     return _until_still(lambda fail: _advance(options, start, limits, target, fail, known, checked), options, fail)
 
 
 def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: Fail = raise_it) -> Looked:
-    """Call ``look`` to list a log dir; repeat it if a file vanishes meanwhile, as retention deletes files."""
+    """Call ``look``, which lists a log dir. Repeat the call if a file disappears meanwhile, as by retention."""
 
     def is_gone(error: UnreadableError) -> bool:
         try:
             return not is_there(str(error.path), options.paths)
-        except UnreadableError:  # a store that does not answer: nothing is known of the file
+        except UnreadableError:  # a store does not answer, so the file may exist
             return False
 
     def fail_or_repeat(error: UnreadableError) -> None:
@@ -197,7 +198,7 @@ def _advance(
     found: dict[str, Partition] = {}
     try:
         found.update((key_of(partition), partition) for partition in partitions(options, fail=fail))
-    except StoreError as error:  # the place itself could not be opened
+    except StoreError as error:  # the store could not be opened
         fail(error)
     lacking = _lacking(options, found, marks, listings)
     for missing in lacking.values() if options.fail_on_data_loss else ():
@@ -238,7 +239,7 @@ def _lacking(
     def is_there(key: str) -> bool:
         try:
             return _is_there(key, options)
-        except UnreadableError:  # its facts are unknown: listing it has failed, too
+        except UnreadableError:  # listing it has failed too, which is reported
             return True
 
     return listings.compare(found, marks, is_there)
@@ -250,7 +251,7 @@ def partitions(
     fail: Fail = raise_it,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Partition]:
-    """Return the partitions of the inputs. A folder without any is not an error: a broker may create them later."""
+    """Return the partitions of the inputs. A folder without partitions is accepted: they may be created later."""
 
     def fail_unless_empty(error: UnreadableError) -> None:
         if error.reason != NO_SEGMENT:
@@ -260,7 +261,7 @@ def partitions(
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
-    """Return the mark to continue from: ``mark``, or the point at which the log differs from the log that was read."""
+    """Return the mark to continue from: ``mark``, or the mark at which the log differs from the records read."""
     if mark.topicId and here and here != mark.topicId:
         return START
     cut = cut_back(partition, mark)
@@ -276,7 +277,7 @@ def _is_there(key: str, options: SourceOptions) -> bool:
 
 
 def _outcomes(partition: Partition, options: SourceOptions, listings: Listings) -> tuple[Outcomes, int]:
-    """Return the outcomes of transactions, and the offset up to which they are decided."""
+    """Return the outcomes of transactions, and the offset before which all outcomes are known."""
     segments = listings.transactions(partition, options.split_bytes)
     fates = combined((one.found for one in segments), whole=partition.whole)
     end = 1 + max((one.last_offset for one in segments if one.last_offset is not None), default=-1)
@@ -310,21 +311,21 @@ class _Meter:
         return not self.is_stopped
 
     def put_back(self) -> None:
-        """Undo the counts of the file that was opened last."""
+        """Undo the counts of the last opened file."""
         self._bytes, self._records, self.is_full = self._before
         self.is_stopped = False
 
     def took(self, part: Taken) -> None:
-        """Count a file if some of its bytes were taken."""
+        """Count a file if the trigger reads some of its bytes."""
         self._files += part.end > part.start
 
     def is_stable(self, offset: int) -> bool:
-        """Return whether a batch with this last offset may be taken."""
+        """Return whether the trigger may read a batch with this last offset."""
         return self.stable is None or offset < self.stable
 
     @property
     def room(self) -> TriggerLimits:
-        """The rest of the limits."""
+        """The bytes and records that are left within the limits."""
         most, records = self._limits.bytes, self._limits.records
         return TriggerLimits(
             bytes=None if most is None else most - self._bytes,
@@ -337,7 +338,7 @@ class _Meter:
         return (room.bytes is None or size <= room.bytes) and (room.records is None or records <= room.records)
 
     def takes(self, size: int, records: int) -> bool:
-        """Count bytes and records if they are within the limits; else end. The first batch of a trigger always fits."""
+        """Count bytes and records if they are within the limits, else stop. The first batch always fits."""
         if self._bytes and not self.holds(size, records):
             self.is_stopped = self.is_full = True
             return False
@@ -349,12 +350,12 @@ class _Meter:
 def _take_from(
     partition: Partition, begin: Mark, meter: _Meter, fail: Fail, *, is_checked: bool
 ) -> tuple[list[Taken], Mark]:
-    """Return the parts of a folder that the trigger takes after a mark, and the next mark."""
+    """Return the parts of a folder that the trigger reads after a mark, and the next mark."""
     parts: list[Taken] = []
     try:
         parts.extend(_parts_from(partition, begin, meter, is_checked=is_checked))
         return parts, _looked_up(parts, begin)
-    except UnreadableError as error:  # the parts before it are taken
+    except UnreadableError as error:  # the parts before the error are read
         fail(error)
     while parts and parts[-1].until.batch == NOT_LOOKED_UP:
         parts.pop()
@@ -362,16 +363,16 @@ def _take_from(
 
 
 def _parts_from(partition: Partition, at: Mark, meter: _Meter, *, is_checked: bool) -> Iterator[Taken]:
-    """Yield the bytes that the trigger takes of each segment from a mark on. Raises UnreadableError."""
+    """Yield the bytes that the trigger reads in each segment from a mark on. Raises UnreadableError."""
     begin = at
     for segment, position in ahead(partition, at):
-        if not segment.size:  # neither has a pipe or a link to nowhere
+        if not segment.size:  # raises for a pipe or a broken link, which have no size either
             _open(segment)
         if position < segment.size and meter.opens():
             whole = None if is_checked else _whole(partition, (segment, position), at, meter)
             try:
                 if whole and (at is begin or not isinstance(segment.files, RemoteFiles)):
-                    _open(segment)  # retention deletes from the front
+                    _open(segment)  # raises if retention has deleted it
                 part = whole or _take(partition, (segment, position), at, meter, is_checked=is_checked)
             except UnreadableError:
                 meter.put_back()
@@ -390,7 +391,7 @@ def _open(segment: Segment) -> None:
 
 
 def _whole(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter) -> Taken | None:
-    """Return the rest of a rolled segment if it fits by its size and the names of segments, else None."""
+    """Return the rest of a rolled segment if its size and offsets (by names) are within the limits, else None."""
     segment, position = place
     following = _following(partition, segment)
     first = segment.base_offset if at.offset is None else at.offset
@@ -412,7 +413,7 @@ def _following(partition: Partition, segment: Segment) -> int | None:
 
 
 def _looked_up(parts: list[Taken], begin: Mark) -> Mark:
-    """Return the mark after parts of a folder that begin at ``begin``. Raises UnreadableError."""
+    """Return the mark after ``parts``, which begin at ``begin``. Raises UnreadableError."""
     if not parts or parts[-1].until.batch != NOT_LOOKED_UP:
         return parts[-1].until if parts else begin
     *before, part = parts
@@ -422,7 +423,7 @@ def _looked_up(parts: list[Taken], begin: Mark) -> Mark:
 
 
 def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter, *, is_checked: bool) -> Taken:
-    """Return the bytes that the trigger takes of a segment from a position on, and the mark after them."""
+    """Return the bytes that the trigger reads in a segment from a position on, and the mark after them."""
     segment, position = place
     with segment.open() as source:
         if not is_checked:
@@ -437,9 +438,9 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 
 
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
-    """Return a position from the offset index before which all batches fit, and at least one more; count the bytes.
+    """Return a position from the offset index before which all batches are within the limits; count the bytes.
 
-    The entry before the last one that fits is used, since the batch before the last one ends the trigger.
+    This is not the last such entry but the entry before it, so that at least one more batch can be read as the end.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset
@@ -463,10 +464,10 @@ def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Met
 def _fitting(
     regions: Iterable[Region], partition: Partition, place: tuple[Segment, int], meter: _Meter
 ) -> tuple[RecordBatch | None, int]:
-    """Return the last batch of a segment's regions that fits, and the position (bytes) up to which it is taken.
+    """Return the last batch within the limits, and the position (bytes) up to which the segment is read.
 
-    Damage that valid batches follow is taken with them. Damage at the end of the last segment waits: a broker may still
-    be writing that batch.
+    Damage is read together with the valid batches after it. Damage at the end of the last segment is left to the next
+    trigger, because a broker may still be writing a batch there.
     """
     segment, end = place
     waiting: list[Region] = []
@@ -482,7 +483,7 @@ def _fitting(
             break
         waiting.clear()
         batch, end = region, region.end
-    else:  # nothing will follow in a segment that has rolled
+    else:  # a rolled segment does not grow
         size = sum(one.size for one in waiting)
         if waiting and segment is not partition.segments[-1] and meter.takes(size, 0):
             end = waiting[-1].position + waiting[-1].size
@@ -507,9 +508,9 @@ def between(
 ) -> list[Split]:
     """Return the splits between two offsets of the stream.
 
-    ``lost`` is called with missing records after ``start``, if marks or ``listings`` show them; if it returns, the rest
-    is read. ``note`` is called with records that a read_committed consumer cannot get because their outcome is unknown.
-    Each split reads by Kafka's offsets: of a segment that was compacted meanwhile it reads the remaining records.
+    ``lost`` is called for missing records after ``start``, if marks or ``listings`` show them; if it returns, the other
+    records are read. ``note`` is called for records of transactions with an unknown outcome, which read_committed
+    leaves out. Splits are read by Kafka offsets, so that the remaining records of a compacted segment are read.
     """
     known = listings or Listings()
     splits, gone, unknown = _until_still(lambda _: _planned(options, start, end, known), options)
@@ -522,7 +523,7 @@ def between(
 
 
 def unknown(key: str, outcomes: Outcomes | None, since: int | None) -> list[str]:
-    """Return a message about transactions of unknown outcome at the offset ``since`` or later, if there are any."""
+    """Return at most one message, about transactions with an unknown outcome at the offset ``since`` or later."""
     text = None if outcomes is None else outcomes.among(since or 0, INT64_END).unknown
     return [] if text is None else [f"{key}: {text}"]
 
@@ -539,7 +540,7 @@ def _planned(
         since, until = Mark(**start.get(key, {})), Mark(**fields)
         if since == until or until.is_untouched:
             continue
-        if since.is_untouched:  # looked up again, where the log may have grown meanwhile
+        if since.is_untouched:  # use the offset in the end, as a second look-up may find another
             since = START._replace(offset=until.since, topicId=until.topicId)
         partition = folders.get(key)
         gone += losses(key, partition, since, until)
@@ -554,9 +555,9 @@ def _planned(
 
 
 def _left(partition: Partition, until: Mark) -> Mark:
-    """Return the mark up to which the log still holds the planned records; START if it is another log.
+    """Return the mark up to which the log still has the planned records; START if it is another log.
 
-    A driver that was killed repeats its last trigger, maybe long after it planned it.
+    A driver that was killed repeats its last trigger, maybe long after this trigger was planned.
     """
     here = topic_id(partition)
     if until.topicId and here and here != until.topicId:
@@ -576,7 +577,7 @@ def _changed(key: str, until: Mark, left: Mark) -> str:
 
 
 def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> Iterator[str]:
-    """Yield a text for each loss between two marks: records deleted or truncated, or a folder that is gone."""
+    """Yield a text for each loss between two marks: records deleted or truncated, or a deleted folder."""
     if until.gone:
         if since.offset is not None:
             yield f"{key} is gone; it was read up to offset {since.offset}, and later records cannot be read"
