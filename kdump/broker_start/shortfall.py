@@ -8,7 +8,7 @@ end of a log that is not empty.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata.image import image_of
 from kdump.broker_start import log_folder, metadata_log
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from kdump.broker_start.start import BrokerDirs
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
+
+
+EVIDENCE: Final = frozenset({metadata_log.TOPIC, consumer_offsets.TOPIC})
+"""The topics that have facts on the partitions of others."""
 
 
 class Shortfall(NamedTuple):
@@ -141,10 +145,11 @@ class _BrokerShortfalls:
         for each in self.dirs:
             for entry in each.entries.values():
                 parsed = file_names.parse_folder(entry.name) if entry.is_folder else None
-                if parsed is not None:
+                if parsed is not None and (parsed.topic in EVIDENCE or takes(parsed.topic, parsed.partition)):
                     folder = log_folder.LogFolder.of(each, entry, StartOptions().limit)
                     self._folders.setdefault((parsed.topic, parsed.partition), []).append(folder)
-        self._committed = CommittedOffsets(folder.partition for held in self._folders.values() for folder in held)
+        commits = [held for (topic, _), held in self._folders.items() if topic == consumer_offsets.TOPIC]
+        self._committed = CommittedOffsets(folder.partition for held in commits for folder in held)
         self._log_starts: dict[LogDirFiles, dict[tuple[str, int], int]] = {}
 
     def all(self) -> Iterator[Shortfall]:

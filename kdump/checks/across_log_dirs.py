@@ -33,7 +33,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
     yield from _contradicting_ids(parts, dirs, is_one_broker=is_one_broker)
     met: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
     for part in parts:
-        properties = dirs.facts(part, discard).properties
+        properties = dirs.of(part).properties
         if part.topic is None or properties is None or properties.broker_id is None or folder.leftover_of(part):
             continue
         key = (properties.cluster_id, properties.broker_id, part.topic, part.partition)
@@ -80,12 +80,12 @@ def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs, *, is_one_brok
     for part in parts:
         if part.topic is None:
             continue
-        state, path = dirs.facts(part, discard), part.log_dir
+        state, path = dirs.of(part), part.log_dir
         shown = part.files.shown(posixpath.join(path, file_names.META_PROPERTIES))
         if state.properties is not None:
             found.setdefault(path, _Ids(path, shown, state.properties, set())).partitions.add(part.name)
         elif (
-            state.known
+            state.is_log_dir
             and path not in missing
             and part.files.look(part.path_beside(file_names.META_PROPERTIES)) is None
         ):
