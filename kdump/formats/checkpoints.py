@@ -5,6 +5,7 @@ Source: Kafka's class OffsetCheckpointFile. All four files have topic, partition
 
 from __future__ import annotations
 
+from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.formats import checkpoint_text
@@ -37,5 +38,5 @@ def encode(entries: Iterable[PartitionOffset]) -> bytes:
 def _parse(line: checkpoint_text.TextLine) -> PartitionOffset:
     topic, partition, offset = checkpoint_text.parts(line, 3, SHAPE)
     return PartitionOffset(
-        topic, checkpoint_text.integer(partition, line, SHAPE), checkpoint_text.integer(offset, line, SHAPE, 64)
+        intern(topic), checkpoint_text.integer(partition, line, SHAPE), checkpoint_text.integer(offset, line, SHAPE, 64)
     )

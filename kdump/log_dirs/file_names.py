@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from sys import intern
 from typing import Final, NamedTuple
 
 LOG: Final = "log"
@@ -144,7 +145,7 @@ def parse_folder(name: str) -> FolderName | None:
     partition = _java_number(number, 31)
     if not topic or partition is None:
         return None
-    return FolderName(topic, partition, "" if found is None else found["state"])
+    return FolderName(intern(topic), partition, "" if found is None else found["state"])
 
 
 def offset_of(name: str) -> int | None:

@@ -170,30 +170,34 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
     while left:
         path = left.pop()
         above = posixpath.basename(path)
+        found: list[str] = []
         try:
             with os.scandir(path) as inside:
-                found = [entry for entry in inside if entry.is_symlink() or entry.is_dir()]
-            counts_links = bool(found) and os.stat(path).st_nlink in {1, len(found) + 2}  # noqa: PTH116  as above
+                for entry in inside:
+                    if entry.is_symlink():
+                        return Counter()
+                    if entry.is_dir():
+                        found.append(entry.name)
         except OSError:  # the finder reports it
             continue
-        for entry in found:
-            if entry.is_symlink():
-                return Counter()
-            names[folder_name_in(above, entry.name)] += 1
-            if not (counts_links and _has_no_folder(entry)):
-                left.append(entry.path)
+        counts_links = bool(found) and _links(path) in {1, len(found) + 2}
+        for name in found:
+            names[folder_name_in(above, name)] += 1
+            below = posixpath.join(path, name)
+            if not (counts_links and _links(below) == 2):
+                left.append(below)
     return names
 
 
-def _has_no_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether a folder has no folder in it, by its links, on a file system that counts them.
+def _links(folder: str) -> int:
+    """Return the number of links to a folder, or 0 if it is unknown.
 
     A folder has two links, and one more from each folder in it. ext4 writes 1 from 65,000 folders on, and btrfs always.
     """
     try:
-        return entry.stat().st_nlink == 2
+        return os.stat(folder).st_nlink  # noqa: PTH116  pathlib is slow to import
     except OSError:  # listing it fails too
-        return False
+        return 0
 
 
 def _others(found: list[Partition]) -> Iterator[Partition]:

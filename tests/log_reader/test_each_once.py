@@ -103,14 +103,7 @@ def test_names_are_found_at_any_depth_whatever_links_a_file_system_counts(monkey
     for name in NESTED:
         (tmp_path / name).mkdir(parents=True)
     if links is not None:
-        plain = os.stat
-
-        def counted(path, **how):
-            found = plain(path, **how)
-            return os.stat_result([*found[:3], links, *found[4:]])
-
-        monkeypatch.setattr(replicas.os, "stat", counted)
-        monkeypatch.setattr(replicas, "_has_no_folder", lambda _: links == 2)
+        monkeypatch.setattr(replicas, "_links", lambda _: links)
     names = replicas._names_below([str(tmp_path)])
     assert names == {("a", 0): 2, ("b", 0): 1, ("b", 1): 1, ("c", 0): 1, (None, None): 2}
 
