@@ -66,7 +66,7 @@ class CheckedPaths(NamedTuple):
     def _starts(self, results: Sequence[CheckedPartition]) -> Iterator[Started]:
         """Yield the result of a dry start of each broker among the paths."""
         if self.brokers:
-            from kdump.broker_start import started  # many modules, for few runs
+            from kdump.broker_start import started
 
             known = started.known(results, self.partitions)
             found = starts(self.brokers, self.release, self.configs, known, self.wanted, self.whole)
@@ -93,7 +93,7 @@ def prepared(
     image = None
     wrong: list[str] = []
     if any(part.topic == CLUSTER_METADATA for part in partitions):
-        from kdump.answers.topic_configs import compacted_topics  # many modules, for few runs
+        from kdump.answers.topic_configs import compacted_topics
         from kdump.broker_start.started import metadata_image
 
         def unread(error: UnreadableError) -> None:
@@ -141,7 +141,7 @@ def found(
 
 def _ids(image: ClusterImage | None) -> dict[str, str]:
     """Return the topic ids in base64, by topic name."""
-    from kdump.answers.metadata.topics import id_text  # few checks need it
+    from kdump.answers.metadata.topics import id_text
 
     return {} if image is None else {name: id_text(topic.id) for name, topic in image.topics.by_name.items()}
 
@@ -248,7 +248,7 @@ def brokers(
     """Return the brokers whose log dirs are given. ``name`` is the release, None for the newest."""
     if not places:
         return ()
-    from kdump.broker_start import start  # only log dirs need it
+    from kdump.broker_start import start
 
     return start.brokers(places, _options(name, configs, wanted))
 
@@ -259,7 +259,7 @@ def dispensable(brokers: Iterable[BrokerDirs]) -> frozenset[str]:
 
 
 def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted) -> StartOptions:
-    from kdump.broker_start import release  # only log dirs need it
+    from kdump.broker_start import release
     from kdump.broker_start.start import StartOptions
 
     return StartOptions(release.of(name or release.NEWEST), configs, node_id(configs), wanted.max_batch_bytes)
@@ -278,7 +278,7 @@ def starts(
     ``name`` is the release, None for the newest. ``known`` maps the printed path of a folder to the facts that the
     check found. ``image`` is the image of the only metadata log in the paths, if all its records replay.
     """
-    from kdump.broker_start.start import dry_start  # only log dirs need it
+    from kdump.broker_start.start import dry_start
 
     options = _options(name, configs, wanted)
     for broker in brokers:

@@ -181,7 +181,7 @@ class DumpOptions:
 
     def arrow_names(self, typed: TypedColumns | None) -> tuple[str, ...]:
         """Return the names of the Arrow or Parquet columns. Raises UsageError for a column that these lack."""
-        from kdump.arrow import stream  # only for such files
+        from kdump.arrow import stream
 
         if self.fields:
             chosen = [column.name for column in self.columns]

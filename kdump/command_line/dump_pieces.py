@@ -226,7 +226,7 @@ def _read_shared(dump: Dump, reader: PartitionReader, partitions: Sequence[Parti
 
 def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
     """Read the transactions of partitions, in several processes if there are several segments."""
-    from kdump.primitives.processes import Processes  # both are needed only for transactions of large partitions
+    from kdump.primitives.processes import Processes
     from kdump.transaction_replay.outcomes import scan
 
     segments = [segment for partition in partitions for segment in partition.segments]

@@ -56,7 +56,7 @@ class Dump:
         self.damaged_ranges = self.damaged_bytes = self.segments = self.bytes = 0
         self.stats: ReadStats | None = None
         if options.stats:
-            from kdump.log_reader.region_stream import ReadStats  # few runs need it
+            from kdump.log_reader.region_stream import ReadStats
 
             self.stats = ReadStats()
 

@@ -87,7 +87,7 @@ class FindingsOutput:
         """Print the totals, and the verdict on each broker."""
         self._run.progress.clear()
         if self._started or any(one.is_grave for one in self._found):
-            from kdump.broker_start.started import verdicts  # few runs need it
+            from kdump.broker_start.started import verdicts
 
             unreadable = self._run.status == ExitStatus.UNREADABLE
             self.summary.verdicts = verdicts(self._started, self._found, unreadable=unreadable)

@@ -86,7 +86,7 @@ ANY_PATH: Final = click.Path(readable=False, allow_dash=True)
 
 
 def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
-    from kdump.command_line.option_values import log_dirs  # help does not need it
+    from kdump.command_line.option_values import log_dirs
 
     return log_dirs(paths)
 
@@ -111,7 +111,7 @@ RAW_OUTPUT: Final = click.option(
 
 def index_interval(effect: str) -> Callable[[FC], FC]:
     """Return the option for index.interval.bytes; ``effect`` is a part of its help."""
-    from kdump.formats.sparse_index import DEFAULT_INTERVAL  # a dump does not need it
+    from kdump.formats.sparse_index import DEFAULT_INTERVAL
 
     return click.option(
         "--index-interval-bytes",
@@ -129,8 +129,8 @@ def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
     given = ctx.get_parameter_source(str(param.name)) == click.core.ParameterSource.COMMANDLINE
     if ctx.resilient_parsing or not (given or ctx.parent is None):
         return
-    from kdump.log_dirs.local import LocalFile  # help needs no reader
-    from kdump.primitives.messages import message  # as above
+    from kdump.log_dirs.local import LocalFile
+    from kdump.primitives.messages import message
 
     def note(text: str) -> None:
         if not ctx.params.get("quiet"):

@@ -238,7 +238,7 @@ class Release(click.ParamType[tuple[int, ...]]):
             return value
         if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){1,3}", value, re.ASCII):
             self.fail(f"{value!r} is not a release: write it as 3.9 or 2.8.1", param, ctx)
-        from kdump.dump_log_segments.dialects import known_release  # few runs need it
+        from kdump.dump_log_segments.dialects import known_release
 
         return known_release(value)
 
@@ -249,6 +249,6 @@ class Config(click.ParamType["GivenConfig"]):
     name = "config"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenConfig:  # noqa: ARG002  click gives them
-        from kdump.answers.topic_configs import given_config  # few runs need it
+        from kdump.answers.topic_configs import given_config
 
         return given_config(value) if isinstance(value, str) else value

@@ -411,7 +411,7 @@ def redactor(*, redact: bool, file: str | None, fields: Sequence[str] = ()) -> R
             raise UsageError("--redact-key needs --redact")
         return None
     if fields:
-        from kdump.rows.redaction import FieldRedactor  # few runs need it
+        from kdump.rows.redaction import FieldRedactor
 
         return FieldRedactor(_secret(file), fields)
     from kdump.rows.redaction import Redactor
@@ -440,7 +440,7 @@ def _secret(file: str | None) -> bytes:
 
 def _release(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     if name is not None:
-        from kdump.dump_log_segments.dialects import known_release  # few runs need it
+        from kdump.dump_log_segments.dialects import known_release
 
         known_release(name)
     return name
@@ -449,7 +449,7 @@ def _release(_: click.Context, __: click.Parameter, name: str | None) -> str | N
 def _configs(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
     given = option_values.pairs("--config", pairs, "KEY=VALUE", "node.id=1")
     found = {name.strip(): value.strip() for name, value in given.items()}
-    from kdump.checking import node_id  # few runs need it
+    from kdump.checking import node_id
 
     node_id(found)
     return found
@@ -476,7 +476,7 @@ START: Final[list[Decorator]] = [
 
 def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session, wanted: Wanted) -> PayloadDecoder:
     """Return the decoder of payloads; ``paths`` and ``wanted`` select the records to decode."""
-    from kdump.log_reader import registry_topic  # --help does not need it
+    from kdump.log_reader import registry_topic
 
     return registry_topic.payload_decoder(
         given["decode"],
@@ -498,7 +498,7 @@ def warn_of_absent_fields(redactor: Redactor | None, run: Session) -> None:
     """Warn of fields of --redact that no record has, because a misspelled field is not hashed."""
     if redactor is None:
         return
-    from kdump.rows.redaction import FieldRedactor  # few runs need it
+    from kdump.rows.redaction import FieldRedactor
 
     if isinstance(redactor, FieldRedactor):
         for name in redactor.absent:

@@ -54,7 +54,7 @@ class CommandAsking(Asking):
 
 
 def _codecs(_: click.Context, __: click.Parameter, text: str | None) -> tuple[Any, ...]:
-    from kdump.answers.recompression import target  # few runs need it
+    from kdump.answers.recompression import target
 
     return tuple(map(target, text.split(","))) if text else ()
 

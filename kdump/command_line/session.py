@@ -136,7 +136,7 @@ class Session:
         """Called before each report, so that a worker process can wait for its turn."""
         self.report = Reporter(self.damage, self.wrong_index, self.note, self.fail, self.has_read)
         if quiet:
-            from kdump.log_dirs import retries  # few runs are quiet
+            from kdump.log_dirs import retries
 
             retries.notify = discard
         kernel.keep_freed_memory()
@@ -192,7 +192,7 @@ class Session:
         """Report an unreadable file, once. The first file without permission gets a hint with a sudo command."""
         hint = ""
         if error.is_denied and not self.said.denied:
-            from kdump.command_line.usage_hints import as_owner  # few runs need it
+            from kdump.command_line.usage_hints import as_owner
 
             self.said.denied, hint = True, as_owner(str(error.path))
         self._cannot(str(error), error.hint or hint)
@@ -269,7 +269,7 @@ def report_shortfalls(
     Return the partitions whose records are not in another folder either. Only whole log dirs are examined, because
     other paths do not show which folders are missing.
     """
-    from kdump import checking  # many modules, which --help does not need
+    from kdump import checking
 
     try:
         places = checking.log_dirs(paths, partitions, {})

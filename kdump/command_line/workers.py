@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def _checked(_: click.Context, __: click.Parameter, master: str | None) -> str | None:
     """Reject an invalid Spark master URL before anything is read."""
     if master is not None:
-        from kdump.spark import session  # few runs need it
+        from kdump.spark import session
 
         session.check()
         session.check_master(master)

@@ -202,7 +202,7 @@ def _print(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) ->
             found = list(partitions)
             jobs = costs.processes_of_dump(found, options.jobs, options.effort)
             if jobs > 1:
-                from kdump.command_line.dump_pieces import print_pieces  # only for several processes
+                from kdump.command_line.dump_pieces import print_pieces
 
                 print_pieces(dump, found, jobs, out)
             else:
@@ -225,6 +225,6 @@ def _each_once(partitions: Iterable[Partition], paths: Iterable[str], run: sessi
     if len(some) < 2:
         yield from some
         return
-    from kdump.log_reader import replicas  # a dump of one partition does not need it
+    from kdump.log_reader import replicas
 
     yield from replicas.each_once_in_turn(chain(some, found), paths, run.note, "--every-replica")

@@ -103,7 +103,7 @@ def _show(ctx: click.Context, topic: str) -> None:
         commands = (root.get_command(context, name) for name in root.list_commands(context))
         click.echo(shared_options([one for one in commands if one is not None], context))
     elif topic == FILES:
-        from kdump.commands.root import files_help  # as above
+        from kdump.commands.root import files_help
 
         click.echo(files_help(context))
     elif topic in topics():

@@ -102,7 +102,7 @@ def command(
             raise UsageError("--out writes the page: leave out --json and -o, or --out")
     elif overwrite:
         raise UsageError("--overwrite needs --out")
-    from kdump.report import gathering  # imports all answers, which --help does not need
+    from kdump.report import gathering
 
     run = Answering({**options, "output": output}, leftovers=True, every_folder=True, also=gathering.ALSO, judges=True)
     report = _made(run, around, given)

@@ -190,7 +190,7 @@ class Root(click.Group):
             from kdump.command_line.question_command import command_of
 
             command = command_of(cmd_name)
-        from kdump.command_line.command_help import Command  # kdump's own help does not need it
+        from kdump.command_line.command_help import Command
 
         return Command.of(command)
 
@@ -210,7 +210,7 @@ class Root(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command, or an option."""
-        from click.shell_completion import CompletionItem  # only for shells
+        from click.shell_completion import CompletionItem
 
         found = [
             CompletionItem(name, help=short_help(name))
@@ -253,7 +253,7 @@ class _Overview(click.Command):
         return args
 
     def invoke(self, ctx: click.Context) -> int:
-        from kdump.commands.overview import overview  # many modules
+        from kdump.commands.overview import overview
 
         return overview(tuple(ctx.args))
 

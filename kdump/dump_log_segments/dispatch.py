@@ -44,7 +44,7 @@ def _segment(run: DumpRun, path: str, title: Callable[[], str]) -> None:
 
 
 def _indexes() -> ModuleType:
-    from kdump.dump_log_segments import index_printer  # most runs print segments only
+    from kdump.dump_log_segments import index_printer
 
     return index_printer
 

@@ -304,7 +304,7 @@ def parts(lines: list[Line], slots: Mapping[str, int], value: FieldValues) -> li
 
 def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
     """Return whether a large batch has large records. The general path prints these in pieces."""
-    from kdump.segments.lazy_records import BatchRecords, holds_large  # few batches are
+    from kdump.segments.lazy_records import BatchRecords, holds_large
 
     return holds_large(BatchRecords(batch, data, start))
 
@@ -324,7 +324,7 @@ def _decoding(run: DumpRun, parser: Parser) -> Lines:
     def general(offset: int, key: bytes | None, value: bytes | None) -> bytes:
         return b"".join(parser(offset, key, value).parts(*run.fronts))
 
-    from kdump.dump_log_segments.decoders.kernel_texts import Fronts, payloads  # needed only with such a switch
+    from kdump.dump_log_segments.decoders.kernel_texts import Fronts, payloads
 
     front, alone = run.fronts
     return payloads(parser, Fronts(f"{front}key: ", " payload: ", f"{alone}payload: "), general)

@@ -226,13 +226,13 @@ class LogPrinter(LineValues):
 
     def control_content(self, entry: Record | Message) -> bytes:
         """Return the type and the value of a control record as they are printed. Raises DamageError."""
-        from kdump.dump_log_segments.decoders.texts import control_text  # few records need it
+        from kdump.dump_log_segments.decoders.texts import control_text
 
         return control_text(entry.key, entry.value, self.run.payloads).encode()
 
     def _write_large(self, entry: Record | Message) -> None:
         """Print key and value of a large record in pieces, unless a decoder class needs the whole value."""
-        from kdump.rows.pieces import PIECE, parts  # few records are
+        from kdump.rows.pieces import PIECE, parts
 
         for text, name in self.contents[(entry.key_size < 0) + 2 * (entry.value_size < 0)]:
             data, decoder = (entry.key if name == "key" else entry.value), getattr(self.decoders, name)
@@ -294,7 +294,7 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
 
 
 def _share(run: DumpRun, printer: LogPrinter, source: LocalFile, pieces: list[SegmentPart], jobs: int) -> None:
-    from kdump.parallel.turns import Forks  # needed only for large segments
+    from kdump.parallel.turns import Forks
 
     run.out.flush()
     found: list[tuple[int, int]] = []

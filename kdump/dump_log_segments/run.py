@@ -54,7 +54,7 @@ class DumpRun:
         """(attributes, crc_valid, delete horizon in ms) -> the compiled lines of a batch and of its records."""
         self.parser: Parser | None = None
         if options.decoder_switch:
-            from kdump.dump_log_segments.decoders import PARSERS  # few runs have a decoder switch
+            from kdump.dump_log_segments.decoders import PARSERS
 
             self.parser = PARSERS[options.decoder_switch](self.payloads)
 

@@ -213,7 +213,7 @@ def _styled(console: Quiet, text: str, style: str) -> str:
 
 def draw_page(page: str, out: IO[str]) -> None:
     """Draw a Markdown page, folded to the width of sentences."""
-    from rich.markdown import Markdown  # needed only for pages
+    from rich.markdown import Markdown
 
     page = re.sub(r"^```(\w*).*$", r"```\1", page, flags=re.MULTILINE)  # remove titles of code blocks
     Quiet(file=out, width=prose_width()).print(Markdown(page, hyperlinks=False, code_theme="ansi_dark"))

@@ -64,7 +64,7 @@ def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: E
         data: bytes | None = getattr(record, PAYLOAD_OF[column.source])
         return None if data is None else to_text(data, encoding).encoding
     if column.scope == SHOWN_SCOPE:
-        from kdump.printers import decoded_words  # few runs decode
+        from kdump.printers import decoded_words
 
         return decoded_words.cell(column.source, item, record, encoding)
     return _shown(column, values.value(column, item, record), encoding)
@@ -95,7 +95,7 @@ def cell_in_pieces(
     column: Column, item: SelectedBatch, record: Record, encoding: Encoding
 ) -> Callable[[], Iterator[str]] | None:
     """Return a function that yields the cell of a large record in pieces, or None for null."""
-    from kdump.rows.pieces import PIECE, to_pieces  # few records are large
+    from kdump.rows.pieces import PIECE, to_pieces
 
     if column.type == "headers":
         return lambda: json_text.headers_in_pieces(record.headers, encoding)

@@ -201,7 +201,7 @@ class _Printer(LogPrinter):
         except DamageError as damage:  # a control record with an invalid value
             self.out.write(f" {damage.reason}\n".encode())
         if self._sides and isinstance(entry, Record):
-            from kdump.printers import decoded_words  # few runs decode
+            from kdump.printers import decoded_words
 
             for line in decoded_words.lines(self.item, entry, self._sides):
                 self.out.write(line)

@@ -61,7 +61,7 @@ def content(column: Column, data: bytes, encoding: Encoding) -> str:
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
     """Like :func:`payload`, but in pieces. Then yield ``before`` and the encoding as the field ``mark``."""
-    from kdump.rows.pieces import to_pieces  # few records are large
+    from kdump.rows.pieces import to_pieces
 
     pieces = to_pieces(data, encoding)
     if pieces.encoding == "json":
@@ -138,7 +138,7 @@ def headers_in_pieces(pairs: Iterable[Header], encoding: Encoding) -> Iterator[s
 
 
 def _large_header(pair: Header, encoding: Encoding) -> Iterator[str]:
-    from kdump.rows.pieces import to_pieces  # as above
+    from kdump.rows.pieces import to_pieces
 
     key = to_pieces(pair.key, "auto")
     yield '"'

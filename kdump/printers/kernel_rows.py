@@ -118,7 +118,7 @@ class KernelRows:
         if self._decoder is None:
             return b""
         if self._decoded is None or not self._decoded.is_of(*self._decoder):
-            from kdump.printers.decoded_text import DecodedText  # few topics have payloads with a schema
+            from kdump.printers.decoded_text import DecodedText
 
             self._decoded = DecodedText(*self._decoder)
         return self._decoded.text(key, value, headers)

@@ -70,7 +70,7 @@ class HidingPrinter:
 
     def _of_secrets(self) -> Secrets:
         if self._secrets is None:
-            from kdump.rows.redaction import Secrets  # few topics hold secrets
+            from kdump.rows.redaction import Secrets
 
             self._secrets = Secrets()
         return self._secrets

@@ -139,7 +139,7 @@ class Separated(RecordRows):
         self.out.write(b"\n")
 
     def kernel_rows(self) -> CsvRows:
-        from kdump.printers.kernel_rows import CsvRows  # only for rows of the kernel
+        from kdump.printers.kernel_rows import CsvRows
 
         return CsvRows(self.columns, self.encoding, self.redactor, batches=self.batches)
 
@@ -180,7 +180,7 @@ class Plain(RecordRows):
                 self.out.write(part.write(item, record))
 
     def kernel_rows(self) -> FormatRows:
-        from kdump.printers.kernel_rows import FormatRows  # only for rows of the kernel
+        from kdump.printers.kernel_rows import FormatRows
 
         return FormatRows(self.template, self.redactor)
 
@@ -216,7 +216,7 @@ class JsonLines(RecordRows):
                 self.long_line(self.shape.pieces(item, record))
 
     def kernel_rows(self) -> JsonRows:
-        from kdump.printers.kernel_rows import JsonRows  # only for rows of the kernel
+        from kdump.printers.kernel_rows import JsonRows
 
         return JsonRows(self.shape, self.redactor, self.around, batches=self.batches)
 

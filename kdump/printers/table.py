@@ -133,7 +133,7 @@ class Tables:
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel is None:
-            from kdump.printers.kernel_tables import TableRows  # only for rows of the kernel
+            from kdump.printers.kernel_tables import TableRows
 
             self._kernel = TableRows(self.columns, self.encoding, self, batches=self.batches)
         return self._kernel.print_rows(item)

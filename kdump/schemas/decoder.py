@@ -88,7 +88,7 @@ class PayloadDecoder:
         self, topic: str, side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]
     ) -> Decoded | None:
         """Return a decoded record of MirrorMaker 2 or key of a window; None if the payload is neither."""
-        from kdump.schemas import mirror_maker, windowed_keys  # few topics have such records
+        from kdump.schemas import mirror_maker, windowed_keys
 
         found = mirror_maker.read(topic, side, payload)
         if found is not None:
@@ -110,7 +110,7 @@ class PayloadDecoder:
     ) -> Decoded | None:
         if not headers and payload[:1] not in FIRST_BYTES:
             return None
-        from kdump.schemas.framing import frame_of  # few payloads need it
+        from kdump.schemas.framing import frame_of
 
         frame = frame_of(side, payload, headers)
         if frame is None:

@@ -64,7 +64,7 @@ def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | 
 def _of_header(value: bytes) -> SchemaFrame | None:
     end = 1 + DIGEST_SIZE
     if value[0] == _WITH_GUID and len(value) >= end:
-        from uuid import UUID  # few payloads need it
+        from uuid import UUID
 
         return SchemaFrame("header", 0, guid=str(UUID(bytes=value[1:end])), indexes=value[end:])
     if value[0] == _WITH_ID and len(value) >= PREFIX_SIZE:
@@ -75,7 +75,7 @@ def _of_header(value: bytes) -> SchemaFrame | None:
 
 def guid_of_value(value: Mapping[str, Any], text: str, references: Sequence[Mapping[str, Any]]) -> str:
     """Return the GUID of a SCHEMA value: the stored digest (field ``md5``), otherwise the computed digest."""
-    from uuid import UUID  # few runs need it
+    from uuid import UUID
 
     stored = value.get("md5")
     if isinstance(stored, str):
@@ -96,7 +96,7 @@ def guid_of(
     The GUID is the MD5 of the schema's text, references, metadata and rules; ``_schemas`` does not store it. Source:
     ``Schema.updateHash`` of Confluent's schema-registry (client/rest/entities/Schema.java, Apache 2.0).
     """
-    from hashlib import md5  # few runs need it, and it loads OpenSSL
+    from hashlib import md5
     from uuid import UUID
 
     digest = md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False)

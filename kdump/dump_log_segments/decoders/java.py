@@ -37,7 +37,7 @@ def double(value: float) -> str:
     if value == 0:
         return "-0.0" if math.copysign(1, value) < 0 else "0.0"
     sign = "-" if value < 0 else ""
-    from decimal import Decimal  # few runs need it
+    from decimal import Decimal
 
     mantissa, _, exponent = f"{Decimal(repr(abs(value))):e}".partition("e")
     if "." not in mantissa:
