@@ -274,7 +274,7 @@ class DumpOptions:
 
     @property
     def may_be_parallel(self) -> bool:
-        """Whether several processes may print; False on a terminal and with colours, which the processes cannot write.
+        """Whether several processes may print. They write bytes unchanged, so not on a terminal or in colours.
 
         Without --jobs also False with a filter by offset or time, which may select few records.
         """

@@ -326,7 +326,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Take PARTITIONS, LIMITS, REMOTE and ``leftovers`` out of ``options``; return them and ``more`` as a Wanted."""
+    """Take the options that select inputs out of ``options``; return the selection, completed by ``more``."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),

@@ -1,4 +1,4 @@
-"""``kdump check``: checks partitions completely, and reports the next start of a broker."""
+"""``kdump check``: checks partitions completely, and predicts the next start of a broker."""
 
 from __future__ import annotations
 

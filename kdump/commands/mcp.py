@@ -93,7 +93,7 @@ def _secret(file: str | None) -> str:
 
 
 def specs() -> list[ToolSpec]:
-    """Return the tools, with the options of their commands."""
+    """Return all tools, each with the options of its command."""
     return [_spec(name, words) for name, words in TOOLS.items()]
 
 

@@ -1,4 +1,4 @@
-"""``kdump spark-export``: all records of a log dir to Parquet, through Spark."""
+"""``kdump spark-export``: writes all records of log dirs to Parquet, with Spark."""
 
 from __future__ import annotations
 

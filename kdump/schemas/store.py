@@ -199,7 +199,7 @@ class SchemaStore:
         return self._modes.get(subject)
 
     def subjects(self) -> Iterator[Subject]:
-        """Yield the subjects. The state of a subject is the state of its least deleted version."""
+        """Yield the subjects. A subject has the first state in STATES that one of its versions has."""
         grouped: dict[str, list[SchemaVersion]] = {}
         for version in self._versions.values():
             grouped.setdefault(version.subject, []).append(version)

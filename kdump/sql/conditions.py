@@ -31,7 +31,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Values(NamedTuple):
-    """The values that a column may have: from ``low`` to ``high``, both included, and among ``only``; None for all."""
+    """The values that a column may have: from ``low`` to ``high`` (inclusive), and in ``only``. None means no limit."""
 
     low: int | None = None
     high: int | None = None

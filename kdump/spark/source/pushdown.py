@@ -32,7 +32,7 @@ class ValueSpan:
         return replace(self, values=values if self.values is None else self.values & values)
 
     def within(self, low: int | None, high: int | None) -> ValueSpan:
-        """Return the span of values that are also in these limits."""
+        """Return the span of values that are also at least ``low`` and below ``high``."""
         lows = [limit for limit in (self.low, low) if limit is not None]
         highs = [limit for limit in (self.high, high) if limit is not None]
         return replace(self, low=max(lows, default=None), high=min(highs, default=None))
