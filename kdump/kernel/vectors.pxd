@@ -72,6 +72,14 @@ cdef extern from *:
         return _mm_set_epi64x((long long) high, (long long) low);
     }
 
+    /* Write eight bytes, with "insert" before those of "odd"; "orders" has the shuffle for each set of them. */
+    __attribute__((always_inline, target("ssse3"))) static inline void kdump_spread(
+            unsigned char *out, __m128i bytes, const char *orders, int odd, __m128i insert) {
+        __m128i order = _mm_loadu_si128((const __m128i *) (orders + 16 * odd));
+        __m128i inserted = _mm_and_si128(_mm_cmplt_epi8(order, _mm_setzero_si128()), insert);
+        _mm_storeu_si128((__m128i *) out, _mm_or_si128(_mm_shuffle_epi8(bytes, order), inserted));
+    }
+
     /* The two loops below process bytes in pieces; "odd" has a bit for each byte that needs "insert" before it. With
        "awkward" it is CSV, else JSON, which ends before control characters and DEL. */
     __attribute__((always_inline, target("ssse3,popcnt"))) static inline const unsigned char *kdump_shuffled(
@@ -81,16 +89,19 @@ cdef extern from *:
         const __m128i newline = _mm_set1_epi8(10), cr = _mm_set1_epi8(13);
         const __m128i last_control = _mm_set1_epi8(0x1f), del = _mm_set1_epi8(0x7f);
         const __m128i backslash = _mm_set1_epi8('\\\\'), insert = awkward ? quote : backslash;
+        __m128i all = _mm_setzero_si128();
         unsigned char *out = *to;
-        int high = 0, found_awkward = 0;
+        int found_awkward = 0;
         while (text < stop) {
             int size = stop - text < 16 ? (int) (stop - text) : 16;
             __m128i bytes = size == 16 ? _mm_loadu_si128((const __m128i *) text) : kdump_up_to_fifteen(text, size);
             __m128i found = _mm_cmpeq_epi8(bytes, quote);
             if (awkward) {
-                __m128i lines = _mm_or_si128(_mm_cmpeq_epi8(bytes, newline), _mm_cmpeq_epi8(bytes, cr));
-                lines = _mm_or_si128(lines, _mm_cmpeq_epi8(bytes, comma));
-                found_awkward |= _mm_movemask_epi8(_mm_or_si128(found, lines));
+                if (!found_awkward) {
+                    __m128i lines = _mm_or_si128(_mm_cmpeq_epi8(bytes, newline), _mm_cmpeq_epi8(bytes, cr));
+                    lines = _mm_or_si128(lines, _mm_cmpeq_epi8(bytes, comma));
+                    found_awkward = _mm_movemask_epi8(_mm_or_si128(found, lines));
+                }
             } else {
                 __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
                 if (_mm_movemask_epi8(_mm_or_si128(control, _mm_cmpeq_epi8(bytes, del))) & ((1 << size) - 1))
@@ -98,26 +109,22 @@ cdef extern from *:
                 found = _mm_or_si128(found, _mm_cmpeq_epi8(bytes, backslash));
             }
             int odd = _mm_movemask_epi8(found);
-            high |= _mm_movemask_epi8(bytes);
+            all = _mm_or_si128(all, bytes);
             text += size;
             if (odd == 0) {
                 _mm_storeu_si128((__m128i *) out, bytes);
                 out += size;
                 continue;
             }
-            for (; size > 0; size -= 8) {
-                __m128i order = _mm_loadu_si128((const __m128i *) (orders + 16 * (odd & 0xff)));
-                __m128i inserted = _mm_and_si128(_mm_cmplt_epi8(order, _mm_setzero_si128()), insert);
-                _mm_storeu_si128((__m128i *) out, _mm_or_si128(_mm_shuffle_epi8(bytes, order), inserted));
-                out += (size < 8 ? size : 8) + _mm_popcnt_u32(odd & 0xff);
-                bytes = _mm_srli_si128(bytes, 8);
-                odd >>= 8;
-            }
+            kdump_spread(out, bytes, orders, odd & 0xff, insert);
+            if (size > 8)
+                kdump_spread(out + 8 + _mm_popcnt_u32(odd & 0xff), _mm_srli_si128(bytes, 8), orders, odd >> 8, insert);
+            out += size + _mm_popcnt_u32(odd);
         }
         *to = out;
         if (found_awkward)
             *awkward = 1;
-        if (high)
+        if (_mm_movemask_epi8(all))
             *seen |= 0x8080808080808080ULL;
         return text;
     }
