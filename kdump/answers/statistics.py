@@ -16,15 +16,18 @@ from kdump.answers.collector import Collector, Needs
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.recompression import WhatIf, WhatIfAnswer
 from kdump.formats.record_layout import LOG_APPEND_TIME
+from kdump.log_reader import replicas
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.segments import lazy_records
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
+    from kdump.answers.question import Asking
     from kdump.answers.recompression import Target
+    from kdump.log_dirs.partition import Partition
     from kdump.records.record_batch import Batches, RecordBatch
     from kdump.segments.lazy_records import RecordSizes
 
@@ -226,13 +229,24 @@ class PartitionSums:
 
 
 class Statistics(Collector):
-    """Gathers statistics; with ``records`` also those of keys and values, the ``top`` largest among them."""
+    """Gathers statistics; with ``records`` also those of keys and values, the ``top`` largest among them.
+
+    Each folder has a line. ``spares`` are the replicas that are left out of the sums of topics.
+    """
 
     takes_control_runs = True
 
     def __init__(
-        self, *, records: bool = False, top: int = LARGEST, hours: bool = False, targets: Sequence[Target] = ()
+        self,
+        *,
+        records: bool = False,
+        top: int = LARGEST,
+        hours: bool = False,
+        targets: Sequence[Target] = (),
+        spares: Iterable[Partition] = (),
     ) -> None:
+        self._spares = frozenset((one.files, one.folder) for one in spares)
+        self._is_spare = False
         self._with_records, self._with_hours, self._top = records, hours, top
         self._what_if = WhatIf(targets)
         self._partition: PartitionSums | None = None
@@ -245,7 +259,9 @@ class Statistics(Collector):
             return Needs.FILES
         self._partition = PartitionSums(*place.key, place.log_dir.path)
         self._partition.records = RecordSums(self._top) if self._with_records else None
-        self._what_if.begin(place)
+        self._is_spare = bool(self._spares) and (place.partition.files, place.partition.folder) in self._spares
+        if not self._is_spare:
+            self._what_if.begin(place)
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
     def add(self, batches: Batches) -> int | None:
@@ -267,6 +283,8 @@ class Statistics(Collector):
         partition.add(batches)
         if partition.records is not None and records is not None:
             partition.records.add(records, is_control=batches.is_control)
+        if self._is_spare:
+            return
         topic = partition.topic
         whole = len(batches.counts), sum(batches.counts), sum(batches.sizes)
         if len(set(batches.producers)) == 1:
@@ -322,7 +340,7 @@ class Statistics(Collector):
         yield from self._what_if.answer()
 
     def hours_of(self, keys: Collection[tuple[str, int]]) -> dict[tuple[str, int], list[HourStatistics]]:
-        """Return the hours of partitions (topic and number), summed over replicas."""
+        """Return the hours of partitions (topic and number)."""
         hours = {key: self._hours.get(key, {}) for key in keys}
         return {key: [_hour(key[0], hour, of[hour]) for hour in sorted(of)] for key, of in hours.items()}
 
@@ -410,6 +428,9 @@ Without --records only batch headers are read. 'ratio' is the uncompressed size 
 is the timestamp of the first record in the earliest batch, 'last' the largest timestamp of the latest batch.
 Transaction markers count as records, but their keys and values are not counted.
 
+Each folder has a line. The sums of producers, hours and codecs count each partition once: by the replica with the
+newest leader epoch and log end offset.
+
 --what-if compresses batches again like a Java client. For a partition above 128 MiB only a sample of about 64 MiB is
 compressed, and 'errorBytes' is the 95% confidence interval; 0 means that every batch was compressed. Control batches,
 and batches of magic 0 and 1, stay unchanged.
@@ -434,12 +455,21 @@ class StatisticsOptions:
     )
 
 
+def _collector(asking: Asking, options: StatisticsOptions) -> Statistics:
+    spares = replicas.spares(asking.meant())
+    if spares:
+        asking.report.note(replicas.left_out_text(spares, " of the sums of topics"))
+    return Statistics(
+        records=options.records, top=options.top, hours=options.hours, targets=options.what_if, spares=spares
+    )
+
+
 QUESTION: Final = LogQuestion(
     "stats",
     HELP,
     StatisticsOptions,
     (PartitionStatistics, ProducerStatistics, HourStatistics, WhatIfAnswer),
-    lambda _, asked: Statistics(records=asked.records, top=asked.top, hours=asked.hours, targets=asked.what_if),
+    _collector,
     tables=(
         LineTable("stats", PartitionStatistics),
         LineTable("record_stats", PartitionStatistics, "--records", {"records": True}),

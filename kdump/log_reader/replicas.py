@@ -113,28 +113,41 @@ UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
-    """Return one replica of each partition. ``note`` is called with a sentence on the skipped ones.
+    """Return one replica of each partition, without its :func:`spares`. ``note`` is called with a sentence on them.
 
-    The returned replica has the newest leader epoch, then the highest log end offset, then the lowest first offset,
+    ``option`` reads all replicas.
+    """
+    left_out = spares(partitions)
+    if not left_out:
+        return list(partitions)
+    note(f"{left_out_text(left_out)} ({option} reads all)")
+    gone = set(map(id, left_out))
+    return [one for one in partitions if id(one) not in gone]
+
+
+def spares(partitions: Iterable[Partition]) -> list[Partition]:
+    """Return the replicas of partitions that have a better one.
+
+    The best replica has the newest leader epoch, then the highest log end offset, then the lowest first offset,
     then the first place in the list. Folders count as replicas of one partition if they have equal topic ids or none,
-    and common offsets. Leftover folders (deleted, stray, future) are not skipped. ``option`` reads all replicas.
+    and common offsets. Leftover folders (deleted, stray, future) do not count.
     """
     same: defaultdict[tuple[str, int], list[Partition]] = defaultdict(list)
     for one in partitions:
         if one.topic is not None and one.partition is not None and one.segments and leftover_state(one.folder) is None:
             same[one.topic, one.partition].append(one)
-    left_out = [one for found in same.values() if len(found) > 1 for one in _others(found)]
-    if not left_out:
-        return list(partitions)
+    return [one for found in same.values() if len(found) > 1 for one in _others(found)]
+
+
+def left_out_text(left_out: Sequence[Partition], what: str = "") -> str:
+    """Return a sentence on :func:`spares` that are left out; ``what`` follows these words."""
     names = ", ".join(one.files.shown(one.folder) for one in left_out[:NAMED])
     more = f" and {len(left_out) - NAMED} more" if len(left_out) > NAMED else ""
     folders = "1 folder is" if len(left_out) == 1 else f"{len(left_out)} folders are"
-    note(
-        f"{folders} left out, as another replica of the partition has the newest leader epoch and log end offset: "
-        f"{names}{more} ({option} reads all)"
+    return (
+        f"{folders} left out{what}, as another replica of the partition has the newest leader epoch and log end "
+        f"offset: {names}{more}"
     )
-    gone = set(map(id, left_out))
-    return [one for one in partitions if id(one) not in gone]
 
 
 def each_once_in_turn(

@@ -26,6 +26,7 @@ from kdump.internal_topics import cluster_metadata, remote_log_metadata, transac
 from kdump.log_dirs.file_names import SEGMENT_NAME, Name, leftover_state
 from kdump.log_dirs.finder import holds_a_log
 from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_reader.replicas import spares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -94,7 +95,7 @@ def collectors_for(
     copied = copied_offsets(partitions, image, say)
     answer = ReportCollectors(
         usage=DiskUsage(),
-        statistics=Statistics(hours=True),
+        statistics=Statistics(hours=True, spares=spares(live_of(partitions))),
         retention=Retention(TopicConfigs(image, configs), copied=copied),
         transactions=Transactions(asked, coordinators=partition_count(image, transaction_state.TOPIC)),
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),

@@ -214,6 +214,30 @@ def test_producers_and_hours_add_up_and_processes_agree(golden):
     assert kdump("stats", golden, "--records", "--hours", "--what-if", "lz4").returncode == 0
 
 
+def test_sums_of_topics_count_each_partition_once(tmp_path):
+    """Two replicas, the second one longer: each has its own line, and only that one is in the sums."""
+    data = (GOLDEN / "brokers" / "4.2.2" / "c-none-0" / f"{0:020}.log").read_bytes()
+    first = end_of_first(data)
+    for name, content in (("b1", data[:first]), ("b2", data)):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, content)
+    paths, words = [tmp_path / "b1", tmp_path / "b2"], ("--hours", "--what-if", "lz4", "-o", "jsonl")
+    alone = rows("stats", paths[1], *words)
+    for given in (paths, paths[::-1], [f"{paths[0]},{paths[1]}"], [*paths, "--jobs", "2"]):
+        found = rows("stats", *given, *words)
+        assert [line["logBytes"] for line in found if line["kind"] == "stats"] == [len(data), first]
+        assert [line for line in found if line["kind"] != "stats"] == alone[1:]
+    done = kdump("stats", *paths)
+    assert b"note: 1 folder is left out of the sums of topics, as another replica of the partition has" in done.stderr
+    assert done.stdout.startswith(b"1 partition in 2 folders, ")
+    assert kdump("stats", paths[1]).stderr == b""
+
+
+def end_of_first(data: bytes) -> int:
+    """Return the end of the first batch of a log."""
+    return 12 + int.from_bytes(data[8:12])
+
+
 def test_percentiles_are_numbers_that_occur():
     assert spread(Counter()) is None
     assert spread(Counter([5])) == Spread(5, 5, 5)

@@ -28,9 +28,14 @@ _WHAT_IF: Final = ("topic", "codec", "now", "then", "of now", "error", "batches 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     partitions = [line for line in lines if isinstance(line, PartitionStatistics)]
     total = size(sum(line.log_bytes for line in partitions))
-    title = f"{counted(len(partitions), 'partition')}, {total}; a batch: mean, p50, p99"
+    names = {(line.topic, line.partition) for line in partitions}
+    folders = f" in {counted(len(partitions), 'folder')}" if len(names) < len(partitions) else ""
+    title = f"{counted(len(names), 'partition')}{folders}, {total}; a batch: mean, p50, p99"
     right = frozenset(_COLUMNS) - {"partition", "codecs"}
-    yield AnswerTable(title, _COLUMNS, list(map(_partition, partitions)), right, spare=_SPARE)
+    rows = list(map(_partition, partitions))
+    if folders:
+        rows = [(*row, line.log_dir) for row, line in zip(rows, partitions, strict=True)]
+    yield AnswerTable(title, (*_COLUMNS, "log dir") if folders else _COLUMNS, rows, right, spare=_SPARE)
     if any(line.uncompressed_bytes is not None for line in partitions):
         rows = list(map(_records, partitions))
         right = frozenset(_RECORDS) - {"partition"}
