@@ -7,7 +7,6 @@ folder, and refuses one of another topic.
 from __future__ import annotations
 
 import posixpath
-from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -46,7 +45,8 @@ def with_names(
     renamed or skipped one. Folders without a segment are yielded unchanged. With ``only_known`` no log is named after
     its folder.
     """
-    counts: Counter[str] = Counter()
+    numbered: dict[str, list[set[tuple[int, int]]]] = {}
+    """Kafka's own topic -> the identities of the first batches of each of its logs."""
     for one in partitions:
         if one.topic is not None or (not one.segments and not only_known) or (every and not one.is_named):
             yield one
@@ -58,14 +58,26 @@ def with_names(
             note(f"{one.name} is left out: the name of its folder has no topic and partition")
             continue
         topic, number = known or name.topic or _path_of(one), name.partition or 0
-        if known is not None:  # each is another partition, whose number is unknown
-            number = counts[known]
-            counts[known] += 1
+        if known is not None:
+            number = _number(numbered.setdefault(known, []), one)
         named = one._replace(topic=topic, partition=number)
         what = one.segments[0].name if len(one.segments) == 1 else f"{len(one.segments)} segments in {one.name}"
         why = f", its records are of {known}" if known is not None else ""
         note(f"the name of its folder has no topic and partition{why}: {named.name} is {what}")
         yield named
+
+
+def _number(seen: list[set[tuple[int, int]]], partition: Partition) -> int:
+    """Return the index in ``seen`` of an earlier copy of a log, by a batch that both have; or add the log.
+
+    A log without one is another partition: the number of neither is known.
+    """
+    mine = {(batch.base_offset, batch.crc) for batch in _first_batches(partition)}
+    number = next((number for number, batches in enumerate(seen) if batches & mine), len(seen))
+    if number == len(seen):
+        seen.append(set())
+    seen[number] |= mine
+    return number
 
 
 def own_topic(partition: Partition) -> str | None:
@@ -97,6 +109,12 @@ def _is_of(topic: str, record: Record) -> bool:
 
 def first_records(partition: Partition) -> Iterator[Record]:
     """Yield readable records of data batches."""
+    for batch in _first_batches(partition):
+        yield from _readable(batch)
+
+
+def _first_batches(partition: Partition) -> Iterator[RecordBatch]:
+    """Yield the data batches in the first bytes of each segment."""
     from kdump.records.record_batch import RecordBatch
     from kdump.segments import resync
 
@@ -105,7 +123,7 @@ def first_records(partition: Partition) -> Iterator[Record]:
             with segment.open() as source:
                 for region in resync.read(source, 0, _SAMPLED_BYTES, on_error="resync"):
                     if isinstance(region, RecordBatch) and not region.is_control:
-                        yield from _readable(region)
+                        yield region
         except UnreadableError:  # the reader of the segment reports it
             continue
 

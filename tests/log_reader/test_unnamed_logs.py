@@ -105,6 +105,18 @@ def test_two_loose_segments_are_two_partitions(tmp_path):
     assert both.count(b'"kind":"GROUP"') == sum(one.count(b'"kind":"GROUP"') for one in each)
 
 
+def test_two_copies_of_a_loose_segment_are_one_partition(tmp_path):
+    """A replica may lack the end, and another partition is still another one."""
+    whole = loose(tmp_path / "a", BROKERS / "4.2.2" / "__consumer_offsets-0")
+    shorter = loose(tmp_path / "b", BROKERS / "4.2.2" / "__consumer_offsets-0")
+    shorter.write_bytes(shorter.read_bytes()[: whole.stat().st_size * 2 // 3])
+    other = loose(tmp_path / "c", BROKERS / "4.2.2" / "__consumer_offsets-1")
+    alone = run("groups", whole, other, "-o", "jsonl").stdout
+    for paths in ([whole, shorter, other], [shorter, whole, other], [whole, whole.parent, other]):
+        assert run("groups", *paths, "-o", "jsonl").stdout == alone
+    assert kdump.groups([whole, shorter]).lines == kdump.groups(whole).lines
+
+
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "__cluster_metadata"])
 def test_a_loose_segment_is_decoded_as_in_its_folder(tmp_path, topic):
     folder = BROKERS / "4.2.2" / f"{topic}-0"
