@@ -44,6 +44,10 @@ class FlakyStore:
         self._system.create_dir(path.rpartition("/")[0])
         return _FlakyStream(self, path, self._system.open_output_stream(path))
 
+    def delete_file(self, path: str) -> None:
+        """Delete a file."""
+        self._system.delete_file(path)
+
 
 class _FlakyStream:
     def __init__(self, store: FlakyStore, path: str, stream: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from contextlib import suppress
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -178,9 +179,18 @@ class RemoteFiles:
 
     def _put(self, source: BinaryIO, path: str) -> None:
         source.seek(0)
-        with self._system.open_output_stream(path) as out:
-            while block := source.read(_BLOCK):
-                out.write(block)
+        try:
+            with self._system.open_output_stream(path) as out:
+                while block := source.read(_BLOCK):
+                    out.write(block)
+        except BaseException:
+            with suppress(OSError):  # the first error is the reason
+                self.delete(path)  # PyArrow completes a file at the end of the block, also after an error
+            raise
+
+    def delete(self, path: str) -> None:
+        """Delete a file in one try. Raises OSError."""
+        self._system.delete_file(path)
 
     def glob(self, pattern: str) -> list[str]:
         return matches(self, pattern)

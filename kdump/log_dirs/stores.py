@@ -212,6 +212,10 @@ class HdfsSystem:
         options = WriteOptions(overwrite=True, create_parent=False)
         return HdfsStream(_one_line(lambda: self.connect().create(path, options)))
 
+    def delete_file(self, path: str) -> None:
+        """Delete a file, also one that is being written."""
+        _one_line(lambda: self.connect().delete(path))
+
 
 _CLIENTS: Final[dict[tuple[int, HdfsSystem], Any]] = {}
 
@@ -235,7 +239,7 @@ class HdfsFile:
 
 
 class HdfsStream:
-    """A new file of HDFS that is being written. It is complete at the end of a ``with`` block."""
+    """A new file of HDFS that is being written. It is complete at the end of a ``with`` block without an error."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
@@ -246,8 +250,9 @@ class HdfsStream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        _one_line(self._writer.close)
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:  # otherwise the caller deletes the file: closing it would complete half of it
+            _one_line(self._writer.close)
 
 
 def _info(path: str, status: Any) -> Any:

@@ -5,6 +5,7 @@ import pickle
 import re
 import sys
 import types
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,31 @@ def test_data_nodes_that_do_not_answer_are_an_outage(hdfs, monkeypatch, raised, 
         with pytest.raises(OSError, match=f"^{re.escape(text)}$") as error:
             call()
         assert retries.kind_of(error.value) is retries.ErrorKind.TRANSPORT
+
+
+@pytest.mark.parametrize("reason", [OSError("disk"), KeyboardInterrupt()])
+def test_a_file_of_hdfs_is_not_completed_after_an_error(monkeypatch, reason):
+    """The name node publishes a file when its writer is closed."""
+    calls = []
+    writer = types.SimpleNamespace(write=lambda _: None, close=lambda: calls.append("close"))
+    client = types.SimpleNamespace(create=lambda *_: writer, delete=lambda path: calls.append(f"delete {path}"))
+    module = types.SimpleNamespace(Client=lambda *_: client, WriteOptions=lambda **_: None)
+    monkeypatch.setitem(sys.modules, "hdfs_native", module)
+    monkeypatch.setattr(stores, "_CLIENTS", {})
+    system = stores.HdfsSystem("hdfs://node", {})
+    blocks = [b"half"]
+
+    def read(_):
+        if blocks:
+            return blocks.pop()
+        raise reason
+
+    store = remote.RemoteFiles(system, "hdfs://node/")
+    with pytest.raises(type(reason)):
+        store._put(types.SimpleNamespace(seek=lambda _: None, read=read), "/lake/x")
+    assert calls == ["delete /lake/x"]
+    store._put(BytesIO(b"whole"), "/lake/x")
+    assert calls == ["delete /lake/x", "close"]
 
 
 def test_a_segment_is_read_again_when_the_data_nodes_are_back(hdfs, monkeypatch):

@@ -1,6 +1,8 @@
 """Parquet that the Python workers write: folders, files and errors, without Spark."""
 
+import re
 import shutil
+import types
 from itertools import chain
 from pathlib import Path
 
@@ -158,6 +160,24 @@ def test_a_file_of_a_store_is_written_again_after_an_error_and_is_whole(tmp_path
         assert pa.parquet.read_table(tmp_path / "lake" / part, partitioning=None).num_rows == 41
 
 
+def test_a_file_that_is_not_written_whole_is_deleted(tmp_path):
+    """PyArrow's streams complete a file at the end of a block, also after an error of the source."""
+    opened = remote.RemoteFiles(FlakyStore(tmp_path), "s3://")
+
+    blocks = [b"half", KeyboardInterrupt]
+
+    def read(_):
+        block = blocks.pop(0)
+        if block is KeyboardInterrupt:
+            raise KeyboardInterrupt
+        return block
+
+    source = types.SimpleNamespace(seek=lambda _: None, read=read)
+    with pytest.raises(KeyboardInterrupt):
+        opened.put(source, "lake/x.parquet")
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
 def test_a_store_that_does_not_come_back_ends_the_task(tmp_path, clock):
     parts = store(tmp_path, Outage(lambda: OSError("no answer"), count=None, names="create"))
     work, splits = task(GOLDEN / "brokers" / "4.2.2" / "headers-0", tmp_path / "lake", layout("topic"), parts)
@@ -231,12 +251,21 @@ def test_a_store_that_both_clients_reach_gets_its_files_from_the_workers(tmp_pat
     opened = remote.RemoteFiles(FlakyStore(tmp_path), "s3://")
     monkeypatch.setattr(parquet, "place", lambda uri: (opened, uri.rpartition("/")[2]))
     output = Prepared(tmp_path / "lake")
-    assert parquet.parts_of(output) == parquet.StoreParts(opened, "lake", "s3a://lake", renames=False)
+    notes = []
+    assert parquet.parts_of(output, notes.append) == parquet.StoreParts(opened, "lake", "s3a://lake", renames=False)
+    assert notes == []
     assert [path.name for path in output.folder.iterdir()] == ["_SUCCESS"]
 
 
-@pytest.mark.parametrize("reason", ["refused", "unknown", "another store"])
-def test_spark_writes_into_a_store_that_the_workers_do_not_reach(tmp_path, monkeypatch, reason):
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("refused", "AWS Error ACCESS_DENIED"),
+        ("unknown", "s3a://.*: unknown scheme"),
+        ("another store", "PyArrow and Spark reach different stores"),
+    ],
+)
+def test_spark_writes_into_a_store_that_the_workers_do_not_reach(tmp_path, monkeypatch, reason, text):
     output = Prepared(tmp_path / "lake")
     elsewhere = tmp_path / "elsewhere" if reason == "another store" else tmp_path
     outage = Outage(lambda: OSError("AWS Error ACCESS_DENIED"), count=None if reason == "refused" else 0)
@@ -251,8 +280,12 @@ def test_spark_writes_into_a_store_that_the_workers_do_not_reach(tmp_path, monke
     monkeypatch.setattr(parquet, "place", place)
     if reason == "unknown":
         output.make()
-    assert parquet.parts_of(output) is None
+    notes = []
+    assert parquet.parts_of(output, notes.append) is None
+    (note,) = notes
+    assert re.fullmatch(f"s3a://lake: Spark's own writer writes the files, because the workers cannot: {text}", note)
     assert not output.folder.exists(), "Spark's writer wants no folder"
+    assert not list(elsewhere.rglob("_SUCCESS"))
 
 
 @pytest.mark.parametrize("renames", [False, True])

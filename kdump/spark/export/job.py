@@ -364,7 +364,7 @@ class Work:
             options = replace(options, min_partitions=2 * self.spark.sparkContext.defaultParallelism)
         with session.watched(self.spark, "writing", self.listener.progress):
             by_workers = self.export.target_file_size is None and self.output.is_parquet
-            parts = parquet.parts_of(self.output) if by_workers else None
+            parts = parquet.parts_of(self.output, self.listener.note) if by_workers else None
             if parts is not None:
                 folders = {name: FOLDERS[name][0] for name in self.export.partition_by}
                 layout = parquet.FolderLayout(folders, self.options.names)

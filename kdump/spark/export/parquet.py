@@ -31,7 +31,7 @@ from kdump.spark.export.account import SplitAccount
 from kdump.spark.source import planning, reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
     import pyarrow as pa
@@ -134,11 +134,15 @@ class StoreParts:
 Parts: TypeAlias = LocalParts | StoreParts
 
 
-def parts_of(output: Output) -> Parts | None:
-    """Return the place of the workers' files for a new output; None if Python cannot write to its file system."""
+def parts_of(output: Output, note: Callable[[str], None]) -> Parts | None:
+    """Return the place of the workers' files for a new output; None if Python cannot write to its file system.
+
+    ``note`` gets the reason for None.
+    """
     local = output.local
     if local is not None:
         return LocalParts(str(local), output.shown)
+    reason = "PyArrow opens no store for it"
     try:
         store, root = place(output.uri)
         if isinstance(store, RemoteFiles):
@@ -148,8 +152,11 @@ def parts_of(output: Output) -> Parts | None:
                 if output.renames_whole:
                     output.inside(PARTS).make()
                 return StoreParts(store, root, output.shown, output.renames_whole)
-    except (OSError, KdumpError):
-        pass  # Spark's own writer is used: it may have keys that PyArrow cannot use
+            store.delete(f"{root}/{_SUCCESS}")
+            reason = "PyArrow and Spark reach different stores"
+    except (OSError, KdumpError) as error:  # Spark's own writer may have keys that PyArrow cannot use
+        reason = str(error)
+    note(f"{output.shown}: Spark's own writer writes the files, because the workers cannot: {reason}")
     output.delete()  # Spark's writer requires that the folder does not exist
     return None
 
