@@ -13,6 +13,7 @@ import queue
 import re
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
@@ -226,8 +227,10 @@ class Running:
         self._reading.stopped.set()
         ends = time.monotonic() + GRACE
         while self._thread.is_alive() and time.monotonic() < ends:
-            if self._connection is not None:
-                self._connection.interrupt()
+            connection = self._connection
+            if connection is not None:
+                with suppress(duckdb.ConnectionException):  # the query's thread has just closed it
+                    connection.interrupt()
             self._thread.join(_LOOK)
 
     @property
@@ -290,12 +293,19 @@ class Running:
         except duckdb.CatalogException:
             if len(named) == len(every):
                 raise
+            self._disconnect()
         return self._bound(query, every)
 
     def _bound(self, query: Query, names: list[str]) -> Any:
         """Return DuckDB's relation for a query that can read the views ``names``."""
         self._connection = self._engine.connect(self._reading, names)
         return self._connection.sql(query.text, params=dict(query.params) or None)
+
+    def _disconnect(self) -> None:
+        """Close the connection; ``close`` no longer interrupts it."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _work(self) -> None:
         try:

@@ -161,6 +161,22 @@ def test_a_query_lists_all_views(ask, query):
     assert {name for (name,) in ask(query)[0]} == {*Views(), *SECOND_NAMES}
 
 
+def test_no_connection_stays_open_when_a_query_binds_again(ask, monkeypatch):
+    """A name that is in no view needs all views, and DuckDB another connection."""
+    made, connect = [], Engine.connect
+
+    def kept(*given):
+        made.append(connect(*given))
+        return made[-1]
+
+    monkeypatch.setattr(Engine, "connect", kept)
+    with pytest.raises(WrongQueryError):
+        ask("select * from group_offset")
+    first, _ = made
+    with pytest.raises(duckdb.ConnectionException, match="closed"):
+        first.interrupt()
+
+
 def test_similar_names_of_views_are_proposed(ask):
     with pytest.raises(WrongQueryError, match='Did you mean "group_offsets"'):
         ask("from grop_offsets")
