@@ -193,9 +193,9 @@ def ask(name: str, inputs: Inputs, say: Reporter, **options: Any) -> Iterator[An
     """
     asked = question_named(name)
     chosen = asked.options(**options)
-    if asked.compares and asked.answer is not None:
+    if asked.compares:
         brokers = [_found(asked, inputs._replace(paths=paths), say) for paths in inputs.brokers]
-        yield from asked.answer(brokers, chosen)
+        yield from asked.ask(brokers, chosen)
     else:
         yield from asked.ask(_found(asked, inputs, say), chosen)
 

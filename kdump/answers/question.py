@@ -173,10 +173,13 @@ class LogQuestion(Generic[O]):
         if self.compares and len(given) < 2:
             raise UsageError(f"{self.name} compares two brokers or more: name a path for each")
 
-    def ask(self, asking: Asking, options: O) -> Iterator[AnswerLine]:
+    def ask(self, asking: Asking | Sequence[Asking], options: O) -> Iterator[AnswerLine]:
+        """Yield the lines of the answer. A question that ``compares`` gets one ``asking`` for each broker."""
         if self.answer is not None:
             yield from self.answer(asking, options)
             return
+        if not isinstance(asking, Asking):
+            raise UsageError(f"the question {self.name} compares no brokers")
         collector = self.collector_of(asking, options)
         self.feed(collector, self.partitions(asking), asking.feed)
         yield from self.lines_of(collector, asking, options)

@@ -248,18 +248,6 @@ FILTERS: Final[dict[str, Decorator]] = {
         "--since", metavar="TIME", help="Timestamps from TIME on: ISO 8601 (UTC), ms since 1970, or -2h."
     ),
     "until": click.option("--until", metavar="TIME", help="Timestamps before TIME."),
-    "out_of_order": click.option(
-        "--out-of-order",
-        is_flag=True,
-        help="With --until: also read segments that start later, for records with older timestamps.",
-    ),
-    "tz": click.option(
-        "--tz",
-        default="UTC",
-        show_default=True,
-        metavar="ZONE",
-        help="The zone of a TIME without an offset: UTC, local, Europe/Berlin, +02:00.",
-    ),
     "keys": click.option(
         "--key",
         "keys",
@@ -274,13 +262,6 @@ FILTERS: Final[dict[str, Decorator]] = {
         metavar="REGEX",
         help="Key or value matches REGEX; (?i) ignores case. If repeated, one must match.",
     ),
-    "grep_in": click.option(
-        "--grep-in",
-        multiple=True,
-        metavar="PARTS",
-        help=f"Parts that --grep searches: {', '.join(GREP_PARTS)} (header values).  [default: key,value]",
-        shell_complete=in_list(lambda _: GREP_PARTS),
-    ),
     "headers": click.option(
         "--header",
         "headers",
@@ -288,10 +269,6 @@ FILTERS: Final[dict[str, Decorator]] = {
         metavar="K[=V]",
         help="Records with this header. If repeated, all must match.",
     ),
-    "producer_ids": click.option(
-        "--producer-id", "producer_ids", multiple=True, metavar="ID", help="Batches of this producer."
-    ),
-    "epochs": click.option("--epoch", "epochs", multiple=True, metavar="N", help="Batches of this leader epoch."),
     "types": click.option(
         "--type",
         "types",
@@ -300,9 +277,6 @@ FILTERS: Final[dict[str, Decorator]] = {
         help=f"Records of these types: {', '.join(RECORD_TYPES)}.",
         shell_complete=in_list(lambda _: RECORD_TYPES),
     ),
-    "transactional": click.option(
-        "--transactional/--not-transactional", default=None, help="Batches in transactions, or not in transactions."
-    ),
     "isolation": click.option(
         "--isolation",
         type=click.Choice(("read_uncommitted", "read_committed")),
@@ -310,8 +284,34 @@ FILTERS: Final[dict[str, Decorator]] = {
         show_default=True,
         help="read_committed returns only the records that a read_committed consumer receives.",
     ),
+    "tz": click.option(
+        "--tz",
+        default="UTC",
+        show_default=True,
+        metavar="ZONE",
+        help="The zone of a TIME without an offset: UTC, local, Europe/Berlin, +02:00.",
+    ),
+    "grep_in": click.option(
+        "--grep-in",
+        multiple=True,
+        metavar="PARTS",
+        help=f"Parts that --grep searches: {', '.join(GREP_PARTS)} (header values).  [default: key,value]",
+        shell_complete=in_list(lambda _: GREP_PARTS),
+    ),
+    "producer_ids": click.option(
+        "--producer-id", "producer_ids", multiple=True, metavar="ID", help="Batches of this producer."
+    ),
+    "epochs": click.option("--epoch", "epochs", multiple=True, metavar="N", help="Batches of this leader epoch."),
+    "transactional": click.option(
+        "--transactional/--not-transactional", default=None, help="Batches in transactions, or not in transactions."
+    ),
+    "out_of_order": click.option(
+        "--out-of-order",
+        is_flag=True,
+        help="With --until: also read segments that start later, for records with older timestamps.",
+    ),
 }
-"""The options that select records, by the names of their parameters."""
+"""The options that select records, by the names of their parameters, in the order of the help."""
 
 
 def add(options: list[Decorator]) -> Decorator:

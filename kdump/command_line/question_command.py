@@ -132,7 +132,7 @@ def command_of(name: str) -> click.Command:
         every = question.every_folder
         answering = Answering(options, leftovers=every or question.leftovers, also=question.also, every_folder=every)
         question.brokers(answering.paths)
-        asking: Any = _brokers(answering) if compares else CommandAsking(answering, answering.partitions())
+        asking = _brokers(answering) if compares else CommandAsking(answering, answering.partitions())
         return answering.answer(question.ask(asking, chosen), tables_of(name))
 
     return click.command(name, help=question.help)(run)

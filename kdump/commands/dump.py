@@ -32,27 +32,7 @@ FORMATS: Final = (*(name for name in PRINTERS if name != "format"), *COLUMN_FILE
 
 SECTIONS: Final = {
     "Which files": ("topics", "partitions", "leftovers", "every_replica", "remote", "remote_keys"),
-    "Which records": tuple(
-        dict.fromkeys(
-            (
-                *(
-                    "offset",
-                    "since",
-                    "until",
-                    "keys",
-                    "greps",
-                    "limit",
-                    "head",
-                    "tail",
-                    "headers",
-                    "types",
-                    "isolation",
-                ),
-                *("tz", "grep_in", "producer_ids", "epochs", "transactional", "out_of_order", "fails_without_match"),
-                *shared.FILTERS,
-            )
-        )
-    ),
+    "Which records": ("limit", "head", "tail", *shared.FILTERS, "fails_without_match"),
     "What to print": (
         "output",
         "batches",

@@ -90,6 +90,11 @@ class ScannedCopy:
         self.has_transactions = False
         self.newest_ms = -1
         """The newest time of a record in the last segment, in ms; -1 for none."""
+        self.spans: list[BatchSpan] = []
+        self.doubtful: list[BatchSpan] = []
+        self.left_out: list[LeftOutRange] = []
+        self.claimed_end = 0
+        """The end offset that the headers in a damaged range at the end of a segment claim; 0 for none."""
         self._is_compacted = is_compacted
         self._contents: list[tuple[list[BatchSpan], list[LeftOutRange]]] = []
         """The valid batches and the damaged ranges of each segment."""
@@ -113,11 +118,7 @@ class ScannedCopy:
         self._judge(noted)
 
     def _judge(self, noted: Sequence[EpochEntry]) -> None:
-        self.spans: list[BatchSpan] = []
-        self.doubtful: list[BatchSpan] = []
-        self.left_out: list[LeftOutRange] = []
-        self.claimed_end = 0
-        """The end offset that the headers in a damaged range at the end of a segment claim; 0 for none."""
+        self.spans, self.doubtful, self.left_out, self.claimed_end = [], [], [], 0
         bases = [each.base_offset for each in self.segments]
         for each, following, (spans, lost) in zip(self.segments, [*bases[1:], None], self._contents, strict=False):
             kept, wrong = self._doubt_offsets(each, spans, following, lost)

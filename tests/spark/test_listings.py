@@ -1,6 +1,7 @@
 """A segment that a run has listed and that is gone when it is read: retention, or a short answer that must not be."""
 
 import json
+import shutil
 
 import pytest
 
@@ -100,6 +101,18 @@ def test_what_was_read_may_go(tmp_path):
     paths[3].unlink()
     assert compared(tmp_path, known, {key: mark})
     assert compared(tmp_path, known, {key: whole}) == {}
+
+
+def test_a_partition_that_is_gone_leaves_no_transactions(tmp_path):
+    log, _ = grown(tmp_path / "t-0")
+    known, key = Listings(), str(log.folder)
+    (found,) = streaming.partitions(words.SourceOptions(paths=(str(tmp_path),)))
+    compared(tmp_path, known)
+    known.transactions(found, 1 << 20)
+    whole = START._replace(offset=12, file=str(log.file), position=log.file.stat().st_size)
+    shutil.rmtree(log.folder)
+    assert compared(tmp_path, known, {key: whole}) == {}
+    assert (known._known, known._transactions) == ({}, {})
 
 
 def test_a_folder_that_cannot_be_listed_is_not_gone(tmp_path):

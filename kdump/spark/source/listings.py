@@ -102,6 +102,7 @@ class Listings:
             missing = self._lacking(key, [], marks.get(key, START))
             if missing is None:
                 del self._known[key]
+                self._transactions.pop(key, None)
             else:
                 errors[key] = missing
         for key, partition in found.items():
