@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Se
 
 from kdump.errors import SILENT, Reporter
 from kdump.log_dirs.file_names import Name
+from kdump.primitives.terminal import path_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -171,11 +172,13 @@ def _keys(of: Any) -> tuple[tuple[str, str], ...]:
     return tuple((field.name, camel_case(field.name)) for field in fields(of))
 
 
-_SIMPLE: Final = frozenset({int, str, bool, float, type(None)})
+_SIMPLE: Final = frozenset({int, bool, float, type(None)})
 """Types of values that JSON holds unchanged."""
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, str):
+        return path_text(value)  # a topic has the name of a folder, which may be no UTF-8
     if is_dataclass(value) and not isinstance(value, type):
         return _object(value)
     if isinstance(value, dict):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump.arrow import recorded, schema
 from kdump.arrow import typed as typed_columns
 from kdump.primitives import compression
+from kdump.primitives.terminal import path_text
 from kdump.printers import json_text
 from kdump.rows import values as found
 from kdump.rows.columns import DECODED, FIELD, RECORD, decoded_field
@@ -193,7 +194,7 @@ class Rows:
         """Return one value for all rows. The last array of a column is kept, since the next is mostly the same."""
         import pyarrow as pa
 
-        rows = len(self)
+        rows, value = len(self), path_text(value) if isinstance(value, str) else value
         known = self._constants.get(column.name)
         if known is None or known[0] != value or len(known[1]) < rows:
             known = self._constants[column.name] = (value, pa.repeat(pa.scalar(value, kind), rows + rows // 4))

@@ -16,6 +16,7 @@ from kdump.errors import DamageError
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_reader.filter import Filter
 from kdump.primitives import compression
+from kdump.primitives.terminal import path_text
 from kdump.records.magic_2 import Batch
 from kdump.rows import columns as rows
 from kdump.rows import values
@@ -125,7 +126,9 @@ def _spread(ends: pa.Array, count: int, found: list[Any], column: Column, kind: 
 
 
 def _shown(column: Column, value: Any) -> Any:
-    return compression.NAMES[value] if column.type == "codec" else value
+    if column.type == "codec":
+        return compression.NAMES[value]
+    return path_text(value) if isinstance(value, str) else value
 
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
@@ -219,6 +222,8 @@ def _array(column: Column, found: Sequence[Any], kind: pa.DataType) -> pa.Array:
         found = [compression.NAMES[one] for one in found]
     elif column.type == "timestampType" and pa.types.is_string(kind):
         found = [None if one is None else TIMESTAMP_TYPES[one] for one in found]
+    elif pa.types.is_string(kind):
+        found = [None if one is None else path_text(one) for one in found]
     return pa.array(found, kind)
 
 

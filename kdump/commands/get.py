@@ -148,9 +148,11 @@ def command(
         return run.status
     run.met.add(ExitStatus.ABSENT)
     why = f"{_offsets(held)} no longer holds it (compaction)" if held is not None else missing(partitions, offset)
+    why += "" if held is not None else _in_remote_storage(partitions, offset)
+    unread = " in what could be read" if ExitStatus.UNREADABLE in run.met else ""
     nothing = f"nothing of {found[1]}-{found[2]}" if found[1] else "no segment"
     nowhere = f"{nothing} was found in {', '.join(paths)}"
-    run.note(f"{what} is not there: {why or nowhere}")
+    run.note(f"{what} is not there{unread}: {why or nowhere}")
     return run.status
 
 
@@ -359,6 +361,25 @@ def missing(partitions: list[Partition], offset: int) -> str:
     if before is None:
         return f"the log begins with offset {after}"
     return f"the log ends with offset {before}" if after is None else f"offset {before} is followed by {after}"
+
+
+def _in_remote_storage(partitions: list[Partition], offset: int) -> str:
+    """Return a clause on an offset from the log start on, but before the first segment; empty for other offsets.
+
+    A broker checkpoints a log start before its local segments for tiered topics only.
+    """
+    from kdump.answers.collector import Place
+    from kdump.log_dirs.log_dir_state import LogDirStates
+
+    states = LogDirStates(SILENT)
+    for part in partitions:
+        first = part.segments[0].base_offset if part.segments else None
+        start = Place(part, states.of(part)).log_start
+        if first is not None and start is not None and start <= offset < first:
+            return (
+                f", and the log start offset is {start}: the record may be in remote storage (--remote PATH reads it)"
+            )
+    return ""
 
 
 def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:

@@ -15,7 +15,7 @@ from kdump.command_line.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.command_line.workers import WORKERS
 from kdump.errors import ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.findings import Level
-from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
+from kdump.log_dirs.finder import NO_SEGMENT, Finder, holds_a_log
 from kdump.log_dirs.remote import without_secret
 from kdump.output.stdout import open_output, paged
 
@@ -143,7 +143,9 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
     session = run.session
     partitions = run.partitions()
     if not session.met and not any(holds_a_log(one.others, log_dirs=True) or one.segments for one in partitions):
-        session.fail(UnreadableError(", ".join(map(without_secret, run.paths)), NO_SEGMENT))
+        list(Finder(report=session.report).find(run.paths, None))  # it reports why there is no log
+        if not session.met:
+            session.fail(UnreadableError(", ".join(map(without_secret, run.paths)), NO_SEGMENT))
     said = dict.fromkeys(sorted(session.said.failed))
     say = Reporter(
         _both(said, session.damage), _both(said, session.wrong_index), once(session.note), _both(said, session.fail)

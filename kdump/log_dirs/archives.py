@@ -27,6 +27,8 @@ from kdump.log_dirs.unpacking import BLOCK, OwnedDescriptor, Spool, blocks_of, u
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.zip_directory import ZipMember
 
@@ -36,8 +38,9 @@ _COMPRESSED_DEEP: Final = 3
 _FOLDERS_DEEP: Final = 100
 _SHOWN: Final = 100
 """Characters shown of a name that is too long."""
-_SPARSE: Final = 1 << 32
-"""The largest size in bytes of a file with holes in a small archive: more than a segment can have."""
+_LARGE_FILE: Final = 1 << 32
+"""The largest size in bytes of a file with holes in a small archive, or of a file at whose bytes an archive ends: more
+than a segment can have."""
 _NEWLINE: Final = 0x0A
 _FAR: Final = 1e12
 """The first time that is not valid, in seconds since 1970."""
@@ -257,10 +260,10 @@ class TarArchive(Archive):
                     path = _inside(info.name)
                     if not self._takes(path, info.linkname):
                         continue
-                    if info.issparse() and info.size > max(size, _SPARSE):
+                    if info.issparse() and info.size > max(size, _LARGE_FILE):
                         self.left_out.append((path, f"claims {many(info.size, 'byte')}, and the archive has {size}"))
                     elif info.isreg():
-                        self._add(path, _member(info))
+                        self._add(path, _member(info, size))
                     elif info.islnk():
                         links.append((path, _inside(info.linkname)))
                     elif info.issym():
@@ -285,7 +288,10 @@ class ZipArchive(Archive):
         try:
             content = zip_directory.directory(self._held.fd)
         except ValueError as reason:
+            from kdump.primitives.terminal import shell_path
+
             self.broken = f"the zip cannot be read: {reason}"
+            self.hint = f"zip -FF {shell_path(self.name)} --out mended.zip mends a truncated one as far as possible"
             return
         if len(content.members) > _MEMBERS:
             self.broken = f"the zip has more than {_MEMBERS} members: extract it, or name an archive of a part"
@@ -418,6 +424,8 @@ def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
         @classmethod
         def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> BoundedTarInfo:
             made = super().frombuf(buf, encoding, errors)
+            if made.isreg() and size < made.size <= _LARGE_FILE:
+                made.size = size  # the archive ends inside this member
             if not 0 <= made.size <= (size if made.type not in _ABOUT_THE_NEXT else BLOCK):
                 raise tarfile.HeaderError(f"a member of {made.size} bytes")
             headers.pax_size = made.size if made.type in _PAX else None
@@ -431,11 +439,13 @@ def _inside(path: str) -> str:
     return posixpath.normpath(posixpath.join("/", path)).lstrip("/")
 
 
-def _member(info: tarfile.TarInfo) -> Member:
+def _member(info: tarfile.TarInfo, end: int) -> Member:
+    """Return a member of an archive that ends at byte ``end``: the last one may be cut there."""
     sparse: list[tuple[int, int]] | None = getattr(info, "sparse", None)
     modified = _milliseconds(info)
     if sparse is None:
-        return Member(info.size, (Extent(0, info.size, info.offset_data),), modified, info.size)
+        there = max(0, min(info.size, end - info.offset_data))
+        return Member(there, (Extent(0, there, info.offset_data),), modified, there)
     stored, extents = info.offset_data, []
     for position, size in sparse:
         extents.append(Extent(position, size, stored))
@@ -458,6 +468,8 @@ class OneFile:
 
     def __init__(self, held: OwnedDescriptor, name: str, local: str = "") -> None:
         self._held, self.name, self.local = held, name, local
+        self.broken: str | None = None
+        """The sentence on the end of a broken stream, or None."""
         self._size = os.fstat(held.fd).st_size
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -535,21 +547,36 @@ def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
 def open_archive(source: Source, name: str, identity: object = None, local: str | None = None) -> Archive | OneFile:
     """Open an archive or compressed file of a format in :func:`kdump.log_dirs.archive_formats.format_of`.
 
-    ``identity`` and ``local`` are those of :class:`Archive`. Raises UnreadableError if it is broken, or if there is not
-    enough disk space to decompress it.
+    ``identity`` and ``local`` are those of :class:`Archive`. What a broken stream gives before it breaks is there, and
+    the place is ``broken``. Raises UnreadableError if that is nothing, or if there is not enough disk space to
+    decompress it.
     """
     identity, local = object() if identity is None else identity, source.name if local is None else local
     kind = archive_formats.format_of(source.read(0, HEAD))
     if kind in _PLACES and isinstance(source, LocalFile):
         return _place(OwnedDescriptor(open(source.name, "rb", buffering=0)), name, identity, local)  # noqa: PTH123  OwnedDescriptor closes it
+    broken: list[UnreadableError] = []
     for _ in range(_COMPRESSED_DEEP):
         spool, blocks = Spool(name), blocks_of(source)
-        spool.add(blocks if kind is None or kind in _PLACES else unpacked(kind, blocks, name))
+        spool.add(blocks if kind is None or kind in _PLACES else _until_broken(unpacked(kind, blocks, name), broken))
+        if broken and not spool.size:
+            raise broken[0]
         kind = archive_formats.format_of(os.pread(spool.held.fd, HEAD, 0))
         if kind is None or kind in _PLACES:
-            return _place(spool.held, name, identity, local)
+            made = _place(spool.held, name, identity, local)
+            if broken:
+                made.broken = broken[0].reason
+            return made
         source = OneFile(spool.held, name).open(name)
     raise UnreadableError(name, f"it is compressed more than {_COMPRESSED_DEEP} times", "decompress it first")
+
+
+def _until_broken(blocks: Iterator[bytes], broken: list[UnreadableError]) -> Iterator[bytes]:
+    """Yield blocks up to an error, and add it to ``broken``."""
+    try:
+        yield from blocks
+    except UnreadableError as error:
+        broken.append(error)
 
 
 _PLACES: Final = {archive_formats.TAR: TarArchive, archive_formats.ZIP: ZipArchive}
@@ -572,6 +599,8 @@ def standard_input() -> OneFile | Archive:
             spool = Spool(name)
             spool.add(iter(lambda: stdin.read(BLOCK), b""))
             held = spool.held
+    if not os.fstat(held.fd).st_size:
+        raise UnreadableError("-", "standard input is empty", "check that the command before the pipe has succeeded")
     kind = archive_formats.format_of(os.pread(held.fd, HEAD, 0))
     if kind is None or kind in _PLACES:
         return _place(held, name, object(), "")

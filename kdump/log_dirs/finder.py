@@ -128,6 +128,7 @@ class Finder:
         self._skipped: list[str] = []
         self._packed: list[Entry] = []
         """The archives in folders, which are not opened."""
+        self._has_packed_segments = False
 
     def find(self, paths: Iterable[str], files: Files | None = LOCAL) -> Iterator[Partition]:
         """Yield the partitions in ``paths``, in the order given; in a folder in order of topic and partition.
@@ -243,12 +244,23 @@ class Finder:
                     shown, what, f"{foreign.extract} {shell_path(shown)}, then name the extracted folder"
                 )
             if not is_segment:
+                if entry.name.endswith(archive_formats.SUFFIXES):
+                    raise self._no_archive(head, shown)
                 is_log = entry.name.endswith(f".{file_names.LOG}")
                 self._doubt(head, shown, must_be_log=self.wanted.logs_only and not is_log)
         except UnreadableError as error:
             self.fail(error)
             return
         yield _Named(entry, files)
+
+    def _no_archive(self, head: bytes, shown: str) -> UnreadableError:
+        """Return the error of a file whose name is that of an archive, and whose first bytes are not."""
+        if not head.strip(b"\0"):
+            return UnreadableError(shown, "the archive is empty" if head else "the file is empty, and no archive")
+        from kdump.primitives.terminal import shell_path
+
+        hint = f"7z x {shell_path(shown)}, then name the folder"
+        return UnreadableError(shown, "it does not begin as an archive does, and its name says that it is one", hint)
 
     def _one_file(self, entry: Entry, place: Files) -> Iterator[Partition]:
         """Yield the partition of a file without a path: standard input, or a compressed file."""
@@ -265,6 +277,8 @@ class Finder:
             return
         limit = self.wanted.max_batch_bytes
         segment = Segment(place, entry.path, entry.size, None, {}, limit)
+        if (broken := getattr(place, "broken", None)) is not None:
+            self.fail(UnreadableError(entry.name, broken))
         yield Partition(place, "", None, None, (segment,), limit=limit, is_named=True, is_listed=False)
 
     def _doubt(self, head: bytes, shown: str, *, must_be_log: bool = False) -> None:
@@ -289,7 +303,10 @@ class Finder:
             return
         is_listed = True
         try:
-            beside = {entry.name: entry.path for entry in files.entries(folder)}
+            inside = files.entries(folder)
+            beside = {entry.name: entry.path for entry in inside}
+            if self._is_packed(inside, folder, files):
+                return
         except UnreadableError as error:  # the files in it may be readable all the same
             is_listed, beside = False, self._siblings(entries, files)
             if isinstance(error, StoreError):
@@ -308,12 +325,17 @@ class Finder:
                 segments.append(_segment(files, entry, found, beside, self.wanted.max_batch_bytes))
             except UnreadableError as error:
                 self.fail(error)
+        archive = _archive(files)
+        if archive is not None and archive.broken is not None:  # a member may end with it
+            self.fail(UnreadableError(archive.name, archive.broken, archive.hint))
         if segments or others:
             segments.sort(key=_order)
-            whole = is_listed and next(_following(beside, segments), None) is None
+            unnamed = _unnamed(beside, segments)
+            first = segments[0].base_offset if segments else None
+            whole = is_listed and (first is None or max(unnamed, default=first) <= first)
             limit = self.wanted.max_batch_bytes
             named = Partition(files, folder, *name, tuple(segments), tuple(others), whole, limit)
-            yield named._replace(is_named=True, is_listed=False)
+            yield named._replace(is_named=True, is_listed=False, unnamed=unnamed if segments else ())
 
     def _siblings(self, entries: list[Entry], files: Files) -> dict[str, str]:
         beside: dict[str, str] = {}
@@ -342,7 +364,7 @@ class Finder:
             yield partition._replace(is_named=True) if partition.folder == folder.path else partition
         if archive is not None and archive.broken is not None:
             self.fail(UnreadableError(archive.name, archive.broken, archive.hint))
-        elif not found and not self.wanted.is_choosy:
+        elif not found and not self.wanted.is_choosy and not self._has_packed_segments:
             self.fail(self._without_segment(folder, files))
 
     def _without_segment(self, folder: Entry, files: Files) -> UnreadableError:
@@ -383,7 +405,7 @@ class Finder:
                 name = Name(None, None)
             if self._holds(inside):
                 self.met.add(name)
-                if self._takes(name, None):
+                if self._takes(name, None) and not self._is_packed(inside, folder.path, files):
                     found = self.partition(folder.path, name, inside, files, folders)
                     yield found._replace(foreign=True) if folder.path in foreign else found
             if not folders:
@@ -397,6 +419,20 @@ class Finder:
             elif folder.path in partitions:  # a broker does not read folders inside partition folders
                 foreign |= {entry.path for _, entry in below}
                 partitions |= foreign
+
+    def _is_packed(self, inside: Iterable[Entry], folder: str, files: Files) -> bool:
+        """Return whether the segments of a folder are compressed or encrypted objects, and report the folder."""
+        if not any(entry.name.endswith(".rsm-manifest") for entry in inside):
+            return False
+        from kdump.log_dirs.tiered_storage import refuse_packed  # few paths name a store
+
+        try:
+            refuse_packed(files, inside, folder)
+        except UnreadableError as error:
+            self._has_packed_segments = True
+            self.fail(error)
+            return True
+        return False
 
     def _holds(self, inside: list[Entry]) -> bool:
         return self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
@@ -560,17 +596,8 @@ def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: di
     return Segment(files, entry.path, entry.size, base, siblings, limit, entry.modified, entry.disk_size)
 
 
-def _following(beside: Iterable[str], segments: list[Segment]) -> Iterator[str]:
-    """Yield the names of segments after the first of ``segments`` that are not among them."""
+def _unnamed(beside: Iterable[str], segments: Iterable[Segment]) -> tuple[int, ...]:
+    """Return the base offsets of a folder's segments that are not among ``segments``, without leftover files."""
     named = {posixpath.basename(segment.path) for segment in segments}
-    first = segments[0].base_offset if segments else None
-    for name in beside:
-        found = SEGMENT_NAME.fullmatch(name)
-        if (
-            found
-            and found["state"] is None
-            and name not in named
-            and first is not None
-            and int(found["offset"]) > first
-        ):
-            yield name
+    found = (SEGMENT_NAME.fullmatch(name) for name in beside if name not in named)
+    return tuple(sorted(int(one["offset"]) for one in found if one and one["state"] is None))

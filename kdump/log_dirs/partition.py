@@ -103,6 +103,8 @@ class Partition(NamedTuple):
     is_listed: bool = True
     """Whether ``others`` has all other files of the folder, and ``folders`` all folders in it."""
     folders: tuple[Entry, ...] = ()
+    unnamed: tuple[int, ...] = ()
+    """The base offsets of the folder's other segments, if the user named single files of it."""
 
     @property
     def name(self) -> str:

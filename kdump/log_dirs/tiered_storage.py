@@ -56,6 +56,27 @@ KEPT_BYTES: Final = 64 << 20
 """The most decompressed chunks of a segment that are kept, and their most bytes: threads read ahead."""
 
 
+def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
+    """Raise UnreadableError if the segments among ``entries``, of a ``folder`` of a place, are not plain copies.
+
+    The first valid manifest decides, because a manager has one setting. Only :class:`TieredFiles` reads its objects.
+    """
+    for entry in entries:
+        if entry.name.endswith(f".{MANIFEST}"):
+            try:
+                manifest = rsm_manifest.read(read_file(files, entry.path))
+            except DamageError:
+                continue
+            if manifest.is_plain:
+                return
+            how = "encrypted" if manifest.encryption is not None else "compressed"
+            raise UnreadableError(
+                files.shown(folder),
+                f"its segments are objects of remote storage, which its manager has {how}",
+                "name the log dirs of the brokers, and this store with --remote",
+            )
+
+
 class LockedError(UnreadableError):
     """A segment is encrypted, and the private key for it is not given."""
 

@@ -42,12 +42,18 @@ def with_names(
     """Yield partitions. A named path whose folder gives no topic gets ``name``, or a name by BY_PATH.
 
     Other partitions without a topic are skipped; with ``every`` they are yielded unchanged. ``note`` is called for each
-    renamed or skipped one. Folders without a segment are yielded unchanged. With ``only_known`` no log is named after
-    its folder.
+    renamed or skipped one, and for each folder in which the user named only some segments. Folders without a segment
+    are yielded unchanged. With ``only_known`` no log is named after its folder.
     """
     numbered: dict[str, list[set[tuple[int, int]]]] = {}
     """Kafka's own topic -> the identities of the first batches of each of its logs."""
     for one in partitions:
+        if one.unnamed:
+            count, total = len(one.segments), len(one.segments) + len(one.unnamed)
+            note(
+                f"only {count} of {total} segments in {one.files.shown(one.folder)} {'is' if count == 1 else 'are'} "
+                "named: the answer leaves the others out (name the folder for the whole log)"
+            )
         if one.topic is not None or (not one.segments and not only_known) or (every and not one.is_named):
             yield one
             continue

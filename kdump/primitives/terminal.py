@@ -18,13 +18,18 @@ BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
 ``_is_harmless`` of the kernel (``lines.pyx``) has the same set.
 """
 _CONTROL: Final = f"[\x00-\x08\x0b-\x1f\x7f{BEYOND_ASCII}]"
+_HALVES: Final = "[\ud800-\udc7f\udd00-\udfff]"
+"""Halves of surrogate pairs, as JSON can have them. The others stand for bytes of a path (PEP 383)."""
 _UNSHOWN: Final = rf"(?:[\x00-\x1f\x7f{BEYOND_ASCII}\ud800-\udfff]|\\x[89a-f][0-9a-f])+"
 """Characters in a path that cannot be typed, and their escapes by :func:`path_text`."""
 
 
 def path_text(path: str) -> str:
-    """Return a path as text; bytes that are not UTF-8 are escaped."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """Return a path as text; bytes that are not UTF-8 are escaped, and so are single halves of surrogate pairs."""
+    if path.isascii():
+        return path
+    whole = re.sub(_HALVES, lambda half: f"\\u{ord(half[0]):04x}", path)
+    return whole.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def harmless(text: str) -> str:

@@ -72,7 +72,7 @@ def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
 
 
 def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
-    """Write the lines as CSV (RFC 4180), with a header line whenever the fields change.
+    """Write the lines as CSV (RFC 4180, with plain newlines), with a header line whenever the fields change.
 
     Values other than texts and numbers are JSON; null is empty. Control characters are escaped on a terminal only.
     """
@@ -88,7 +88,7 @@ def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
 
 def _csv_line(cells: Sequence[str]) -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerow(cells)
+    csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 

@@ -467,3 +467,42 @@ def test_no_record_of_a_truncated_batch_is_visible(tmp_path):
     for cut in range(1, len(last)):
         replica(tmp_path / str(cut), {0: several(0, 3) + last[:-cut]})
         assert one(4, tmp_path / str(cut))["reason"] in {"damaged", "past-end"}, cut
+
+
+def test_an_offset_of_a_segment_that_is_not_named_is_unknown(tmp_path):
+    """Of three segments the user names one or two: the log neither begins nor ends with them."""
+    replica(tmp_path, {first: several(first, first + 3) for first in (0, 3, 6)})
+    path = [tmp_path / "orders-0" / f"{first:020}.log" for first in (0, 3, 6)]
+    for named in ([0], [1], [2], [0, 2], [0, 1], [1, 2]):
+        for offset in range(9):
+            reason = one(offset, *(path[number] for number in named))["reason"]
+            assert reason == ("visible" if offset // 3 in named else "unknown"), (named, offset)
+        assert one(9, *(path[number] for number in named))["reason"] == ("past-end" if 2 in named else "unknown")
+    found, _ = lines(0, 20, path[1])
+    assert [(line["offset"], line["reason"]) for line in found] == [(0, "unknown"), (3, "visible"), (6, "unknown")]
+    check(one(0, path[1]), "unknown", "nowhere", None, None)
+    assert {one(offset, *path)["reason"] for offset in range(9)} == {"visible"}
+
+
+def test_a_note_says_that_segments_of_a_folder_are_not_named(tmp_path):
+    replica(tmp_path, {first: several(first, first + 3) for first in (0, 3, 6)})
+    folder = tmp_path / "orders-0"
+    paths = [folder / f"{first:020}.log" for first in (0, 3, 6)]
+    note = (
+        f"note: only 1 of 3 segments in {folder} is named: the answer leaves the others out (name the folder".encode()
+    )
+    for command in ("offsets", "transactions", "retention", "stats"):
+        assert note in kdump(command, paths[0]).stderr, command
+        assert b"segments in" not in kdump(command, *paths).stderr, command
+    assert note.replace(b"1 of", b"2 of").replace(b"is named", b"are named") in kdump("offsets", *paths[1:]).stderr
+
+
+def test_a_damaged_record_of_one_broker_may_come_from_another(tmp_path):
+    broken = bytearray(several(0, 3))
+    broken[-1] ^= 1
+    for number, content in enumerate((bytes(broken), several(0, 3))):
+        replica(tmp_path / str(number), {0: content})
+        node(tmp_path / str(number), number)
+    check(one(2, tmp_path / "0"), "damaged", "log")
+    check(one(2, tmp_path / "0", tmp_path / "1"), "damaged", "replica", None, None)
+    check(one(2, tmp_path / "1", tmp_path / "0"), "visible", "log", True, True)

@@ -112,6 +112,16 @@ def test_tiered_offsets_without_a_finished_copy_are_not_visible(cases, remote):
     assert line["reason"] != "visible", line
 
 
+def test_an_archive_of_archives_is_reported_with_the_path_that_reads_it(cases):
+    for command in ("check", "report", "dump"):
+        done = kdump(command, "outer.tgz", cwd=cases / "archives")
+        assert done.returncode == 1
+        text = (
+            b"error: outer.tgz: the archive holds no segment\nhint: name the archives in it: outer.tgz:bundle.tar.gz\n"
+        )
+        assert done.stderr == text, command
+
+
 BUNDLES = ["bundle.zip", "bundle.tar.gz", "bundle.tar.xz", "bundle.tar.bz2", "outer.tgz:bundle.tar.gz"]
 
 

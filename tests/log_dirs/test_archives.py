@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gc
 import gzip
 import io
@@ -17,6 +18,7 @@ import zipfile
 import zlib
 
 import pytest
+import zstandard
 
 from kdump.errors import Reporter, UnreadableError
 from kdump.log_dirs import archives, zip_directory
@@ -675,3 +677,74 @@ def test_a_member_with_a_lying_size_hides_no_other(tmp_path, claimed):
     path.write_bytes(listed(*entries, data=3 * STORED, claimed=claimed))
     content = zip_directory.directory(os.open(path, os.O_RDONLY))
     assert [one.path for one in content.members] == [name for _, name in entries[1:]]
+
+
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.tar.xz", "a.tar.bz2", "a.tar.zst", "one.log.gz"])
+def test_what_stands_before_the_end_of_a_cut_stream_is_read_and_the_run_fails(tmp_path, name):
+    """A cut tar is read up to its end; so is one that was compressed as a whole."""
+    seed = random.Random(1)  # bytes that cannot be compressed
+    batches = [forge.batch([forge.record(b"k", seed.randbytes(5000))], base_offset=number) for number in range(60)]
+    tar = archive(tmp_path, *(member(f"t-{number}/{LOG}", b"".join(batches)) for number in range(4)))
+    content = b"".join(batches) if name == "one.log.gz" else tar.read_bytes()
+    compress = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress, "zst": zstandard.compress}
+    packed = compress[name.rpartition(".")[2]](content)
+    path = tmp_path / name
+    path.write_bytes(packed)
+    assert kdump("dump", path, "--count").returncode == 0
+    found = set()
+    for part in range(1, 20):
+        path.write_bytes(packed[: len(packed) * part // 20])
+        for command in ("dump", "check", "stats"):
+            done = kdump(command, path, *(("--count",) if command == "dump" else ()))
+            assert done.returncode == 1, (command, part)
+            assert f"{path}: the ".encode() in done.stderr
+            assert b"stream ends in the middle" in done.stderr
+            if command == "dump":
+                found.add(int(done.stdout))
+    assert max(found) > 0
+
+
+def test_a_member_that_ends_with_its_archive_names_the_archive(tmp_path):
+    tar = archive(tmp_path, member(f"t-0/{LOG}", RECORD * 20))
+    tar.write_bytes(tar.read_bytes()[: 512 + len(RECORD) * 10 + 7])
+    for path in (tar, f"{tar}:t-0", f"{tar}:t-0/{LOG}"):
+        done = kdump("dump", path, "--count")
+        assert (done.returncode, done.stdout) == (1, b"10\n")
+        assert f"error: {tar}: the archive is broken, later members are not read".encode() in done.stderr
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tgz", "a.tar.xz"])
+def test_a_file_with_the_name_of_an_archive_and_without_its_bytes_is_no_log(tmp_path, name):
+    """Neither "there is no record" nor damage: a download that failed, or a program before a zip."""
+    path = tmp_path / name
+    whole = zipped(tmp_path / "whole.zip", LOGS).read_bytes()
+    for data, says in (
+        (b"", "the file is empty, and no archive"),
+        (bytes(10240), "the archive is empty"),
+        (b"#!/bin/sh\n" * 20 + whole, "it does not begin as an archive does, and its name says that it is one"),
+    ):
+        path.write_bytes(data)
+        for command in ("dump", "check", "stats", "report"):
+            done = kdump(command, path)
+            assert done.returncode == 1, command
+            assert f"error: {path}: {says}\n".encode() in done.stderr
+            assert b"DAMAGED" not in done.stdout
+    assert f"hint: 7z x {path}, then name the folder".encode() in done.stderr
+
+
+def test_an_empty_pipe_is_an_error():
+    """The command before it has failed, most likely."""
+    for command in ("dump", "check", "stats", "report"):
+        done = kdump(command, "-", input=b"")
+        assert done.returncode == 1, command
+        assert done.stderr == (
+            b"error: -: standard input is empty\nhint: check that the command before the pipe has succeeded\n"
+        )
+
+
+def test_a_zip_without_a_directory_names_what_mends_it(tmp_path):
+    path = tmp_path / "a b.zip"
+    path.write_bytes(zipped(tmp_path / "whole.zip", LOGS).read_bytes()[:-30])
+    done = kdump("dump", path)
+    assert done.returncode == 1
+    assert f"hint: zip -FF '{path}' --out mended.zip mends".encode() in done.stderr

@@ -363,3 +363,39 @@ def test_an_invalid_topic_id_is_damage_in_every_command(tmp_path, words):
     done = kdump(*words, tmp_path / "logs", "--remote", store)
     assert done.returncode == 3
     assert b"partition.metadata" in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(("compress", "keys"), WAYS)
+def test_objects_of_a_store_are_no_damaged_logs_where_the_store_is_named_as_a_path(tmp_path, compress, keys):
+    """Only plain copies are segments as they are. Of the others each folder is one error, with the way to read it."""
+    store = Store(tmp_path, 100, compress, keys)
+    for number, (first, end) in enumerate(((0, 3), (3, 6))):
+        store.write(of(first, end, number))
+    folder = tmp_path / of(0, 3).folder
+    for command in (("dump", "--count"), ("check",), ("stats",), ("du",), ("report",)):
+        for path in (tmp_path, folder, folder / f"{of(0, 3).stem}.log"):
+            done = kdump(*command, path)
+            if not (compress or keys):
+                assert b"objects of remote storage" not in done.stderr
+                continue
+            how = "encrypted" if keys else "compressed"
+            assert done.returncode == 1, command
+            text = (
+                f"{folder}: its segments are objects of remote storage, which its manager has {how}\nhint: name the log"
+            )
+            assert done.stderr.decode().count(text) == 1
+            assert done.stderr.count(b"error: ") == 1
+            assert b"DAMAGED" not in done.stdout
+
+
+def test_get_says_that_a_record_may_be_in_remote_storage():
+    """Also after an error of the store, which may have the record."""
+    logs, store = GOLDEN / "tiered" / "logs", GOLDEN / "tiered" / "store"
+    why = b"the log begins with offset 63, and the log start offset is 0: the record may be in remote storage (--remote"
+    done = kdump("get", "orders-0@5", "--in", logs)
+    assert (done.returncode, done.stdout) == (5, b"")
+    assert b"orders-0@5 is not there: " + why in done.stderr
+    done = kdump("get", "orders-0@5", "--in", logs, "--remote", store)
+    assert done.returncode == 1
+    assert b"orders-0@5 is not there in what could be read: " + why in done.stderr
+    assert b"remote storage" not in kdump("get", "orders-0@999", "--in", logs).stderr

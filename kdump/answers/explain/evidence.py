@@ -187,7 +187,8 @@ class PartitionEvidence:
         """The largest end offset in any file of the partition."""
         copies = [other.place.partition for other in self.others] + [one.partition for one in self.leftovers]
         mark = 0 if self.place is None else self.place.high_watermark or 0
-        return max(self.end, mark, *(end_of_log(copy).offset for copy in copies), 0)
+        unnamed = () if self.place is None else self.place.partition.unnamed
+        return max(self.end, mark, *(end_of_log(copy).offset for copy in copies), *unnamed, 0)
 
     @cached_property
     def opened(self) -> dict[int, int]:
@@ -287,7 +288,11 @@ class PartitionEvidence:
         first = None if self.oldest_open is None else self.oldest_open[0]
         cut = None if self.cut_by is None else self.cut_by[0]
         listed = (offset for one in self.remote for offset in (one.start, one.end + 1))
-        for offset in (self.log_start, self.first_local, self.end, mark, self.first_dirty, first, cut, *listed):
+        unnamed = () if place is None else place.partition.unnamed
+        for offset in (
+            *(self.log_start, self.first_local, self.end, mark, self.first_dirty, first, cut),
+            *(*listed, *unnamed),
+        ):
             if offset is not None:
                 yield offset
 

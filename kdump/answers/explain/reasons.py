@@ -142,10 +142,16 @@ def damaged(asked: Question) -> Cause | None:
     says = (
         f"cannot be read: {lost.reason}; offsets {lost.first} to {'the end' if lost.until is None else lost.until - 1}"
     )
+    because = f"the log is damaged there: {lost.reason}"
+    if where == "replica":
+        because += "; another broker holds the record, and serves it if it leads"
+    consumers = None if where == "replica" else False
     return Cause(
         "damaged",
         where if facts else "log",
-        f"the log is damaged there: {lost.reason}",
+        because,
+        consumers,
+        consumers,
         facts=(Fact(lost.path, lost.position, says), *facts),
         alternatives=alternatives,
     )
@@ -232,6 +238,21 @@ def above_high_watermark(asked: Question) -> Cause | None:
         facts=(Fact(_checkpoint(asked, HIGH_WATERMARKS), None, says),),
         alternatives=("visible",),
     )
+
+
+def not_named(asked: Question) -> Cause | None:
+    """The offset belongs to a segment of the folder that the user did not name."""
+    place, offset = asked.block.partition.place, asked.offset
+    if place is None or not place.partition.unnamed or asked.seen is not None:
+        return None
+    named = [one.base_offset for one in asked.block.partition.segments]
+    held = max(
+        (base for base in (*place.partition.unnamed, *named) if base is not None and base <= offset), default=None
+    )
+    if held is None or held not in place.partition.unnamed:
+        return None
+    because = f"it belongs to segment {held} of the folder, and only other segments are named: name the folder"
+    return Cause("unknown", "nowhere", because, None, None, (Fact(_folder(asked), None, f"it has a segment {held}"),))
 
 
 def below_log_start(asked: Question) -> Cause | None:
@@ -516,6 +537,7 @@ def _removals(asked: Question) -> tuple[Fact, ...]:
 
 REASONS: Final[tuple[Callable[[Question], Cause | None], ...]] = (
     topic_deleted,
+    not_named,
     not_copied,
     damaged,
     past_end,
