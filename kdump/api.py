@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from os import PathLike, fspath
+from os import PathLike, fsdecode, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
@@ -15,7 +15,7 @@ from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
 from kdump.log_reader.batch_selection import Take, in_batch
-from kdump.log_reader.filter import Filter, RecordType
+from kdump.log_reader.filter import RECORD_TYPES, Filter, RecordType
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import timestamps
 from kdump.primitives.compression import DEFAULT_LIMIT
@@ -472,17 +472,21 @@ _SHOWN_ROWS: Final = 10
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The result of a check: findings, remarks, errors on unreadable files, and notes."""
+    """The result of a check: findings, remarks, errors on unreadable files, and notes.
+
+    ``absent`` are sentences on requested topics and partitions that are not there.
+    """
 
     findings: tuple[Finding, ...]
     remarks: tuple[Finding, ...] = ()
     unreadable: tuple[UnreadableError, ...] = ()
     notes: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
     @property
     def status(self) -> int:
-        """The exit status: 0 nothing found, 1 a file is unreadable, 3 damage, 4 only derived files are wrong."""
-        return 1 if self.unreadable else findings_status(self.findings)
+        """The exit status: 0 nothing found, 1 unreadable or absent, 3 damage, 4 only derived files are wrong."""
+        return 1 if self.unreadable or self.absent else findings_status(self.findings)
 
     def rows(self) -> list[dict[str, object]]:
         """Return the findings as the objects that ``-o jsonl`` prints."""
@@ -512,11 +516,14 @@ def check(
 
     unreadable: list[UnreadableError] = []
     notes: list[str] = []
+    absent: list[str] = []
     when = moment(at)
     how = CheckOptions(records=not headers_only, at=timestamps.now() if when is None else when)
     wanted = Wanted(topics=topics(topic), partitions=numbers(partition))
-    found = checking.found(given_paths(paths), wanted, how, note=notes.append, fail=unreadable.append)
-    return _report(found, unreadable, notes)
+    found = checking.found(
+        given_paths(paths), wanted, how, note=notes.append, fail=unreadable.append, absent=absent.append
+    )
+    return _report(found, unreadable, notes, absent)
 
 
 def verify_index(
@@ -534,22 +541,26 @@ def verify_index(
     notes: list[str] = []
     wanted = Wanted(topics=topics(topic), partitions=numbers(partition), siblings=True)
     finder = Finder(wanted, Reporter(note=notes.append, fail=unreadable.append))
-    found = (
+    given = given_paths(paths)
+    found = [
         finding
-        for part in finder.find(given_paths(paths), None)
+        for part in finder.find(given, None)
         for checked in indexes.check(part, fail=unreadable.append)
         for finding in checked.findings
-    )
-    return _report(found, unreadable, notes)
+    ]
+    return _report(found, unreadable, notes, list(wanted.missing(finder.met, given)))
 
 
-def _report(found: Iterable[Finding], unreadable: list[UnreadableError], notes: list[str]) -> CheckReport:
+def _report(
+    found: Iterable[Finding], unreadable: list[UnreadableError], notes: list[str], absent: list[str]
+) -> CheckReport:
     all_found = list(found)
     return CheckReport(
         tuple(one for one in all_found if not one.is_remark),
         tuple(one for one in all_found if one.is_remark),
         tuple(unreadable),
         tuple(notes),
+        tuple(absent),
     )
 
 
@@ -623,7 +634,9 @@ def salvage(
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
     """Return all paths as one tuple. Each argument is a path or several paths. Raises UsageError if there is none."""
-    found = tuple(fspath(one) for path in paths for one in ((path,) if isinstance(path, str | PathLike) else path))
+    found = tuple(
+        fsdecode(one) for path in paths for one in ((path,) if isinstance(path, str | bytes | PathLike) else path)
+    )
     if not found:
         raise UsageError("a path is missing")
     return found
@@ -636,9 +649,9 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     offset: int | tuple[int | None, int | None] = (None, None),
     since: Time | None = None,
     until: Time | None = None,
-    key: bytes | Iterable[bytes] | None = None,
+    key: str | bytes | Iterable[str | bytes] | None = None,
     grep: str | bytes | re.Pattern[bytes] | None = None,
-    header: Mapping[str, bytes | None] | None = None,
+    header: Mapping[str, str | bytes | None] | None = None,
     producer_id: int | Iterable[int] = (),
     epoch: int | Iterable[int] = (),
     type: RecordType | Iterable[RecordType] = (),  # noqa: A002  the option's name
@@ -664,8 +677,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
 
     ``offset`` is an offset, or a pair of first and last offset. ``since`` is inclusive, ``until`` exclusive: ms, ISO
     8601 (UTC unless the text has a zone) or a datetime with a zone. ``out_of_order`` also reads segments that begin
-    after ``until``, because they may hold older records. Of several keys in ``key`` one must match. The header value
-    None matches any value.
+    after ``until``, because they may hold older records. Of several keys in ``key`` one must match; text is UTF-8. The
+    header value None matches any value.
 
     ``remote`` is the remote storage of tiered topics, ``remote_keys`` maps names of key pairs to files with private
     keys. Without ``every_replica`` only one replica of each partition is read: the replica with the newest leader
@@ -687,6 +700,11 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     if limit is not None and limit < 0:
         raise UsageError(f"limit={limit} is below 0")
     first, last = (offset, offset) if isinstance(offset, int) else offset
+    if first is not None and last is not None and first > last:
+        raise UsageError(f"offset={offset}: the range ends before it begins")
+    after, before = moment(since), moment(until)
+    if after is not None and before is not None and after >= before:
+        raise UsageError(f"since={since!r} is not before until={until!r}")
     if isolation not in {"read_uncommitted", "read_committed"}:
         raise UsageError(f"{isolation!r} is not an isolation level: use read_uncommitted or read_committed")
     if isinstance(grep, str | bytes):
@@ -710,14 +728,16 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
         Filter(
             first_offset=first,
             last_offset=last,
-            since=moment(since),
-            until=moment(until),
+            since=after,
+            until=before,
             keys=_keys(key),
             greps=() if grep is None else (grep,),
-            headers=tuple((name.encode(), value) for name, value in (header or {}).items()),
+            headers=tuple(
+                (name.encode(), None if value is None else _bytes(value)) for name, value in (header or {}).items()
+            ),
             producer_ids=numbers(producer_id),
             leader_epochs=numbers(epoch),
-            types=frozenset((type,) if isinstance(type, str) else type),
+            types=_types(type),
             transactional=transactional,
             committed=isolation == "read_committed",
             out_of_order=out_of_order,
@@ -738,17 +758,37 @@ def _remote_storage(remote: Path | Iterable[Path], keys: Mapping[str, Path]) -> 
 
 
 def topics(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Return one or several topics as a tuple."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    """Return one or several topics as a tuple. Raises UsageError for anything but text."""
+    found = (given,) if isinstance(given, str) else tuple(given)
+    for one in found:
+        if not isinstance(one, str):
+            raise UsageError(f"{given!r} is not a topic: topics are text")
+    return found
 
 
 def numbers(given: int | Iterable[int]) -> frozenset[int]:
-    """Return one or several numbers as a set."""
-    return frozenset((given,) if isinstance(given, int) else given)
+    """Return one or several numbers as a set. Raises UsageError for anything but integers."""
+    found = frozenset((given,) if isinstance(given, int) else given)
+    if not all(isinstance(one, int) for one in found):
+        raise UsageError(f"{given!r} is not a number, or several")
+    return found
 
 
-def _keys(given: bytes | Iterable[bytes] | None) -> frozenset[bytes]:
-    return frozenset() if given is None else frozenset((given,) if isinstance(given, bytes) else given)
+def _keys(given: str | bytes | Iterable[str | bytes] | None) -> frozenset[bytes]:
+    found = () if given is None else (given,) if isinstance(given, str | bytes) else given
+    return frozenset(map(_bytes, found))
+
+
+def _bytes(given: str | bytes) -> bytes:
+    return given.encode() if isinstance(given, str) else given
+
+
+def _types(given: RecordType | Iterable[RecordType]) -> frozenset[RecordType]:
+    found: frozenset[RecordType] = frozenset((given,) if isinstance(given, str) else given)
+    for one in found:
+        if one not in RECORD_TYPES:
+            raise UsageError(f"{one!r} is not a type of records: use {', '.join(RECORD_TYPES)}")
+    return found
 
 
 def moment(when: Time | None) -> int | None:

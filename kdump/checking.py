@@ -115,16 +115,21 @@ def found(
     note: Callable[[str], None],
     fail: Callable[[UnreadableError], None],
     progress: Callable[[int], None] = lambda _: None,
+    absent: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Finding]:
     """Yield the findings of a check of paths, without remote storage.
 
-    ``note`` receives notes, ``fail`` unreadable files, ``progress`` the number of bytes read.
+    ``note`` receives notes, ``fail`` unreadable files, ``progress`` the number of bytes read, ``absent`` a sentence on
+    each requested topic that is not there.
     """
     from kdump.checks.log_dir import LogDirs
     from kdump.log_dirs.finder import Finder
 
     wanted = wanted._replace(remote=None, logs_only=True, leftovers=True, log_dirs=True, siblings=True)
-    partitions = list(Finder(wanted, Reporter(note=note, fail=fail)).find(paths, None))
+    finder = Finder(wanted, Reporter(note=note, fail=fail))
+    partitions = list(finder.find(paths, None))
+    for text in wanted.missing(finder.met, paths):
+        absent(text)
     of, how = prepared(paths, partitions, wanted, how, fail)
     dirs = LogDirs()
     grave: list[Finding] = []

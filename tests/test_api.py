@@ -1,12 +1,14 @@
 """What :func:`kdump.open` and the questions note: replicas that are left out, topics that are not there."""
 
 import json
+import os
+import re
 
 import pytest
 
 import kdump
 from kdump.errors import UnreadableError, UsageError
-from testing import processes
+from testing import GOLDEN, processes
 from tests.helpers.log_dirs import replica
 from tests.helpers.segments import data
 
@@ -128,3 +130,40 @@ class TestSalvage:
         with pytest.raises(UnreadableError, match="cannot be written: No space"):
             kdump.salvage(one, out=tmp_path / "rescue")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]
+
+
+def test_a_check_of_a_topic_that_is_not_there_is_an_error_as_in_the_command():
+    broker = GOLDEN / "brokers" / "4.2.2"
+    for check, command in ((kdump.check, "check"), (kdump.verify_index, "verify-index")):
+        found = check(broker, topic=["c-none", "c-nnoe"])
+        done = processes.kdump(command, broker, "--topic", "c-none", "--topic", "c-nnoe")
+        (text,) = found.absent
+        assert text.startswith(f"no partition of topic 'c-nnoe' is in {broker}; did you mean 'c-n")
+        assert (found.status, done.returncode) == (1, 1)
+        assert f"error: {text}\n".encode() in done.stderr
+        assert check(broker, topic="c-none").absent == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ({"offset": (5, 3)}, "offset=(5, 3): the range ends before it begins"),
+        ({"since": 5, "until": 5}, "since=5 is not before until=5"),
+        ({"type": "datum"}, "'datum' is not a type of records: use data, control, tombstone"),
+        ({"type": ["data", "x"]}, "'x' is not a type of records: use data, control, tombstone"),
+        ({"partition": "0"}, "'0' is not a number, or several"),
+        ({"partition": [0, "1"]}, "[0, '1'] is not a number, or several"),
+        ({"topic": b"one"}, "b'one' is not a topic: topics are text"),
+        ({"epoch": "3"}, "'3' is not a number, or several"),
+    ],
+)
+def test_arguments_that_match_nothing_are_refused(words, text):
+    with pytest.raises(UsageError, match=f"^{re.escape(text)}$"):
+        kdump.open(GOLDEN / "brokers" / "4.2.2", **words)
+
+
+def test_text_and_bytes_are_taken_alike():
+    path = GOLDEN / "brokers" / "4.2.2" / "headers-0"
+    as_text, as_bytes = ([one.offset for one in kdump.open(path, key=key)] for key in ("k3", b"k3"))
+    assert as_text == as_bytes != []
+    assert len(list(kdump.open(os.fsencode(path)))) == len(list(kdump.open(path)))

@@ -130,6 +130,11 @@ def _has_metadata_log(path: str) -> bool:
 
 def _with_in(words: Sequence[str]) -> str | None:
     """Return the command line with ``--in`` before each path, or None without a path or record."""
+    for word in words[1:]:
+        path, _, offset = word.rpartition("@")
+        if "/" in path and offset.isdecimal() and command_of_path(path) is not None:  # d1/orders-0@5
+            of_folder = f"{os.path.basename(os.path.normpath(path))}@{offset}"  # noqa: PTH119  pathlib is slow to import
+            return _line([words[0], of_folder, IN, path])
     found: list[str] = []
     for number, word in enumerate(words):
         is_value = number > 1 and words[number - 1].startswith("-")

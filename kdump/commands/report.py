@@ -143,7 +143,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
     session = run.session
     partitions = run.partitions()
     if not session.met and not any(holds_a_log(one.others, log_dirs=True) or one.segments for one in partitions):
-        list(Finder(report=session.report).find(run.paths, None))  # it reports why there is no log
+        list(Finder(report=Reporter(fail=session.fail)).find(run.paths, None))  # it reports why there is no log
         if not session.met:
             session.fail(UnreadableError(", ".join(map(without_secret, run.paths)), NO_SEGMENT))
     said = dict.fromkeys(sorted(session.said.failed))

@@ -225,11 +225,12 @@ class Root(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            from kdump.command_line.option_values import log_dirs
             from kdump.command_line.usage_hints import HintedUsageError, command_of_path, of_other_tool
 
-            if args and (command := command_of_path(args[0])) is not None:
+            if args and (command := command_of_path(log_dirs(args)[0])) is not None:
                 if not any(word.startswith("-") or word in COMMANDS for word in args):
-                    return OVERVIEW, _Overview(OVERVIEW, hidden=True), args
+                    return OVERVIEW, _Overview(OVERVIEW, hidden=True), [*log_dirs(args)]
                 command = next((word for word in args if word in COMMANDS), command)
                 suggested = " ".join([f"kdump {command}", *(shell_word(word) for word in args if word != command)])
                 text = f"{args[0]!r} is a path: name a command before it."

@@ -492,7 +492,7 @@ class Finder:
 
     def _say_skipped(self) -> None:
         for path in self._skipped[:_MANY]:
-            self.note(f"{path} is left out: it holds no records{_reader_of(path)}")
+            self.note(left_out_text(path))
         if len(self._skipped) > _MANY:
             self.note(f"{len(self._skipped) - _MANY} more files without records are left out")
         self._skipped.clear()
@@ -540,6 +540,11 @@ def _held(entries: list[Entry]) -> str:
     names = [entry.name for entry in entries]
     more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
     return f": it has {', '.join(names[:_MANY])}{more}" if names else ", it is empty"
+
+
+def left_out_text(path: str) -> str:
+    """Return a sentence on a named file that has no records, with the command that reads it."""
+    return f"{path} is left out: it holds no records{_reader_of(path)}"
 
 
 def _reader_of(path: str) -> str:

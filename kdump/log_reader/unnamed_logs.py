@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.log_dirs.file_names import Name
+from kdump.log_dirs.finder import left_out_text
 from kdump.log_dirs.local import LOCAL
 
 if TYPE_CHECKING:
@@ -41,13 +42,17 @@ def with_names(
 ) -> Iterator[Partition]:
     """Yield partitions. A named path whose folder gives no topic gets ``name``, or a name by BY_PATH.
 
-    Other partitions without a topic are skipped; with ``every`` they are yielded unchanged. ``note`` is called for each
-    renamed or skipped one, and for each folder in which the user named only some segments. Folders without a segment
-    are yielded unchanged. With ``only_known`` no log is named after its folder.
+    Other partitions without a topic are skipped; with ``every`` they are yielded unchanged. Folders without a segment
+    are yielded unchanged. With ``only_known`` no log is named after its folder. ``note`` is called for each renamed or
+    skipped partition, each named file without records, and each folder in which the user named only some segments.
     """
     numbered: dict[str, list[set[tuple[int, int]]]] = {}
     """Kafka's own topic -> the identities of the first batches of each of its logs."""
     for one in partitions:
+        if one.is_named and not one.is_listed and not one.segments:
+            for entry in one.others:
+                note(left_out_text(one.files.shown(entry.path)))
+            continue
         if one.unnamed:
             count, total = len(one.segments), len(one.segments) + len(one.unnamed)
             note(

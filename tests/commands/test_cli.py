@@ -65,6 +65,15 @@ def test_wrong_usage_ends_with_2_and_says_why(args, says):
     assert says in done.stderr
 
 
+@pytest.mark.parametrize("command", ["get", "explain"])
+def test_a_path_with_an_offset_is_suggested_as_a_record_of_its_folder(tmp_path, command):
+    folder = tmp_path / "d 1" / "orders-0"
+    folder.mkdir(parents=True)
+    done = kdump(command, f"{folder}@5")
+    assert done.returncode == 2
+    assert done.stderr.decode().endswith(f"\nhint: kdump {command} orders-0@5 --in '{folder}'\n")
+
+
 def test_options_stand_anywhere_and_words_left_over_are_named(segment):
     done = kdump("--files", segment, "other.log", "--print-data-log")
     assert done.returncode == 0

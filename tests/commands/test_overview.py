@@ -161,6 +161,13 @@ def test_nothing_there(tmp_path):
     assert b": no segment is in it or in the folders below\n" in done.stderr
 
 
+def test_the_log_dirs_of_a_broker_may_be_one_word_as_in_its_properties(broker, tmp_path):
+    shutil.copytree(broker, tmp_path / "2")
+    whole = kdump(broker, tmp_path / "2")
+    assert kdump(f"{broker},{tmp_path / '2'}").stdout == whole.stdout
+    assert whole.stdout
+
+
 def test_options_need_a_command(broker):
     done = kdump(broker, "-o", "jsonl")
     assert done.returncode == 2

@@ -373,12 +373,15 @@ def test_objects_of_a_store_are_no_damaged_logs_where_the_store_is_named_as_a_pa
         store.write(of(first, end, number))
     folder = tmp_path / of(0, 3).folder
     for command in (("dump", "--count"), ("check",), ("stats",), ("du",), ("report",)):
-        for path in (tmp_path, folder, folder / f"{of(0, 3).stem}.log"):
+        for path in (tmp_path, folder, folder / f"{of(0, 3, 0).stem}.log"):
             done = kdump(*command, path)
             if not (compress or keys):
                 assert b"objects of remote storage" not in done.stderr
                 continue
             how = "encrypted" if keys else "compressed"
+            if path.is_file() and not keys:  # a file of zstd, which every command reads
+                assert b"DAMAGED" not in done.stdout
+                continue
             assert done.returncode == 1, command
             text = (
                 f"{folder}: its segments are objects of remote storage, which its manager has {how}\nhint: name the log"

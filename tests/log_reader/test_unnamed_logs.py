@@ -163,3 +163,14 @@ def test_values_of_other_topics_with_such_keys_stay(tmp_path, value):
     log = forged(tmp_path / "some", forge.record(b"task-1", value))
     (record,) = (json.loads(line) for line in run("dump", log, "-o", "jsonl").stdout.splitlines())
     assert record["value"] == (None if value is None else value.decode())
+
+
+@pytest.mark.parametrize("name", [f"{0:020}.index", "leader-epoch-checkpoint"])
+def test_a_named_file_without_records_is_no_empty_log(name):
+    path = BROKERS / "4.2.2" / "c-none-0" / name
+    for command in ("offsets", "stats", "transactions", "ls"):
+        done = run(command, path, "-o", "jsonl")
+        assert done.stdout == b"", command
+        assert f"note: {path} is left out: it holds no records (kdump".encode() in done.stderr
+    assert kdump.offsets(path).notes[0].startswith(f"{path} is left out: it holds no records")
+    assert run("report", path).stderr.count(b"is left out") == 1
