@@ -1,4 +1,4 @@
-"""The lines of answers as Arrow: a column for each field of their classes, named as in JSON."""
+"""The lines of answers as Arrow. There is a column for each field of the lines' classes, named as in JSON."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 KIND: Final = "kind"
 _PLAIN: Final = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 _NAMED: Final = {"partition": pa.int32()}
-"""Columns with the type that they have in other tables."""
+"""Columns that have this type in other tables too."""
 
 
 class LineColumns:
     """The columns of lines of some classes: ``kind``, then each field once; null for a class without the field.
 
-    A field that another class has with another type gets a column of its own, with the kind before its name.
+    If two classes have a field of the same name and of different types, the second one gets its own column, with the
+    kind before its name.
     """
 
     def __init__(self, kinds: Iterable[type[AnswerLine]]) -> None:
@@ -54,7 +55,7 @@ class LineColumns:
 
 
 def table(kind: type[AnswerLine], lines: Iterable[AnswerLine]) -> pa.Table:
-    """Return lines of one class as a table, without ``kind``. Free objects are JSON texts."""
+    """Return lines of one class as a table, without ``kind``. A field without a fixed type becomes JSON text."""
     shape = pa.schema(list(fields_of(kind)))
     texts = {field.name for field in shape if isinstance(field.type, pa.JsonType)} if hasattr(pa, "JsonType") else set()
     plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
@@ -70,7 +71,7 @@ def json_text(value: Any) -> str | None:
 
 
 def fields_of(line: Any) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the fields of a class of lines as columns: names as in JSON, and types."""
+    """Yield the fields of a class of lines as columns, each with its name in JSON and its type."""
     hints = get_type_hints(line)
     for field in fields(line):
         name = camel_case(field.name)
@@ -78,7 +79,7 @@ def fields_of(line: Any) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def _type(hint: Any) -> pa.DataType:
-    """Return the Arrow type of a field: plain values, dataclasses, tuples of one type, dicts by text; None is null."""
+    """Return the Arrow type of a field's annotation: a plain type, dataclass, tuple of one type, or dict."""
     args = [one for one in get_args(hint) if one is not NoneType]
     if hint in _PLAIN:
         return _PLAIN[hint]
@@ -96,7 +97,7 @@ def _type(hint: Any) -> pa.DataType:
 
 
 def readable(value: Any) -> Any:
-    """Return a value of JSON with escapes for text that is not Unicode."""
+    """Return a JSON value in which bytes of texts that are not UTF-8 are escaped."""
     if isinstance(value, str):
         return path_text(value)
     if isinstance(value, dict):
@@ -105,7 +106,7 @@ def readable(value: Any) -> Any:
 
 
 def ddl(schema: pa.Schema) -> str:
-    """Return a schema of such columns as Spark's DDL text."""
+    """Return a schema as a text in Spark's DDL."""
     return ", ".join(f"`{field.name}` {_sql(field.type)}" for field in schema)
 
 

@@ -1,7 +1,7 @@
 """Records as Arrow record batches, column by column.
 
-Facts of a batch are kept once per batch and spread over its rows at the end; :mod:`kdump.arrow.recorded` makes columns
-of record fields. Only the wanted columns are made.
+Values of a batch are kept once per batch, and repeated for its rows at the end. :mod:`kdump.arrow.recorded` makes
+columns of record fields. Only the wanted columns are made.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SegmentFacts
 
 ROWS: Final = 1 << 14
-"""Maximum rows of a record batch, unless one batch of the log holds more."""
+"""Maximum number of rows of an Arrow record batch, unless one batch of the log holds more."""
 BYTES: Final = 2 << 20
-"""Bytes of keys, values and headers that fill a record batch. DuckDB holds several record batches."""
+"""Size in bytes of keys, values and headers that fill a record batch. DuckDB holds several record batches."""
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
-"""The years 1 to 9999, which are Spark's."""
+"""The first and last millisecond of the years 1 to 9999, the range of Spark."""
 
 _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
 _TYPED: Final = frozenset(typed_columns.NAMES)
@@ -46,7 +46,7 @@ _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "bel
 
 
 def growing(most: int) -> Iterator[int]:
-    """Yield numbers of rows from 64 to ``most``, each twice the one before: the first rows of a stream come soon."""
+    """Yield numbers of rows from 64 to ``most``, doubled each time, so that the first rows of a stream come soon."""
     rows = 64
     while True:
         yield rows
@@ -54,7 +54,7 @@ def growing(most: int) -> Iterator[int]:
 
 
 def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Schema:
-    """Return the schema of columns with these names; ``typed`` has those of a subject."""
+    """Return the schema of the columns with these names. ``typed`` has the columns of a subject."""
     import pyarrow as pa
 
     fields = []
@@ -71,8 +71,8 @@ def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Sch
 class Rows:
     """Collects rows of one file for Arrow. ``names`` are the columns, in order.
 
-    The kernel reads a batch if it can (:meth:`read`), otherwise the batch comes with its records (:meth:`add`); a
-    record batch holds rows of one kind. The kernel selects records within the bounds of ``wanted``.
+    The kernel reads a batch if it can (:meth:`read`); otherwise the caller adds its record objects (:meth:`add`). An
+    Arrow record batch has rows of only one kind. The kernel selects records within the bounds of ``wanted``.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Rows:
         typed: TypedColumns | None = None,
         most_rows: int | None = None,
     ) -> None:
-        """``null_headers`` makes the headers of a record without any null. ``typed`` makes the columns that it has.
+        """With ``null_headers`` the column is null for a record without headers. ``typed`` makes its columns.
 
         A record batch is full with ``most_rows`` rows, by default ROWS.
         """
@@ -110,7 +110,7 @@ class Rows:
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows should be taken."""
+        """Whether the caller should call :meth:`take`."""
         return len(self) >= self._most_rows or self._recorded.size >= BYTES or bool(self._done)
 
     def add(self, item: SelectedBatch) -> None:
@@ -120,9 +120,9 @@ class Rows:
         self._batches.append(item)
 
     def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
-        """Add the selected records of a batch; ``drop``: only check that it is valid.
+        """Add the selected records of a batch. With ``drop`` only check that they are well-formed.
 
-        Return False, with nothing added, if the general path is needed.
+        Return False, and add nothing, if the general path must read the batch.
         """
         columns = self._columns
         if columns is None:
@@ -149,7 +149,7 @@ class Rows:
             self._recorded = kind
 
     def take(self) -> list[pa.RecordBatch]:
-        """Return the rows so far as record batches, and begin again."""
+        """Return the rows so far as record batches, and drop them."""
         if self._ends:
             self._done.append(self._made())
         taken, self._done = self._done, []
@@ -175,7 +175,7 @@ class Rows:
 
         if column.scope == "file":
             return self._constant(column, getattr(self._file, column.attribute), kind)
-        if column.name == "crcValid":  # a record of magic 2 has no checksum of its own, and its batch's was right
+        if column.name == "crcValid":  # null for magic 2, whose records have no checksum; the batch's was right
             return self._recorded.array(column.attribute, kind).fill_null(True)
         if column.scope == "batch" or column.name == "transactionState":
             return self._spread(column, kind)
@@ -191,7 +191,7 @@ class Rows:
         return _null_where_empty(array) if column.name == "headers" and self._null_headers else array
 
     def _constant(self, column: Column, value: object, kind: pa.DataType) -> pa.Array:
-        """Return one value for all rows. The last array of a column is kept, since the next is mostly the same."""
+        """Return one value for all rows. The last array of a column is cached, because the next is mostly the same."""
         import pyarrow as pa
 
         rows, value = len(self), path_text(value) if isinstance(value, str) else value
@@ -228,17 +228,17 @@ class Rows:
         return pa.array(values, kind)
 
     def _decoded(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return decoded records, or a field of their payloads, as JSON text; a text as it is."""
+        """Return decoded records, or a field of their payloads, as JSON text. A field that is a text is not quoted."""
         import pyarrow as pa
 
-        if self._recorded is not self._objects:  # the kernel leaves records that may be decoded to the general path
+        if self._recorded is not self._objects:  # the kernel reads only records that cannot be decoded
             return self._constant(column, None, kind)
         read = found.source(column)
         values = (read(item, record) for item in self._batches for record in item.records)
         return pa.array([None if value is None else json_text.plain(column, value) for value in values], kind)
 
     def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return the comparison of each offset with the mark of a checkpoint; null without a checkpoint."""
+        """Return the comparison of each offset with the checkpointed offset; null without a checkpoint."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -255,7 +255,7 @@ def _column_of(name: str) -> Column:
 
 
 def _fields(names: Iterable[str]) -> set[str]:
-    """Return the fields of records for some columns."""
+    """Return the fields of records that some columns need."""
     wanted = [_COLUMNS[name] for name in names if name in _COLUMNS]
     fields = {column.attribute for column in wanted if column.scope == "record"}
     return fields | {"offset"} if any(column.name in _MARKS for column in wanted) else fields
@@ -278,12 +278,12 @@ def _null_where_empty(lists: pa.ListArray) -> pa.ListArray:
 
 
 def spark_timestamps(stored: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return timestamps (ms) as Spark's (us): null for -1, and outside the years 1 to 9999."""
+    """Return timestamps (ms) in Spark's unit (us); null for -1, and outside the years 1 to 9999."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     ends = pc.min_max(stored).as_py()
-    if ends["min"] >= 0 and ends["max"] <= LATEST_MS:  # as nearly all are
+    if ends["min"] >= 0 and ends["max"] <= LATEST_MS:  # nearly always
         return pc.multiply(stored, 1000).view(kind)
     shown = pc.and_(pc.greater_equal(stored, EARLIEST_MS), pc.less_equal(stored, LATEST_MS))
     shown = pc.and_(shown, pc.not_equal(stored, -1))

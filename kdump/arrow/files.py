@@ -1,4 +1,4 @@
-"""Arrow record batches as files: Apache Parquet with zstd and row groups of bounded size, and Arrow's IPC stream."""
+"""Writes Arrow record batches as Apache Parquet (zstd, row groups of bounded size) or as Arrow's IPC stream."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 ROW_GROUP: Final = 122_880
 """Maximum number of rows of a row group."""
 ROW_GROUP_BYTES: Final = 8 << 20
-"""Bytes of Arrow columns at which they are written as a row group. The writer uses a few times as much memory."""
+"""Size in bytes from which on rows are written as a row group. The writer uses a few times as much memory."""
 
 
 class ParquetFile:
-    """Writes a Parquet file to ``out``. ``rows`` counts all rows, ``held_bytes`` those not yet written."""
+    """Writes a Parquet file to ``out``. ``rows`` counts all rows, ``held_bytes`` the bytes of rows not yet written."""
 
     def __init__(self, schema: pa.Schema, out: BinaryIO) -> None:
         with signals.held():  # an import of a compiled library may swallow Ctrl-C
@@ -33,7 +33,7 @@ class ParquetFile:
         self.rows = self._held_rows = self.held_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows, and write_parquet each full row group."""
+        """Add rows, and write full row groups."""
         self._held.append(batch)
         self.rows += batch.num_rows
         self._held_rows, self.held_bytes = self._held_rows + batch.num_rows, self.held_bytes + batch.nbytes
@@ -61,12 +61,12 @@ class ParquetFile:
 
     def abandon(self) -> None:
         """Close a file that cannot be finished."""
-        with suppress(OSError):  # the disk may refuse the footer, too
+        with suppress(OSError):  # writing the footer may fail too
             self._writer.close()
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    """Write record batches and return the number of rows. One row group is held in memory."""
+    """Write record batches, and return the number of rows. One row group is held in memory."""
     file, interrupts = ParquetFile(schema, out), signals.Interrupts()
     try:
         for batch in batches:
@@ -74,7 +74,7 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: Bin
             file.add(batch)
         file.close()
     except BaseException:
-        file.abandon()  # while ``out`` is open: else pyarrow prints a traceback when it deletes the writer
+        file.abandon()  # pyarrow prints a traceback if it deletes the writer after ``out`` is closed
         raise
     interrupts.check()
     return file.rows
@@ -88,7 +88,7 @@ _M_ARENA_MAX: Final = -8
 
 
 class _NotInstalled:
-    """A finder of modules for which pandas and NumPy are not installed."""
+    """A finder of modules that refuses pandas and NumPy, as if they were not installed."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004  as importlib calls it
@@ -98,17 +98,17 @@ class _NotInstalled:
 
 
 def small_arrow() -> None:
-    """Make pyarrow small in a process that runs a command: without pandas and NumPy, and without a pool of its own.
+    """Reduce pyarrow's memory in a process that runs a command: no pandas and NumPy, no own memory pool, one heap.
 
-    pyarrow and DuckDB import both if they are installed: 65 MiB, and 0.4 s of CPU. DuckDB tries again at each
-    connection, and pyarrow without NumPy crashes if NumPy is imported later, so the process cannot import them.
-    Arrow's pool keeps up to 40 MiB of free memory; the environment can name another. glibc's heaps for each thread keep
-    up to 100 MiB, for values of 1 MB: one heap for all is as fast.
+    pyarrow and DuckDB import pandas and NumPy if they are installed, which takes 65 MiB and 0.4 s of CPU. DuckDB tries
+    again at each connection, and pyarrow crashes if NumPy is imported later, so the process cannot import them at all.
+    Arrow's pool keeps up to 40 MiB of free memory; the environment can name another pool. glibc's heaps per thread keep
+    up to 100 MiB with values of 1 MB, and one heap for all threads is as fast.
     """
     from ctypes import CDLL
 
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    with suppress(AttributeError):  # another library of C
+    with suppress(AttributeError):  # another C library than glibc
         CDLL(None).mallopt(_M_ARENA_MAX, 1)
     if _NotInstalled not in sys.meta_path:
         sys.meta_path.insert(0, _NotInstalled)

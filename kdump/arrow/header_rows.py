@@ -1,7 +1,7 @@
-"""Arrow rows of records, and of batches, from the headers of batches alone: nothing is decompressed.
+"""Arrow rows of records, and of batches, from the headers of batches alone. Batches are not decompressed.
 
-A column of a record whose value its batch or file decides is the same for all records of the batch. A batch makes as
-many rows as its header counts; a run of batches (:class:`kdump.segments.batch_runs.Run`) needs no objects.
+Columns whose values come from the batch or the file are the same for all records of a batch. A batch makes as many rows
+of records as its header counts. No objects are made for a batch run (:class:`kdump.segments.batch_runs.Run`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RECORD_COLUMNS: Final = frozenset(
     if column.name not in _NOT_OF_HEADERS
     and (column.scope in {"file", "batch"} or column.source == "state.transaction")
 )
-"""Columns of a record that need only the header of its batch."""
+"""The columns of a record that need only the header of its batch."""
 _RUN_COLUMNS: Final = {
     "batch.base_offset": "base_offset",
     "batch.last_offset": "last_offset",
@@ -54,11 +54,11 @@ _RUN_COLUMNS: Final = {
     "batch.base_sequence": "base_sequence",
     "batch.last_sequence": "last_sequence",
 }
-"""Sources that differ within a run, and the columns of the run with their values."""
+"""Source of a column whose value differs within a run -> the column of the run with its values."""
 
 
 class HeaderRows:
-    """Makes rows of records from headers, of any files. ``names`` are columns of RECORD_COLUMNS."""
+    """Makes rows of records from the headers of batches. ``names`` are columns of RECORD_COLUMNS."""
 
     def __init__(self, names: Sequence[str], lost: Callable[[DamagedRange], None]) -> None:
         """``lost`` is called with damaged ranges."""
@@ -132,7 +132,7 @@ def _shown(column: Column, value: Any) -> Any:
 
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
-    """Yield values for the columns, and the number of records with them."""
+    """Yield a value for each column, and the number of records that have these values."""
     run = item.run
     if run is None:
         yield [values.source(column)(item, None) for column in columns], item.batch.count or 0
@@ -154,7 +154,7 @@ def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[lis
 BATCH_COLUMNS: Final = tuple(column for column in rows.BATCH if column.name != "kind")
 """The columns of a batch in Arrow, in the order of JSON lines."""
 _BATCH_ROWS: Final = 1 << 13
-"""Most rows of an Arrow batch, unless a run of batches adds more."""
+"""Maximum number of rows of an Arrow record batch, unless a batch run adds more."""
 
 
 def of_batches(
@@ -162,7 +162,7 @@ def of_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a row for each batch of a reader; ``names`` are columns of BATCH_COLUMNS.
 
-    Codecs and types of timestamps are words. Raises UnreadableError.
+    Codecs and timestamp types are names. Raises UnreadableError.
     """
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
@@ -188,7 +188,7 @@ def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
     if run is None:
         try:
             return [values.source(column)(item, None)]
-        except DamageError:  # a wrapper that cannot be decompressed has no more
+        except DamageError:  # a wrapper that cannot be decompressed
             return [None]
     if column.source in _RUN_COLUMNS:
         return run.run.column(_RUN_COLUMNS[column.source], run.row, run.stop)
@@ -200,7 +200,7 @@ def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
 
 
 _OF_EACH: Final = {"state.above_high_watermark", "state.below_log_start"}
-"""Sources of values that differ between the batches of a run, but are not among the columns of the run."""
+"""Sources whose values differ between the batches of a run, although the run has no column for them."""
 
 
 def _batches(columns: Sequence[Column], held: list[list[Any]]) -> pa.RecordBatch:
@@ -228,7 +228,7 @@ def _array(column: Column, found: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def batch_schema(columns: Iterable[Column]) -> pa.Schema:
-    """Return the Arrow schema of batches; types of timestamps are words."""
+    """Return the Arrow schema of batches. Timestamp types are names."""
     import pyarrow as pa
 
     columns = list(columns)
@@ -242,7 +242,7 @@ def batch_schema(columns: Iterable[Column]) -> pa.Schema:
 
 
 _LEFT_OUT: Final = {"kind", "crcValid", "transactionState"}
-"""Columns that only text formats need, or that need bytes of the batch or other batches."""
+"""Columns that only text formats need, or that need the records of the batch or other batches."""
 HEADER_COLUMNS: Final = tuple(
     column for column in rows.BATCH if column.name not in _LEFT_OUT and column.scope in ("file", "batch")
 )
@@ -254,10 +254,7 @@ _of_batch: Final = attrgetter(*(source.removeprefix("batch.") for source in _BAT
 
 
 def record_batches(found: Iterable[tuple[SegmentFacts, RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Yield Arrow record batches with a row for each batch.
-
-    A message of magic 0 or 1 that cannot be decompressed has no row.
-    """
+    """Yield Arrow record batches with a row for each batch, except for wrappers that cannot be decompressed."""
     facts: list[tuple[Any, ...]] = []
     for file, batch in found:
         try:

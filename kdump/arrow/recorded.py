@@ -1,6 +1,6 @@
 """The fields of records as Arrow columns, made by the kernel or from record objects.
 
-Both classes are filled batch by batch, then return an array for each field of :class:`kdump.formats.record.Record`.
+Both classes are filled batch by batch, and then return an array for each field of :class:`kdump.formats.record.Record`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
 
 
 class Objects:
-    """Records of any magic. ``size`` counts their bytes."""
+    """Columns from record objects of any magic. ``size`` is the size of the records in bytes."""
 
     def __init__(self) -> None:
         self.clear()
@@ -68,12 +68,12 @@ def _headers(values: Sequence[tuple[Any, ...]], kind: pa.DataType) -> pa.Array:
 
 
 class KernelColumns:
-    """Well-formed records of magic 2 in the kernel. ``size`` counts the bytes of their batches."""
+    """Columns that the kernel makes of well-formed records of magic 2. ``size`` is their batches' size in bytes."""
 
     def __init__(self, fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> None:
-        """``fields`` are the fields to keep; of ``wanted`` the bounds of offsets and times count.
+        """``fields`` are the fields to keep. Only the bounds of offsets and times in ``wanted`` count.
 
-        With ``stops_at_frames`` no batch is added with a record that may name a schema.
+        With ``stops_at_frames`` a batch with a record that may name a schema is not added.
         """
         from kdump.kernel import arrow
 
@@ -106,10 +106,7 @@ class KernelColumns:
         return size
 
     def add(self, batch: Batch) -> bool:
-        """Add the selected records of a batch.
-
-        Return False, with none added, if one may be malformed: the general path decides.
-        """
+        """Add the selected records of a batch. Return False, and add none, if the general path must read the batch."""
         if batch.count == 0:
             return True
         payload = self._payload(batch)
@@ -121,14 +118,14 @@ class KernelColumns:
         return self._kernel.add(*payload, batch.header)
 
     def are_sound(self, batch: Batch) -> bool:
-        """Return whether all records of a batch are well-formed; none is added."""
+        """Return whether all records of a batch are well-formed. The records are not added."""
         if batch.count == 0:
             return True
         payload = self._payload(batch)
         return payload is not None and self._kernel.begin(*payload, batch.header, ()) and self._kernel.sound()
 
     def _payload(self, batch: Batch) -> tuple[Bytes, int] | None:
-        """Return the decompressed records and their start; None if the general path is needed."""
+        """Return the decompressed records and their position; None if the general path must read them."""
         try:
             data, start = batch.payload()
         except DamageError:
@@ -143,7 +140,7 @@ class KernelColumns:
             self._rows, self._taken = len(self), self._kernel.take()
         if field in self._taken:
             return _of_buffers(self._taken[field], kind)
-        return pa.nulls(self._rows, kind)  # a record of magic 2 has no checksum of its own
+        return pa.nulls(self._rows, kind)  # the checksum, which records of magic 2 do not have
 
 
 def _of_buffers(made: Buffers, kind: pa.DataType) -> pa.Array:
@@ -167,7 +164,7 @@ def _bounds(first: int | None, last: int | None) -> tuple[int, int]:
 
 
 def columns(fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> KernelColumns | None:
-    """Return columns of these fields; None without the kernel, or for a bound beyond 64 bits."""
+    """Return columns of these fields; None without the kernel, or if a bound does not fit into 64 bits."""
     bounds = (wanted.first_offset, wanted.last_offset, wanted.since, wanted.until)
     fit = all(bound is None or -INT64_END < bound < INT64_END for bound in bounds)
     return KernelColumns(fields, wanted, stops_at_frames=stops_at_frames) if kernel.COMPILED and fit else None

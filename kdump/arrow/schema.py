@@ -1,4 +1,4 @@
-"""The columns of records in Arrow: those of Spark's Kafka source, then the rest of ``kdump.rows.columns.RECORD``."""
+"""The columns of records in Arrow: first those of Spark's Kafka source, then the others of RECORD in ``kdump.rows``."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _TYPES: Final = {
     "headers": "array<struct<key:string,value:binary>>",
 }
 _TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
-"""Columns that only text needs: binary holds any bytes, and each output has one kind of row."""
+"""Columns that only text formats need. Arrow columns hold any bytes, and each Arrow output has one kind of row."""
 
 
 class ArrowField(NamedTuple):
-    """A column; ``type`` is the name of its type in SQL."""
+    """A column. ``type`` is the name of its type in Spark SQL."""
 
     name: str
     type: str
@@ -48,11 +48,11 @@ RECORD_COLUMNS: Final = _records()
 RECORDS: Final = fields(RECORD_COLUMNS)
 RECORD_NAMES: Final = tuple(field.name for field in RECORDS)
 DECODED: Final = ArrowField(rows.DECODED.name, _TYPES[rows.DECODED.type])
-"""The column after those of a record, if requested: JSON as text."""
+"""The column after the columns of a record, if requested: JSON as text."""
 
 
 def chosen(names: Iterable[str]) -> list[ArrowField]:
-    """Return the fields of records with these names, in this order."""
+    """Return the fields with these names, in this order."""
     known = {field.name: field for field in (*RECORDS, DECODED)}
     return [known[name] for name in names]
 

@@ -43,9 +43,9 @@ def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedCo
 
 
 def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield record batches, with consecutive small ones joined: a small segment makes a small one.
+    """Join consecutive small record batches, such as those of small segments.
 
-    The first are small, and each may be twice as large as the one before, so that the first row comes soon.
+    The first results are small, and each may be twice as large as the previous one, so that the first row comes soon.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -67,7 +67,7 @@ def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> I
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield the first ``limit`` rows, None for all; then read no further."""
+    """Yield the first ``limit`` rows (None: all rows), and do not read further."""
     left = limit
     if left == 0:
         return
@@ -103,8 +103,8 @@ class RowStream:
     ) -> None:
         """``lost`` is called with damaged ranges.
 
-        ``typed`` makes the columns of a subject. ``change`` returns the records of a batch without secrets, in
-        partitions that ``changes`` selects. A record batch is full with ``most_rows`` rows.
+        ``typed`` makes the columns of a subject. ``change`` hides the secrets in a batch; it is called for partitions
+        for which ``changes`` is true. A record batch is full with ``most_rows`` rows.
         """
         self.reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes
         self._typed, self._most_rows = typed, most_rows
@@ -112,7 +112,7 @@ class RowStream:
         self._rows: Rows | None = None
         self._before: list[pa.RecordBatch] = []
         self.batch_count = 0
-        """Batches that were read."""
+        """The number of batches that were read."""
         reader.outcomes = "transactionState" in wanted
 
     def batches(self, partitions: Iterable[Partition]) -> Iterator[pa.RecordBatch]:
@@ -124,7 +124,7 @@ class RowStream:
         yield from self._take()
 
     def of_items(self, partition: Partition, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of items of a partition that the reader read without ``offer``."""
+        """Yield the rows of a partition's items, which a reader without ``offer`` has yielded."""
         yield from self._of(items, self._change if self._changes(partition) else None)
         yield from self._take()
 
@@ -148,7 +148,7 @@ class RowStream:
         return self._turn_to(file).read(batch, outcome)
 
     def _turn_to(self, file: SegmentFacts) -> Rows:
-        """Return the rows of a segment, and keep those of the segment before."""
+        """Return the rows of a segment. Keep the rows of the previous segment for :meth:`_full` and :meth:`_take`."""
         if self._rows is None or file is not self._file:
             self._before = self._take()
             self._file = file
@@ -156,7 +156,7 @@ class RowStream:
         return self._rows
 
     def _full(self) -> list[pa.RecordBatch]:
-        """Return all rows so far if they are many, otherwise none."""
+        """Return all rows so far if they are many, otherwise an empty list."""
         return self._take() if self._before or (self._rows is not None and self._rows.is_full) else []
 
     def _take(self) -> list[pa.RecordBatch]:

@@ -1,13 +1,11 @@
 """Decoded keys and values as Arrow columns of their schema's types.
 
-``keyDecoded`` and ``valueDecoded`` hold the values, ``schemaId`` the id in the payload of the subject, ``problem`` and
-``why`` the reason why a payload has no value. Two engines lack some of Arrow's types.
+``keyDecoded`` and ``valueDecoded`` hold the values, ``schemaId`` the schema id in the payload, ``problem`` and ``why``
+the reason why a payload has no value. Spark and DuckDB lack some of Arrow's types.
 
-Spark has no times of day, unsigned integers, nanoseconds and decimals of more than 38 digits. Times of day and Avro's
-nanoseconds are the stored numbers, as ``from_avro`` gives them. Protobuf's timestamps are microseconds, as
-``from_protobuf`` gives them; its ``uint64`` is a decimal.
-
-DuckDB has no decimals of more than 38 digits: they are text.
+Spark has no times of day, no unsigned integers and no nanoseconds. Times of day and Avro's nanoseconds become the
+stored numbers, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its ``uint64``
+becomes a decimal. Spark and DuckDB have no decimals of more than 38 digits: these become text.
 """
 
 from __future__ import annotations
@@ -35,18 +33,18 @@ SCHEMA_ID, PROBLEM, WHY = "schemaId", "problem", "why"
 SIDES: Final[dict[Side, str]] = {"key": "keyDecoded", "value": "valueDecoded"}
 NAMES: Final = tuple(column.name for column in TYPED)
 _MOST_DIGITS: Final = 38
-"""Digits of decimal128, and of decimals of Spark and DuckDB."""
+"""Maximum number of digits of decimal128, and of decimals in Spark and DuckDB."""
 _MOST_DIGITS_256: Final = 76
 _TIMES: Final = {"millis": "ms", "micros": "us", "nanos": "ns"}
 _FACTORIES: Final = {"boolean": "bool_", "bytes": "binary", "date": "date32"}
-"""Kinds with another name in Arrow."""
+"""Kind of a leaf -> Arrow's factory, if its name differs."""
 
 
 class TypedColumns:
     """The columns of one subject, or of the subjects of a topic's keys and values."""
 
     def __init__(self, sides: Sequence[TypedSide], engine: Engine = "arrow") -> None:
-        """The schema id is that of the last of ``sides``, and so is the problem if both have one."""
+        """The schema id is that of the last of ``sides``; if both sides have a problem, the last one is reported."""
         self._sides = sides
         self._types = {side.side: arrow_type(side.shape, engine) for side in sides}
         self.names = (*(name for side, name in SIDES.items() if side in self._types), SCHEMA_ID, PROBLEM, WHY)
@@ -140,7 +138,7 @@ def _decimal_type(leaf: Leaf, engine: Engine) -> pa.DataType:
 
 
 def _of_spark(kind: str) -> pa.DataType | None:
-    """Return Spark's type for a leaf if it differs from Arrow's, else None."""
+    """Return Spark's type for a leaf, or None if it is Arrow's."""
     import pyarrow as pa
 
     if kind in ("time-millis", "time-micros", "timestamp-nanos", "local-timestamp-nanos", "uint32"):
@@ -198,7 +196,7 @@ def _leaf_array(leaf: Leaf, kind: pa.DataType, values: Sequence[Any]) -> pa.Arra
 
 
 def _decimals(kind: pa.DataType, values: Sequence[int | None]) -> pa.Array:
-    """Return unscaled numbers as decimals."""
+    """Return unscaled integers as decimals."""
     import pyarrow as pa
 
     there = pa.array([None if value is None else True for value in values], pa.bool_())
@@ -208,7 +206,7 @@ def _decimals(kind: pa.DataType, values: Sequence[int | None]) -> pa.Array:
 
 
 def _enums(symbols: Sequence[str], kind: pa.DataType, values: Sequence[int | str | None]) -> pa.Array:
-    """Return the texts of enum symbols; Protobuf's numbers without a symbol are texts already."""
+    """Return the texts of enum symbols. A number without a symbol (Protobuf) is a text in ``values``."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(kind):
@@ -221,7 +219,7 @@ def _enums(symbols: Sequence[str], kind: pa.DataType, values: Sequence[int | str
 
 
 def _texts(values: Sequence[str | None]) -> pa.Array:
-    """Return texts, with a question mark for half of a surrogate pair (from JSON)."""
+    """Return texts. Half of a surrogate pair (from JSON) becomes a question mark."""
     import pyarrow as pa
 
     try:

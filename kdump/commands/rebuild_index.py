@@ -115,7 +115,7 @@ def _refuse_to_overwrite(part: Partition, folder: str) -> None:
             try:
                 files.must_be_free(Path(folder) / name)
             except files.TakenError:
-                raise UsageError(f"{PurePath(folder) / name} is there already (--force overwrites it)") from None
+                raise UsageError(f"{PurePath(folder) / name} exists already (--force overwrites it)") from None
 
 
 def _names(segment: Segment) -> tuple[str, str, str]:

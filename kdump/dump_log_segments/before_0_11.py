@@ -173,7 +173,7 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
         found = list(inner)
         if not found and entry.magic > 0 and dialect.empty_wrapper_ends_run:
             raise DamageError(
-                "inner messages", "a compressed message set without messages", position=record_layout.LOG_OVERHEAD.size
+                "inner messages", "a compressed message set has no messages", position=record_layout.LOG_OVERHEAD.size
             )
         if found and entry.magic > 0:  # inner offsets are relative (KIP-31), and the wrapper has a timestamp
             base, wrapper = entry.offset - found[-1].offset, entry

@@ -1,7 +1,7 @@
 """The common format of checkpoint files: a version line, a line with the number of entries, one line per entry.
 
-Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n``; the last one may have no end. Damage
-causes an IOException in a broker, which takes the log dir offline, except for :class:`NumberDamageError`.
+Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n``; the last line may have no end. For
+damage a broker throws an IOException, which takes the log dir offline (other exceptions: :class:`NumberDamageError`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 VERSION = 0
-INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python converts no more than 4300 digits
+INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # int() accepts at most 4300 digits
 
 
 class TextLine(NamedTuple):
-    """One line without its end, and its position in bytes."""
+    """One line without its line end, and its position in bytes."""
 
     text: str
     position: int
 
 
 class NumberDamageError(DamageError):
-    """A malformed number or a missing line: another exception than an IOException in the broker.
+    """A malformed number or a missing line, for which a broker's exception is not an IOException.
 
     Depending on the file, the broker then stops or treats the file as empty.
     """
@@ -54,7 +54,7 @@ def malformed(line: TextLine, expected: str, kind: type[DamageError] = DamageErr
 
 
 def parts(line: TextLine, count: int, expected: str) -> list[str]:
-    """Return the ``count`` parts of a line between white space. Raises DamageError for another number of parts."""
+    """Split a line at white space into ``count`` parts. Raises DamageError if it has more or fewer."""
     found = line.text.split(" ")
     if len(found) != count or found != line.text.split():  # other white space, or more of it
         found = re.split(r"\s+", line.text.rstrip())
@@ -74,7 +74,7 @@ def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
 
 
 def header(line: TextLine, expected: str) -> int:
-    """Return the number in a line. Raises DamageError for any other text, for which Java throws an IOException."""
+    """Return the number that the line consists of. Raises DamageError for other text (Java: an IOException)."""
     try:
         return integer(line.text, line, expected)
     except NumberDamageError:
@@ -82,12 +82,12 @@ def header(line: TextLine, expected: str) -> int:
 
 
 def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
-    """Return the entries. As in a broker, a file that ends before the number of entries has none.
+    """Return the entries. As in a broker, a file without the line with their number has no entries.
 
-    Raises DamageError for an unknown version, a malformed line or a wrong number of entries. It is a NumberDamageError
-    for a malformed number in an entry, and for a negative number of entries.
+    Raises DamageError for an unknown version, a malformed line or a wrong number of entries, and NumberDamageError for
+    a malformed number in an entry or a negative number of entries.
     """
-    rest = iter(list(lines(data)))  # as Java, decode all lines before the first is parsed
+    rest = iter(list(lines(data)))  # like Java, decode all lines before the first is parsed
     first = next(rest, None)
     if first is None:
         return ()

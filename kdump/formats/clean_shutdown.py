@@ -1,7 +1,7 @@
 """``.kafka_cleanshutdown``: the file that a broker writes into each log dir when it stops cleanly.
 
-Source: Kafka's class CleanShutdownFileHandler. Empty up to 3.6; JSON with the broker's epoch from 3.7 on (KIP-966).
-Without the file a broker recovers the logs of the log dir when it starts.
+Source: Kafka's class CleanShutdownFileHandler. The file is empty up to 3.6. From 3.7 on it is JSON with the broker's
+epoch (KIP-966). Without the file a broker recovers the logs of the log dir when it starts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ CURRENT_VERSION = 0
 
 
 class CleanShutdown(NamedTuple):
-    """The file's version and the broker's epoch. Both are None in an empty file; the epoch may also be missing."""
+    """The file's version and the broker's epoch. Both are None for an empty file. JSON may lack the epoch."""
 
     version: int | None = None
     broker_epoch: int | None = None
 
 
 def read(data: Bytes) -> CleanShutdown:
-    """Return the content. Raises DamageError unless it is empty or a JSON object with whole numbers."""
+    """Return the content. Raises DamageError unless the file is empty or a JSON object with whole numbers."""
     if not len(data):
         return CleanShutdown()
     import json  # slow to import, and few files need it

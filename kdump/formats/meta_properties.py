@@ -24,7 +24,7 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "clust
 """Version -> the required keys."""
 NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {"0": ("broker.id",), "1": ("node.id",)}
 UUID_TEXT: Final = 24
-"""Most characters of a Uuid."""
+"""Maximum number of characters of a Uuid."""
 UUID_BYTES: Final = 16
 RESERVED_IDS: Final = 100
 """Directory ids below this number are reserved (KIP-858)."""
@@ -33,7 +33,7 @@ WRITTEN = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {mark: "\\" + m
 
 
 class MetaProperties(NamedTuple):
-    """Keys and values in the file's order, and the comment lines with ``#`` or ``!``."""
+    """Keys and values in the file's order, and the comment lines, which start with ``#`` or ``!``."""
 
     values: Mapping[str, str]
     comments: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class MetaProperties(NamedTuple):
 
 
 def read(data: Bytes) -> MetaProperties:
-    """Return the properties; of equal keys the last one counts. Raises DamageError for a malformed ``\\uXXXX``."""
+    """Return the properties. The last line of a repeated key counts. Raises DamageError for a malformed ``\\uXXXX``."""
     values: dict[str, str] = {}
     comments: list[str] = []
     for text, position in _logical_lines(bytes(data).decode("latin-1")):
@@ -108,7 +108,7 @@ def encode(properties: MetaProperties) -> bytes:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the non-empty lines and their positions, without leading white space and joined with continuations."""
+    """Yield the non-empty lines and their positions. Leading white space is removed, continuation lines are joined."""
     joined, start = "", 0
     for natural in LINE.finditer(text):
         line = (natural[1] or natural[2] or "").lstrip(BLANKS)

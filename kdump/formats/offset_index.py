@@ -1,8 +1,8 @@
 """``.index``, the offset index: the positions of some offsets in the log.
 
-Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. Before 2.0 an entry has the
-first offset of the append at its position. From 2.0 on it has the last offset of that append. From 3.9 on it has the
-last offset of the batch at its position.
+Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. Up to 1.1 an entry has the
+first offset of the append at its position, from 2.0 on the last offset of that append. From 3.9 on it has the last
+offset of the batch at its position.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OffsetIndex(SparseIndex[OffsetPosition]):
         return OffsetPosition(self.base_offset + first, second)
 
     def lookup(self, offset: int, among: int | None = None, *, warm: bool = True) -> OffsetPosition:
-        """Return the greatest entry not above ``offset``, or the base offset with position 0."""
+        """Return the entry with the greatest offset up to ``offset``, or the base offset with position 0."""
         slot = self.slot_for(offset, among, warm=warm)
         return OffsetPosition(self.base_offset, 0) if slot is None else self[slot]
 

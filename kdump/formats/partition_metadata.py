@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 VERSION = 0
 ZERO_ID = bytes(16)
 MOST_TEXT = 24
-"""Most characters of an id (``Uuid.fromString``)."""
+"""Maximum number of characters of an id (``Uuid.fromString``)."""
 
 
 class PartitionMetadata(NamedTuple):
@@ -43,10 +43,10 @@ def id_text(topic_id: bytes) -> str:
 def read(data: Bytes) -> PartitionMetadata:
     """Return the content. As in a broker, lines after the second are ignored.
 
-    Raises DamageError where a broker has an IOException. It is a NumberDamageError, with which the broker stops, for a
-    missing line and for an id that ``Uuid.fromString`` refuses.
+    Raises DamageError where a broker throws an IOException. Raises NumberDamageError for a missing line and for an id
+    that ``Uuid.fromString`` refuses: then the broker stops.
     """
-    lines = iter(list(checkpoint_text.lines(data)))  # decode all lines before the first is parsed
+    lines = iter(list(checkpoint_text.lines(data)))  # like Java, decode all lines before the first is parsed
     expected = "version: 0"
     line = next(lines, None) or _absent(0, expected)
     version = checkpoint_text.header(TextLine(_value(line, expected), line.position), expected)

@@ -29,7 +29,7 @@ class SnapshotHeader(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """One producer: its last batch of data and its open transaction. -1 stands for none."""
+    """One producer: its last batch of data and its open transaction. -1 means that it has none."""
 
     producer_id: Int64
     epoch: Int16
@@ -50,7 +50,7 @@ class ProducerEntry(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """The first sequence number of the last batch. 0 follows 2147483647; -1 gives 2147483647 (sic)."""
+        """The first sequence number of the last batch. 0 follows 2147483647. As in Kafka, -1 gives 2147483647."""
         if self.last_sequence < self.offset_delta:
             return to_int32(INT32_MAX - (self.offset_delta - self.last_sequence) + 1)
         return self.unwrapped_first_sequence
@@ -78,8 +78,8 @@ GUARDED_FROM = HEADER.offsets["producer_entries"]
 class SnapshotParts(NamedTuple):
     """The content of a snapshot, valid or not.
 
-    A header field is None if the file ends before its end. ``entries`` are the complete ones of the ``announced``
-    number. ``cut_in`` is the field in which a truncated file ends.
+    A header field is None if the file ends inside or before it. ``announced`` is the stored number of entries,
+    ``entries`` are the complete ones. ``cut_in`` is the field in which a truncated file ends, or None.
     """
 
     version: int | None
@@ -115,7 +115,7 @@ def inspect(data: Bytes) -> SnapshotParts:
 
 
 def read(data: Bytes) -> tuple[ProducerEntry, ...]:
-    """Return the entries. Raises DamageError for version, truncation, negative count or checksum, in this order."""
+    """Return the entries. Raises DamageError for, in this order, a version, truncation, negative count or checksum."""
     parts = inspect(data)
     if parts.version is not None and parts.version != VERSION:
         raise DamageError(

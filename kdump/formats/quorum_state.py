@@ -1,7 +1,7 @@
 """``quorum-state``: the leader that a KRaft node knows, and the node that it voted for.
 
-Source: KIP-595 (2.7), KIP-853 (3.9, version 1) and Kafka's classes FileQuorumStateStore and QuorumStateData. One line
-of JSON, with its version in ``data_version``. The file is in the folder of the metadata log.
+Source: KIP-595 (2.7), KIP-853 (3.9, version 1) and Kafka's classes FileQuorumStateStore and QuorumStateData. The file
+is in the folder of the metadata log. It is one line of JSON, with its version in ``data_version``.
 """
 
 from __future__ import annotations

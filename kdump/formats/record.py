@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MANY_HEADERS: Final = 256
-"""Most headers of a record that are objects. More are read from their bytes on each iteration."""
+"""Maximum number of headers of a record that are held as objects. More headers are parsed again on each iteration."""
 LARGE: Final = 1 << 20
-"""Minimum size in bytes of a record that is printed in pieces: its text may be six times as large."""
+"""Minimum size in bytes of a record that is printed in pieces, because its text may be six times as large."""
 LARGE_BATCH: Final = 4 << 20
 """Minimum decompressed size in bytes of a batch whose large records are printed in pieces."""
 
@@ -28,7 +28,7 @@ class Header(NamedTuple):
 
 
 class ManyHeaders(Sequence[Header]):
-    """The headers of a record with many headers, stored as bytes: an object takes 40 times the bytes of a small header.
+    """The headers of a record with many headers, held as bytes: an object takes 40 times the memory of a small header.
 
     ``data`` holds ``count`` well-formed headers of magic 2.
     """
@@ -70,10 +70,10 @@ class ManyHeaders(Sequence[Header]):
 
 
 class Record(NamedTuple):
-    """One record. None stands for a null key or value, and for other fields that its magic does not have.
+    """One record. A null key or value is None, and so is any other field that the record's magic does not have.
 
     ``timestamp`` is in ms, ``size`` is the record's size in bytes in the decompressed batch. ``key_size`` and
-    ``value_size`` are as stored: -1 for null in magic 2, any negative number for null in magic 0 and 1. ``crc`` and
+    ``value_size`` are as stored: null is -1 in magic 2, and any negative number in magic 0 and 1. ``crc`` and
     ``crc_valid`` exist in magic 0 and 1 only, where each message has its own checksum.
     """
 

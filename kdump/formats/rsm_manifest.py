@@ -1,15 +1,15 @@
 """``<offset>-<segment id>.rsm-manifest``: the description of a segment that Aiven's remote storage manager copied.
 
-It describes two objects. ``.log`` is the segment in chunks of one size; each may be compressed, and then encrypted.
-``.indexes`` has the files beside the segment, one after the other, never compressed.
+It describes two objects. ``.log`` is the segment in chunks of equal size; each chunk may be compressed, and then
+encrypted. ``.indexes`` holds the files beside the segment, one after the other and uncompressed.
 Source: Aiven's tiered-storage-for-apache-kafka, classes SegmentManifestV1, ChunkIndex and ChunkSizesBinaryCodec. JSON::
 
     version            "1"
     chunkIndex         type: fixed or variable, originalChunkSize, originalFileSize, and
                        fixed: transformedChunkSize, finalTransformedChunkSize
-                       variable: transformedChunks, in base64 a zstd frame of big-endian numbers: int32 count, int32
-                       base and int8 width unless the count is 1, count - 1 sizes less the base, int32 last size
-    segmentIndexes     offset, timestamp, producerSnapshot, leaderEpoch, transaction (null: none): position and size
+                       variable: transformedChunks, base64 of a zstd frame of big-endian numbers: int32 count. int32
+                       base and int8 width (absent if the count is 1). count - 1 sizes minus the base. int32 last size
+    segmentIndexes     position and size of offset, timestamp, producerSnapshot, leaderEpoch, transaction (may be null)
     compression        whether each chunk is a zstd frame
     encryption         if encrypted: dataKey, KEY NAME:base64 of the AES key encrypted by RSA; aad in base64
     remoteLogSegmentMetadata  Kafka's metadata of the segment, which the manager does not read
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 VERSION: Final = "1"
 INDEX_PARTS: Final = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 MOST_CHUNKS: Final = 1 << 22
-"""Maximum number of chunks of a segment: 2 GiB in chunks of 512 bytes."""
+"""Maximum number of chunks of a segment. 2 GiB in chunks of 512 bytes have as many."""
 LARGEST: Final = 5 * MOST_CHUNKS
 """Largest decompressed list of chunk sizes, in bytes."""
 
@@ -163,7 +163,7 @@ def _chunks(index: dict[str, Any], count: int) -> tuple[int, ...]:
     except DamageError as damage:
         raise _wrong(f"transformedChunks is broken: {damage.reason}") from None
     if len(sizes) != max(count, 1):
-        raise _wrong("the manifest counts other chunks than its sizes", expected=count, found=len(sizes))
+        raise _wrong("the number of chunk sizes in the manifest is wrong", expected=count, found=len(sizes))
     return sizes if count else ()
 
 
@@ -174,7 +174,7 @@ def _unpacked(data: bytes) -> tuple[int, ...]:
         return (int.from_bytes(data[4:], "big"),)
     base, width = int.from_bytes(data[4:8], "big"), data[8] if len(data) > 8 else 0
     if not 1 <= width <= 4 or count < 2 or len(data) != 9 + (count - 1) * width + 4:
-        raise _wrong("the list of sizes has another size than its numbers say")
+        raise _wrong("the length of the list of chunk sizes differs from its count and width")
     ends = range(9, 9 + (count - 1) * width, width)
     return (
         *(base + int.from_bytes(data[at : at + width], "big") for at in ends),

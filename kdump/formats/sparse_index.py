@@ -1,7 +1,7 @@
 """The common part of ``.index`` and ``.timeindex``: entries of a fixed size in rising order, with a binary search.
 
 Source: Kafka's class AbstractIndex. The index file of an active segment is preallocated: zeros may follow its last
-entry. A rolled segment's file, and that of a cleanly stopped broker, is truncated to its entries.
+entry. A broker truncates the file to its entries when it rolls the segment or stops cleanly.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ZEROS = bytes(1 << 16)
 
 
 class BeforeHole(bytes):
-    """The bytes of a file before the hole at its end: ``hole`` more bytes, which are zeros and were not read."""
+    """The bytes of a file up to the hole at its end. ``hole`` is the size of the hole, whose zeros were not read."""
 
     hole: int
 
@@ -50,9 +50,9 @@ class BeforeHole(bytes):
 class SparseIndex(ABC, Generic[E]):
     """The entries of one index file, as ``(key, value)`` pairs with absolute offsets.
 
-    ``size`` is that of the file in bytes. ``count`` is the number of complete entries including zeros at the end,
-    ``filled`` the number before these zeros. ``ragged`` is the number of bytes after the last complete entry (0 in a
-    valid file). ``data`` may end before these zeros (:class:`BeforeHole`).
+    ``size`` is the size of the file in bytes. ``count`` is the number of complete entries, with zero entries at the
+    end; ``filled`` is the number without them. ``ragged`` is the number of bytes after the last complete entry (0 in a
+    valid file). ``data`` may lack the zeros at the end (:class:`BeforeHole`).
     """
 
     layout: ClassVar[Layout[Any]]
@@ -124,11 +124,11 @@ class SparseIndex(ABC, Generic[E]):
         return (self.count - self.filled) * self.layout.size
 
     def slot_for(self, target: int, among: int | None = None, *, warm: bool = True) -> int | None:
-        """Return the slot of the greatest entry whose key is not above ``target``, or None.
+        """Return the slot of the entry with the greatest key up to ``target``, or None.
 
-        Only the first ``among`` entries are searched (default: those before the zeros at the end). For entries out of
-        order the result is that of AbstractIndex: the middle is rounded up, and with ``warm`` the last 8 KiB are
-        searched first (KAFKA-6432, 2.1).
+        Only the first ``among`` entries are searched (default: those before the zeros at the end). The steps are those
+        of AbstractIndex, so that the result is the same for entries out of order. The middle is rounded up, and with
+        ``warm`` the last 8 KiB are searched first (KAFKA-6432, 2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
         if high < 0:
@@ -153,15 +153,15 @@ class SparseIndex(ABC, Generic[E]):
 
     @abstractmethod
     def entry(self, first: int, second: int) -> E:
-        """Return the entry of two fields as stored."""
+        """Make an entry of its two stored fields."""
 
     def relatives(self, offsets: Sequence[int]) -> list[int]:
-        """Return offsets minus the base offset. Raises UsageError for one that does not fit into 31 bits."""
+        """Return offsets minus the base offset. Raises UsageError if a difference does not fit into 31 bits."""
         base = self.base_offset
         found = [offset - base for offset in offsets]
         for outermost in (min(found), max(found)) if found else ():
             if not 0 <= outermost <= MAX_RELATIVE_OFFSET:
-                raise UsageError(f"offset {base + outermost} cannot stand in an index with base offset {base}")
+                raise UsageError(f"offset {base + outermost} does not fit into an index with base offset {base}")
         return found
 
 

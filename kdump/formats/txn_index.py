@@ -1,7 +1,7 @@
 """``.txnindex``, the transaction index: the aborted transactions whose markers are in a segment.
 
-Source: KIP-98 and Kafka's classes AbortedTxn and TransactionIndex (0.11). Entries of 34 bytes in the order of the
-markers. The file is not preallocated, and may be missing if no transaction was aborted.
+Source: KIP-98 and Kafka's classes AbortedTxn and TransactionIndex (0.11). The file has entries of 34 bytes in the order
+of the markers. It is not preallocated, and may be missing if no transaction was aborted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CURRENT_VERSION = 0
 
 
 class AbortedTxn(NamedTuple):
-    """An aborted transaction: the offsets of its first batch and its marker, and the last stable offset then."""
+    """An aborted transaction: its first offset, its marker's offset, and the last stable offset at that time."""
 
     version: Int16
     producer_id: Int64
@@ -30,7 +30,7 @@ class AbortedTxn(NamedTuple):
 
     @property
     def shown_version(self) -> int:
-        """The version as DumpLogSegments reads it: the upper one of its two bytes."""
+        """The version as DumpLogSegments reads it: only the upper of its two bytes."""
         return self.version >> 8
 
 

@@ -1,7 +1,4 @@
-"""Records of Kafka's own topics: one schema notation, one interpreter, and :func:`decode`.
-
-The names of the topics are declared here; each schema text has its own as ``TOPIC``.
-"""
+"""Records of Kafka's own topics: their schemas, the reader of these schemas, and :func:`decode`."""
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -15,4 +12,4 @@ DECODER_SWITCHES = {
     REMOTE_LOG_METADATA: "remote-log-metadata-decoder",
     SHARE_GROUP_STATE: "share-group-state-decoder",
 }
-"""Topic -> the option of DumpLogSegments that decodes its records. The first of several options wins."""
+"""Topic -> the option of DumpLogSegments that decodes its records. If several are given, the first one here counts."""

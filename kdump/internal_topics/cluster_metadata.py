@@ -1,8 +1,8 @@
 """``__cluster_metadata``: the metadata log of KRaft, and its ``.checkpoint`` snapshots (KIP-500, KIP-630).
 
 Records have no key. A value begins with a frame (:func:`kdump.internal_topics.interpreter.frame_number`). Source:
-``org.apache.kafka.common.metadata``. The frame of 2.8 (version 0) had other layouts, without compact lengths except in
-two of the records. Later releases assigned its types again.
+``org.apache.kafka.common.metadata``. In 2.8 (frame version 0) the layouts were different: only two of the records had
+compact lengths. Later releases gave some type numbers of 2.8 to other records.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """``__consumer_offsets``: offsets and groups of the classic, consumer, share and streams protocols.
 
 A key begins with the int16 type of the record (before 4.1 Kafka called it the version of the key), a value with the
-int16 version of its layout; a null value deletes. Source: ``org.apache.kafka.coordinator.group.generated``, before 2.8
-``kafka.coordinator.group.GroupMetadataManager``; KIP-62, 211, 320, 345, 848, 932, 1071. Type 0 was OffsetCommit with
-its own key version until 4.1 named it LegacyOffsetCommit.
+int16 version of its layout; null is a deletion. Source: ``org.apache.kafka.coordinator.group.generated``, before 2.8
+``kafka.coordinator.group.GroupMetadataManager``; KIP-62, 211, 320, 345, 848, 932, 1071. Type 0 was a key version of
+OffsetCommit until 4.1, which named it LegacyOffsetCommit.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ ConsumerProtocolAssignment; versions 0-1 before 3.4, 0-3
         partitions           []int32
     userData                 bytes   null  = null
 """)
-"""The bytes in ``subscription`` and ``assignment`` of a group member with protocolType "consumer".
+"""The layouts of ``subscription`` and ``assignment`` of a group member with protocolType "consumer".
 
 Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``.
 """

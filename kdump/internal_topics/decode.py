@@ -1,6 +1,6 @@
 """Decode records of Kafka's own topics to typed values, by the name of the topic.
 
-A message that no schema knows, or that is malformed, is returned as its raw bytes with the reason.
+A message that is malformed or has no schema is returned as raw bytes with the reason.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from kdump.internal_topics.schema import MessageSchema, Release, Struct, Values
 
 Decoder: TypeAlias = "Callable[[bytes | None, bytes | None], DecodedRecord]"
-"""Decodes a key and a value."""
+"""A function that decodes a key and a value."""
 
 
 class Decoded(NamedTuple):
-    """A key or value: its message and values, or the reason why there are none."""
+    """A decoded key or value, or the reason why it is not decoded."""
 
     raw: bytes
     name: str = ""
-    """The message as Kafka names it, such as ``OffsetCommitValue``."""
+    """Kafka's name of the message, such as ``OffsetCommitValue``."""
     version: int | None = None
     values: Values | None = None
     """Field -> value, in order of declaration: int, float, bool, str, bytes (also uuids), None, lists and dicts."""
     reason: str = ""
-    """The reason for missing values: an unknown type or version, or malformed bytes and their position."""
+    """The reason why values are missing: an unknown type or version, or malformed bytes and their position."""
     known: bool = True
-    """Whether a schema has the type and version. A newer release may have others."""
+    """Whether a schema has the type and version. False may mean that a newer release wrote the message."""
     struct: Struct | None = None
     """The layout of the values."""
 
@@ -52,7 +52,7 @@ class DecodedRecord(NamedTuple):
     """The number of the record type, or None if it cannot be read."""
     key: Decoded | None
     value: Decoded | None
-    """None for a null value, which deletes the entity in the key."""
+    """None for a null value, which deletes the entity that the key names."""
 
 
 def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
@@ -97,7 +97,7 @@ def _raw(raw: bytes | None, reason: str, *, known: bool = True) -> Decoded | Non
 def _candidates(
     messages: Mapping[str, MessageSchema], suffix: str, *, since: Release = ()
 ) -> dict[int, list[Candidate]]:
-    """Return type -> messages of that number, each with the release in which it changed, newest first."""
+    """Return type -> the forms of its messages, newest first, each with the release that introduced it."""
     releases = {release for message in messages.values() for release in message.releases()}
     found: dict[int, dict[Candidate, None]] = {}
     for release in sorted({since, *(some for some in releases if some >= since)}, reverse=True):
@@ -107,7 +107,7 @@ def _candidates(
 
 
 class Candidate(NamedTuple):
-    """A message as one release defines it, which may fit the bytes."""
+    """One release's form of a message."""
 
     message: MessageSchema
     release: Release
@@ -124,9 +124,9 @@ def _read_versioned(candidates: list[Candidate], raw: bytes) -> Decoded:
 
 
 def _read(candidates: list[Candidate], raw: bytes, version: int, start: int) -> Decoded:
-    """Read a message with the layout of the newest release that reads it completely and without an error.
+    """Read a message with the newest of the layouts that read it completely and without an error.
 
-    Kafka changed some layouts without a new version. If no release fits, the result is that of the newest one.
+    Kafka changed some layouts without a new version. If no layout fits, return the result of the newest one.
     """
     first: Decoded | None = None
     for message, release in candidates:
@@ -193,10 +193,10 @@ FRAMED_RELEASE: Final = (3, 0)
 COORDINATORS: Final[dict[str, Mapping[str, MessageSchema]]] = {
     module.TOPIC: module.MESSAGES for module in (consumer_offsets, transaction_state, share_group_state)
 }
-"""Topic -> messages, of the coordinators' topics, whose keys have the type."""
+"""Topic -> messages of the coordinators' topics, whose keys begin with the type."""
 FRAMED: Final[dict[str, Mapping[str, MessageSchema]]] = {
     module.TOPIC: module.MESSAGES for module in (cluster_metadata, remote_log_metadata)
 }
-"""Topic -> messages, of the topics whose values begin with a frame that has the type."""
+"""Topic -> messages of the topics whose values begin with a frame. The type is in the frame."""
 TOPICS: Final = (*COORDINATORS, *FRAMED)
-"""All of Kafka's own topics whose records are decoded."""
+"""All topics whose records are decoded."""

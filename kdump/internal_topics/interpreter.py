@@ -1,7 +1,7 @@
 """Read and write messages by their schema.
 
-Fields are read in the order of Kafka's generated classes. So a truncated or invalid message is refused at the same
-place and with the same message, which DumpLogSegments prints.
+Fields are read in the order of Kafka's generated classes. So the error of a truncated or invalid message has the same
+position and the same text as Kafka's error, which DumpLogSegments prints.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_ELEMENTS: Final = 1_000_000
 class PayloadError(DamageError):
     """A message that cannot be read.
 
-    ``field`` is the path to the field, ``said`` the error of Kafka's own reader (None for a buffer underflow).
+    ``field`` is the path to the field, ``said`` the text of Kafka's own error (None for a buffer underflow).
     ``position`` counts from the start of the payload.
     """
 
@@ -58,13 +58,13 @@ class PayloadError(DamageError):
         return self
 
     def within(self, message: str) -> PayloadError:
-        """Prepend the message to the reason."""
+        """Prepend the name of the message to the reason."""
         where = f"{message}, {self.field}" if self.field else message
         self.reason = f"{where}: {self.what} at {self.position}"
         return self
 
     def at(self, base: int) -> DamageError:
-        """Return the same damage with ``base`` added to its position."""
+        """Return the error as a DamageError with ``base`` added to its position."""
         return DamageError(self.kind, self.reason, position=base + self.position)
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Reader:
     """Reads values from a payload in order."""
 
     def __init__(self, data: bytes, position: int = 0, *, limited: bool = False) -> None:
-        """``limited``: refuse a too large count of tagged fields or elements before reading them, as 4.2.2 and 4.4."""
+        """``limited``: like 4.2.2 and 4.4, refuse too many tagged fields or elements before reading them."""
         self.data = data
         self.limited = limited
         self.position = position
@@ -99,8 +99,8 @@ class Reader:
         return cast("int", self.fixed("int16"))
 
     def varint(self) -> int:
-        """Read an unsigned varint. It may be negative, as Java's int."""
-        if self.position < len(self.data) and self.data[self.position] < 0x80:  # as most are
+        """Read an unsigned varint as Java's int, which may be negative."""
+        if self.position < len(self.data) and self.data[self.position] < 0x80:  # most have one byte
             self.position += 1
             return self.data[self.position - 1]
         try:
@@ -124,7 +124,7 @@ class Reader:
 
 
 def _varint_said(data: bytes, position: int) -> str | None:
-    """Return Kafka's message about an unsigned varint that does not end (ByteUtils.readUnsignedVarint)."""
+    """Return Kafka's error for an unsigned varint that does not end (ByteUtils.readUnsignedVarint)."""
     if len(data) - position < 5:
         return None
     value = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[position : position + 4]))
@@ -133,7 +133,7 @@ def _varint_said(data: bytes, position: int) -> str | None:
 
 
 class _Run(NamedTuple):
-    """Consecutive fields of a fixed size, read at once if all are present, or one other field."""
+    """Consecutive fields of a fixed size, which are read together if all are present, or one field of another type."""
 
     slots: list[Slot]
     names: list[str]
@@ -142,7 +142,7 @@ class _Run(NamedTuple):
 
 @lru_cache
 def _runs(schema: Struct) -> tuple[Values, list[_Run]]:
-    """Return the names of a struct's fields without values, and the runs of its fields without a tag."""
+    """Return a struct's values with None for each field, and the runs of its fields without a tag."""
     runs = []
     for fixed, slots in groupby(schema.plain, lambda slot: slot.type in FIXED and not slot.array):
         found = list(slots)
@@ -159,7 +159,7 @@ def read(schema: Struct, reader: Reader) -> Values:
     if schema.refused is not None:
         raise PayloadError(
             f"Can't read version {schema.refused} of {schema.name}",
-            f"version {schema.refused} is newer than what is known",
+            f"version {schema.refused} is newer than the known ones",
             reader.position,
         )
     return read_fields(schema, reader)
@@ -188,7 +188,7 @@ def read_fields(schema: Struct, reader: Reader) -> Values:
 
 def _read_tagged(schema: Struct, reader: Reader, values: Values) -> None:
     position, count = reader.position, reader.varint()
-    if not count:  # as in most
+    if not count:  # the usual case
         return
     unknown: list[Value] = []
     if reader.limited and not 0 <= count <= min(reader.remaining, MOST_TAGGED):
@@ -198,7 +198,7 @@ def _read_tagged(schema: Struct, reader: Reader, values: Values) -> None:
         tag, size = reader.varint(), reader.varint()
         if tag in schema.invalid_tags:
             said = f"Tag {tag} is not valid for version {schema.version}"
-            raise PayloadError(said, f"tag {tag} is of another version than {schema.version}", position)
+            raise PayloadError(said, f"tag {tag} does not exist in version {schema.version}", position)
         slot = schema.tagged.get(tag)
         try:
             if slot is None:
@@ -216,7 +216,7 @@ def _refuse_tagged(count: int, remaining: int, position: int) -> PayloadError:
         return PayloadError(f"Invalid negative number of tagged fields {count}", f"{count} tagged fields", position)
     if count > remaining:
         said = f"Tried to read {count} tagged fields, but there are only {remaining} bytes remaining."
-        return PayloadError(said, f"{count} tagged fields cannot stand in {remaining} bytes", position)
+        return PayloadError(said, f"{count} tagged fields do not fit into {remaining} bytes", position)
     said = f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of {MOST_TAGGED}."
     return PayloadError(said, f"more than {MOST_TAGGED} tagged fields: {count}", position)
 
@@ -242,7 +242,7 @@ def _length(slot: Slot, reader: Reader, kind: str) -> int:
 
 
 def _refuse_null(name: str, position: int) -> PayloadError:
-    return PayloadError(f"non-nullable field {name} was serialized as null", "null where none may be", position)
+    return PayloadError(f"non-nullable field {name} was serialized as null", "null in a non-nullable field", position)
 
 
 def _read_sized(slot: Slot, reader: Reader, name: str, *, nullable: bool) -> Value:
@@ -271,7 +271,7 @@ def _read_array(slot: Slot, reader: Reader) -> Value:
     if count > reader.remaining:
         raise PayloadError(
             f"Tried to allocate a collection of size {count}, but there are only {reader.remaining} bytes remaining.",
-            f"{count} elements cannot stand in {reader.remaining} bytes",
+            f"{count} elements do not fit into {reader.remaining} bytes",
             position,
         )
     if reader.limited and count > MOST_ELEMENTS:
@@ -300,7 +300,7 @@ def _read_array(slot: Slot, reader: Reader) -> Value:
 
 
 def write(schema: Struct, values: Values) -> bytes:
-    """Return the bytes of a struct. Fields that are missing are written with their default."""
+    """Return the bytes of a struct. A missing field is written with its default."""
     out = [_write_slot(slot, values.get(slot.name, slot.default())) for slot in schema.plain]
     if schema.flexible:
         tagged = {
@@ -345,18 +345,18 @@ def _write_length(slot: Slot, length: int, kind: str) -> bytes:
 
 
 PREVIEW_FRAME: Final = 0
-"""The frame of the KRaft preview in 2.8, whose layouts no later release reads."""
+"""The frame version of the KRaft preview in 2.8. Later releases do not read its layouts."""
 FRAME: Final = 1
-"""The frame of later releases."""
+"""The frame version of later releases."""
 _LARGEST: Final = 0x7FFF
 
 
 def frame_number(reader: Reader, name: str) -> int:
-    """Read a number of the frame of a message in ``__cluster_metadata`` or ``__remote_log_metadata``.
+    """Read one of the three numbers of the frame of a message in ``__cluster_metadata`` or ``__remote_log_metadata``.
 
-    Three unsigned varints precede the message: the version of the frame (0 in 2.8, 1 since 3.0), the type of the
-    message, its version. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde`` (KIP-631).
-    Raises PayloadError if the number is truncated or does not fit an int16.
+    The frame precedes the message. It has three unsigned varints: its own version (0 in 2.8, 1 since 3.0), and the type
+    and the version of the message. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde``
+    (KIP-631). Raises PayloadError if the number is truncated or does not fit into an int16.
     """
     position = reader.position
     try:

@@ -1,6 +1,6 @@
 """``__remote_log_metadata``: the segments in remote storage (KIP-405).
 
-There are no keys. A value is framed as in :func:`kdump.internal_topics.interpreter.frame_number`. Source:
+Records have no key. A value begins with a frame (:func:`kdump.internal_topics.interpreter.frame_number`). Source:
 ``org.apache.kafka.server.log.remote.metadata.storage.generated``.
 """
 

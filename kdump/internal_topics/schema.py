@@ -1,6 +1,6 @@
-"""The notation of the messages that Kafka writes inside records, with their form in each release.
+"""The notation in which the messages of Kafka's own topics are declared, for all releases together.
 
-A text contains messages. A message is a header and its fields, in the order of Kafka's declaration::
+A text declares messages. A message is a header and its fields, in the order of Kafka's declaration::
 
     OffsetCommitValue; type 1, 0 before 4.1; versions 0-1 before 2.1, 0-3 before 3.4.1, 0-4; flexible 4+
         offset           int64
@@ -10,15 +10,15 @@ A text contains messages. A message is a header and its fields, in the order of 
         expireTimestamp  int64   1   = -1
         topicId          uuid    4+  tag 0  from 4.1
 
-Header: the name of Kafka's class; ``type``, the numbers of its records; the readable ``versions``; the ``flexible``
-versions (KIP-482: compact lengths, tagged fields). Each is a list whose items may be limited to releases: ``from 3.0``,
-``before 4.1``. A release without ``versions`` does not know the message. A header that ends with a semicolon continues
-in the next line.
+A header has the name of Kafka's class; ``type``, the type numbers of the record; ``versions``, which can be read;
+``flexible``, the versions with compact lengths and tagged fields (KIP-482). Each of the three is a list whose items may
+be limited to releases: ``from 3.0``, ``before 4.1``. A release without ``versions`` does not have the message. A header
+that ends with a semicolon continues in the next line.
 
-Field: name; type; its versions (default: all); ``null`` and the versions in which it may be null; ``tag`` and its
-number; ``=`` and the default, if it is not zero, empty or false; its releases (default: all). Types: int8 int16 int32
-int64 uint16 uint32 float64 bool uuid string bytes records. A capitalised name is a struct; its fields are indented
-below it, or below an earlier field of that type. ``[]`` is an array.
+A field has a name; a type; its versions (default: all); ``null`` and the versions in which it may be null; ``tag`` and
+its number; ``=`` and the default, if it is not zero, empty or false; its releases (default: all). Types: int8 int16
+int32 int64 uint16 uint32 float64 bool uuid string bytes records. A capitalised name is a struct; its fields are
+indented below it, or below an earlier field of that type. ``[]`` is an array.
 
 Source: the JSON definitions in ``src/main/resources/common/message`` of Kafka's modules, as its generator
 (``org.apache.kafka.message``) reads them.
@@ -40,7 +40,7 @@ Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, V
 Values: TypeAlias = "dict[str, Value]"
 
 NEWEST: Final[Release] = (1 << 16,)
-"""The newest release."""
+"""A release above all known ones. It stands for the newest."""
 
 SCALARS: Final[dict[str, Value]] = {
     "int8": 0,
@@ -56,13 +56,13 @@ SCALARS: Final[dict[str, Value]] = {
     "bytes": b"",
     "records": b"",
 }
-"""Type -> the default of a field without an explicit one."""
+"""Type -> the default of a field whose declaration has no default."""
 
 T = TypeVar("T")
 
 
 class Versions(NamedTuple):
-    """A closed range of versions."""
+    """The versions from ``lowest`` to ``highest``, both included."""
 
     lowest: int
     highest: int
@@ -78,7 +78,7 @@ class Versions(NamedTuple):
 
 
 class Era(NamedTuple):
-    """The releases from ``since`` to before ``before``."""
+    """The releases from ``since`` on and before ``before``."""
 
     since: Release = ()
     before: Release = (*NEWEST, 0)
@@ -93,7 +93,7 @@ ALWAYS: Final = Era()
 
 
 class PerRelease(Generic[T]):
-    """Items with the releases to which they apply."""
+    """Items, each with the releases to which it applies."""
 
     def __init__(self, items: tuple[tuple[T, Era], ...]) -> None:
         self.items = items
@@ -103,7 +103,7 @@ class PerRelease(Generic[T]):
 
 
 class FieldSchema(NamedTuple):
-    """A field as declared."""
+    """The declaration of a field."""
 
     name: str
     type: str
@@ -124,7 +124,7 @@ class Slot(NamedTuple):
     type: str
     array: bool
     compact: bool
-    """Whether a length is an unsigned varint of the length plus one."""
+    """Whether a length is stored as an unsigned varint of the length plus one."""
     nullable: bool
     tag: int | None
     default: Callable[[], Value]
@@ -139,17 +139,17 @@ class Struct:
     slots: tuple[Slot, ...]
     flexible: bool
     refused: int | None
-    """A version above the highest known one: Kafka reads the outermost struct as the highest, and refuses others."""
+    """A version above the highest known one, or None. Kafka refuses it, except in the outermost struct."""
     plain: tuple[Slot, ...]
-    """The fields without a tag, in the order of their bytes."""
+    """The fields without a tag, in the order in which they are stored."""
     tagged: dict[int, Slot]
     invalid_tags: frozenset[int]
-    """The tags of fields in other versions of the release: Kafka's classes refuse them, unlike unknown tags."""
+    """The tags that exist only in other versions. Kafka's classes refuse them, but accept unknown tags."""
     version: int
 
 
 class MessageSchema:
-    """A message as declared."""
+    """The declaration of a message."""
 
     def __init__(
         self,
@@ -172,9 +172,9 @@ class MessageSchema:
         return next(iter(self.declared_versions.at(release)), None)
 
     def struct(self, version: int, release: Release = NEWEST) -> Struct:
-        """Return the fields of ``version`` in ``release``: those of the nearest version if it is unknown.
+        """Return the fields of ``version`` in ``release``. For an unknown version, return those of the nearest one.
 
-        Raises KeyError if the release does not know the message.
+        Raises KeyError if the release does not have the message.
         """
         versions = self.versions(release)
         if versions is None:
@@ -190,7 +190,7 @@ class MessageSchema:
         return _struct(self.name, self.fields, version, release, known, flexible=flexible, refused=refused)
 
     def releases(self) -> list[Release]:
-        """Return a release of each era between changes of the message, newest first."""
+        """Return the releases in which the message changed, newest first; the last one is before all releases."""
         if not self._releases:
             eras = [era for dated in (self.types, self.declared_versions, self.flexible) for _, era in dated.items]
             bounds = {bound for era in [*eras, *_eras(self.fields)] for bound in era}
@@ -245,7 +245,7 @@ def _struct(
 
 
 def _default(field: FieldSchema, struct: Struct | None) -> Callable[[], Value]:
-    """Return a factory of a field's default: each caller gets its own list."""
+    """Return a factory of a field's default, because each caller needs its own list."""
     if field.default == "null":
         return lambda: None
     if field.array:
@@ -278,7 +278,7 @@ def _versions(text: str) -> Versions:
 
 
 def by_type(messages: Mapping[str, MessageSchema], suffix: str, release: Release = NEWEST) -> dict[int, MessageSchema]:
-    """Return type -> message in ``release``, for the messages whose name ends in ``suffix``."""
+    """Return type -> message for the messages of ``release`` whose name ends in ``suffix``."""
     return {
         number: message
         for message in messages.values()
@@ -293,10 +293,10 @@ def parse_release(text: str) -> Release:
 
 
 def _pairs(words: list[str], allowed: set[str], line: str) -> dict[str, str]:
-    """Return each word with its value, such as ``tag 0 from 4.1``."""
+    """Return word -> value from a list of pairs such as ``tag 0 from 4.1``."""
     said = dict(zip(words[::2], words[1::2], strict=True))
     if unknown := set(said) - allowed:
-        raise ValueError(f"{line!r}: there is no {sorted(unknown)} in the notation")
+        raise ValueError(f"{line!r}: the notation has no word {sorted(unknown)}")
     return said
 
 
@@ -318,12 +318,12 @@ def _header(line: str) -> tuple[str, dict[str, str]]:
     name, *clauses = (part.strip() for part in line.split(";"))
     said = {word: rest for word, _, rest in (clause.partition(" ") for clause in clauses)}
     if unknown := set(said) - {"type", "versions", "flexible"}:
-        raise ValueError(f"{line!r}: a header has no {sorted(unknown)}")
+        raise ValueError(f"{line!r}: a header has no part {sorted(unknown)}")
     return name, said
 
 
 def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSchema, ...]]) -> FieldSchema:
-    """Parse a field line, ``below`` are the deeper fields below it."""
+    """Parse a field line. ``below`` are the fields that are indented below it."""
     name, kind, *words = line.split()
     array = kind.startswith("[]")
     kind = kind.removeprefix("[]")
@@ -345,7 +345,7 @@ def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSche
 
 
 class SchemaText(Mapping[str, "MessageSchema"]):
-    """The messages of a text, by name. The text is parsed at the first use, because few runs need it."""
+    """The messages of a text, by name. The text is parsed on first use, because few runs need it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -365,7 +365,7 @@ class SchemaText(Mapping[str, "MessageSchema"]):
 
 
 def parse(text: str) -> dict[str, MessageSchema]:
-    """Return the messages of a text, by name. Raises ValueError or KeyError for other notation."""
+    """Return the messages of a text, by name. Raises ValueError or KeyError if it does not follow the notation."""
     from textwrap import dedent
 
     lines = [line for line in dedent(text).splitlines() if line.strip()]
@@ -390,19 +390,22 @@ def parse(text: str) -> dict[str, MessageSchema]:
 def _block(
     lines: list[str], at: int, depth: int, known: dict[str, tuple[FieldSchema, ...]]
 ) -> tuple[list[FieldSchema], int]:
-    """Parse the field lines at an indentation of ``depth`` times four blanks, with the deeper fields below each."""
+    """Parse the field lines that are indented by ``depth`` times four spaces, and the deeper lines below each.
+
+    Return the fields and the number of the next line.
+    """
     fields = []
     while at < len(lines) and _depth(lines[at]) == depth:
         line = lines[at]
         below, at = _block(lines, at + 1, depth + 1, known)
         fields.append(_field(line, below, known))
     if at < len(lines) and _depth(lines[at]) > depth:
-        raise ValueError(f"{lines[at]!r} stands too deep")
+        raise ValueError(f"{lines[at]!r} is indented too deeply")
     return fields, at
 
 
 def _depth(line: str) -> int:
     steps, odd = divmod(len(line) - len(line.lstrip()), 4)
     if odd:
-        raise ValueError(f"{line!r} is not indented by steps of four blanks")
+        raise ValueError(f"{line!r} is not indented by a multiple of four spaces")
     return steps

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kdump.internal_topics.schema import Value, Values
 
     Mask = Callable[[bytes | None, bytes | None], bytes | None]
-    """Returns the value of a record, given its key and value, without its secrets; the same object if it has none."""
+    """A function of a record's key and value. It returns the value without secrets: the same object if it has none."""
 
 HIDDEN: Final = "[redacted]"
 HIDDEN_BYTES: Final = HIDDEN.encode()
 CREDENTIAL: Final = frozenset(("salt", "saltedPassword", "storedKey", "serverKey"))
-"""The secret fields of SCRAM credentials; 3.0 to 3.4 have a saltedPassword."""
+"""The secret fields of SCRAM credentials. Only 3.0 to 3.4 have a saltedPassword."""
 RESOURCES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
-"""``ConfigResource.Type`` -> the owner of its configs in :data:`SHOWN`."""
+"""``ConfigResource.Type`` -> its name in :data:`SHOWN`."""
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _MECHANISM: Final = (
     "sasl.jaas.config",
@@ -39,7 +39,7 @@ _MECHANISM: Final = (
     "sasl.server.callback.handler.class",
     "connections.max.reauth.ms",
 )
-"""Configs of a SASL mechanism, which follow its name (``DynamicBrokerConfig.ListenerMechanismConfigs``)."""
+"""The configs that may follow the name of a SASL mechanism (``DynamicBrokerConfig.ListenerMechanismConfigs``)."""
 _CONFIG, _SCRAM = "ConfigRecord", "UserScramCredentialRecord"
 _HARMLESS: Final = frozenset(
     number
@@ -47,14 +47,14 @@ _HARMLESS: Final = frozenset(
     if name not in (_CONFIG, _SCRAM)
     for number, _ in message.types.items
 )
-"""The types of records of the metadata log that hold no secrets."""
+"""The types of the metadata log's records without secrets."""
 _CONNECT_TOPIC: Final = re.compile(r".*connect.*config.*|mm2-configs\..*")
-"""Usual names of the topic that a Connect worker's ``config.storage.topic`` names."""
+"""The usual names of Connect's config topic (``config.storage.topic`` of a worker)."""
 _CONNECT_KEY: Final = re.compile(rb"(?:connector|task|session-key)\b.*")
 _CONNECT_CONFIGS_KEY: Final = re.compile(
     rb"(?:connector|task|commit|target-state|restart-connector|logger-cluster)-.+|session-key"
 )
-"""The keys of the topic of Connect's configs (class ``KafkaConfigBackingStore``)."""
+"""The keys of Connect's config topic (class ``KafkaConfigBackingStore``)."""
 _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
 
 
@@ -79,12 +79,12 @@ def is_connect_secret(name: str) -> bool:
 
 
 def connect_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a connector's or task's config without its secrets. Null values stay."""
+    """Return a connector's or task's config with hidden secrets. Null values are not hidden."""
     return {name: HIDDEN if value is not None and is_connect_secret(name) else value for name, value in config.items()}
 
 
 def fields(message: str, values: Mapping[str, Value]) -> Values:
-    """Return the fields of a message of the metadata log without its secrets."""
+    """Return the fields of a message of the metadata log with hidden secrets."""
     found = dict(values)
     if message == _CONFIG and found.get("value") is not None:
         if is_secret(int(str(found["resourceType"])), str(found["name"])):
@@ -106,12 +106,12 @@ def mask_of(topic: str) -> Mask | None:
 
 
 def is_connect_key(key: bytes | None) -> bool:
-    """Return whether a record of an unnamed log has a key of the topic of Connect's configs."""
+    """Return whether a record of an unnamed log has a key like those of Connect's config topic."""
     return key is not None and _CONNECT_CONFIGS_KEY.fullmatch(key) is not None
 
 
 def unnamed_connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
-    """Like :func:`connect_value`, for a log that may be of another topic: other values than Connect's stay."""
+    """Like :func:`connect_value`, but do not change values that are not Connect's: the log's topic is unknown."""
     return connect_value(key, value, is_certain=False)
 
 
@@ -124,7 +124,7 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 
 
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the metadata log without its secrets; hidden completely if they cannot be found."""
+    """Return a value of the metadata log with hidden secrets. A value that cannot be decoded is hidden completely."""
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
     if made.type in _HARMLESS:
@@ -141,9 +141,10 @@ def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
 
 
 def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = True) -> bytes | None:
-    """Return a value of the topic of Connect's configs without its secrets, as JSON like Connect's.
+    """Return a value of Connect's config topic with hidden secrets, as compact JSON like Connect's.
 
-    A value without a JSON object is hidden. If the topic is not ``is_certain``, only values with secrets are changed.
+    A value that is not a JSON object is hidden. Unless it ``is_certain`` that the log is that topic, such a value, and
+    one without the fields that hold secrets, is returned unchanged.
     """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value

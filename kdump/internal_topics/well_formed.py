@@ -1,7 +1,7 @@
 """Read well-formed messages by the kernel.
 
-Messages that are truncated, not UTF-8 or too long are left to :mod:`kdump.internal_topics.interpreter`, which reports
-the error. Without the kernel it reads all messages.
+:mod:`kdump.internal_topics.interpreter` reads messages that are truncated, not UTF-8 or too long, and reports the
+error. Without the kernel it reads all messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if kernel.COMPILED:
 
 
 def read(schema: Struct, data: bytes, start: int) -> Values | None:
-    """Return the values of a message that fills ``data`` from ``start`` on, or None if the interpreter must read it."""
+    """Return the values of the message from ``start`` to the end of ``data``; None if the interpreter must read it."""
     return reader(schema).read(data, start) if kernel.COMPILED and schema.refused is None else None
 
 
@@ -33,14 +33,14 @@ def reader(schema: Struct) -> SchemaReader:
 
 
 FRAME_BYTES: Final = 3
-"""Bytes of a frame with three small numbers, as in all known messages."""
+"""Size in bytes of a frame. Its three numbers are below 128 in all known messages."""
 
 
 @lru_cache(maxsize=256)
 def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
     """Return the name and the reader of a message of the metadata log by the bytes of its frame.
 
-    None if the newest release does not know the message. Requires the kernel.
+    The result is None if the newest release does not have the message. Requires the kernel.
     """
     message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == interpreter.FRAME else None
     versions = None if message is None else message.versions()
@@ -50,7 +50,7 @@ def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
 
 
 def is_metadata_record(key: bytes | None, value: bytes | None) -> bool:
-    """Return whether a record of the metadata log is well-formed. False leaves it to the interpreter."""
+    """Return whether a record of the metadata log is well-formed. If not, the interpreter must read it."""
     if key is not None or value is None or len(value) < FRAME_BYTES:
         return False
     found = metadata_message(value[:FRAME_BYTES])

@@ -1,8 +1,8 @@
 """The kernel: compiled loops that convert records of batches to text or columns, and check entries of indexes.
 
-The kernel reads well-formed batches only. It stops before all others, and the general path in plain Python continues
-and reports errors. Without the kernel the general path reads everything. A module of this package may be imported only
-if ``COMPILED`` is true.
+The kernel reads well-formed batches only. It stops before any other batch, and the general path in plain Python
+continues and reports errors. Without the kernel the general path reads everything. A module of this package may be
+imported only if ``COMPILED`` is true.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Final
 SHARED: Final = "shared"
 """Cython's own code for memoryviews, compiled once for all modules."""
 MODULES: Final = ("records", "batches", "texts", "digests", "lines", "arrow", "indexes", "internal_topics", "schemas")
-"""The compiled modules, each after those that it imports; setup.py and tools.dev.build_kernel read this."""
+"""The compiled modules. Each follows the modules that it imports. setup.py and tools.dev.build_kernel use this list."""
 VERSION: Final = 25
-"""Counts up when the interface of a module changes (``VERSION`` in ``records.pyx``)."""
+"""The number of the modules' interface, equal to ``VERSION`` in ``records.pyx``. Increased with each change."""
 
 
 def _files() -> set[str]:
     """Return the names in the folders of this package; none if it is in an archive.
 
-    Listing a folder takes a quarter of the time of a search for each module.
+    Listing a folder takes a quarter of the time of separate searches for each module.
     """
     try:
         return {name for folder in __path__ for name in os.listdir(folder)}  # noqa: PTH208  pathlib is slow to import
@@ -31,7 +31,7 @@ def _files() -> set[str]:
 
 
 def _absence() -> str:
-    """Return why there is no kernel, or an empty text."""
+    """Return the reason why the kernel is not used, or an empty text."""
     if os.environ.get("KDUMP_KERNEL") == "off":
         return "turned off by KDUMP_KERNEL"
     files = _files()
@@ -50,7 +50,7 @@ COMPILED: Final = not _ABSENCE
 
 
 def keep_freed_memory() -> None:
-    """Make the C library keep tens of MiB of freed memory for the next block: the system would clear new pages.
+    """Make the C library keep tens of MiB of freed memory for reuse, because the system would have to clear new pages.
 
     This affects the whole process, so only the kdump program calls it, not the library.
     """
@@ -79,5 +79,5 @@ def version() -> str:
 
 
 def build() -> str:
-    """Return a text: the kernel is compiled, or the reason why it is not used."""
+    """Return "compiled", or "none" and the reason why the kernel is not used."""
     return "compiled" if COMPILED else f"none, {_ABSENCE}"

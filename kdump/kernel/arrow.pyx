@@ -2,8 +2,8 @@
 """The records of consecutive magic 2 batches as the buffers of Arrow columns.
 
 The buffers have Arrow's columnar format: consecutive numbers of a fixed width; consecutive bytes with their 32-bit
-start offsets; a bit for each value that is not null, the lowest bit of a byte first. Arrow is not linked: the caller
-makes arrays of the buffers.
+start offsets; a bit for each value that is not null, the lowest bit of a byte first. The kernel does not link to Arrow;
+the caller makes arrays of the buffers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALL = (-(1 << 63), (1 << 63) - 1)
 """Bounds that take any offset, and any timestamp."""
 
 
-_MOST = 0x7FFFFFFF // 3  # offsets have 32 bits, and text may have three times the bytes of its source
+_MOST = 0x7FFFFFFF // 3  # offsets have 32 bits, and valid UTF-8 may have three times the bytes of its source
 cdef Py_ssize_t _FIRST_ROOM = 1 << 12
 
 cdef int _OFFSET = RECORD_NUMBERS.index("offset")
@@ -88,7 +88,7 @@ cdef class Memory:
         return True
 
     cdef bytearray take(self):
-        """Return the bytes, and start again with slightly more reserved memory than they took."""
+        """Return the bytes, and start again. Next time reserve slightly more memory than these bytes."""
         self.reserve(1)
         taken = self.memory
         PyByteArray_Resize(taken, self.used)
@@ -99,7 +99,7 @@ cdef class Memory:
 
 @cython.final
 cdef class Binary:
-    """Consecutive values of any size, or null."""
+    """Consecutive values of any size; values may be null."""
 
     cdef Memory offsets
     cdef Memory content
@@ -119,7 +119,7 @@ cdef class Binary:
         return self.offsets.add_int(0)
 
     cdef bint add(self, const unsigned char* value, Py_ssize_t size) except -1 nogil:
-        """Add a value; one of negative size is null."""
+        """Add a value. A negative size means null."""
         cdef int bit = 1 << (self.length & 7)
         self.valid.used = self.length >> 3
         self.valid.reserve(1)
@@ -159,7 +159,7 @@ cdef class Binary:
 cdef class ArrowColumns(Cursor):
     """Converts the records of consecutive batches to columns.
 
-    ``rows`` counts the records since the columns were last taken, ``size`` the bytes of their batches.
+    ``rows`` is the number of records since the last :meth:`take`, ``size`` the number of bytes of their batches.
     """
 
     cdef public Py_ssize_t rows
@@ -186,7 +186,7 @@ cdef class ArrowColumns(Cursor):
     cdef Binary header_value
 
     def __init__(self, wanted, offsets=ALL, times=ALL):
-        """``wanted`` are names out of COLUMNS. Only records within the two bounds, ends included, are taken."""
+        """``wanted`` are names of COLUMNS. Records outside of the two bounds (both ends included) are skipped."""
         self.first_offset, self.last_offset = offsets
         self.since, self.until = times
         self.with_offset = "offset" in wanted
@@ -205,7 +205,7 @@ cdef class ArrowColumns(Cursor):
     def add(self, data, at, header):
         """Add the records of a batch, from ``at`` on in ``data``.
 
-        Return False when one of them is not well-formed, or when the columns would grow too large: then none is added.
+        Return False, and add none, if a record is not well-formed or the columns would become too large.
         """
         if self.size + len(data) > _MOST or not self.begin(data, at, header, ()):
             return False

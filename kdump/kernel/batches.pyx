@@ -16,12 +16,12 @@ from kdump.kernel.crc32c cimport fast_crc32c, has_crc32c
 from kdump.kernel.words cimport big
 
 OTHERS = ("last_offset", "last_sequence", "position", "size")
-"""The numbers of a row after those of the batch's header."""
+"""The numbers of a row after the fields of the batch's header."""
 _FIELDS = BATCH_HEADER.fields._fields
 WIDTH = 2 + len(_FIELDS) + len(OTHERS)
-"""How many numbers a row has: start and end of the records in the block, the header, and OTHERS."""
+"""The number of numbers in a row: start and end of the records in the block, the header's fields, and OTHERS."""
 COLUMNS = {name: 2 + number for number, name in enumerate((*_FIELDS, *OTHERS))}
-"""The index of each number of header and OTHERS in a row, by name."""
+"""Field of the header, or name in OTHERS -> its index in a row."""
 
 
 cdef Py_ssize_t _HEADER_SIZE = BATCH_HEADER.size
@@ -58,12 +58,12 @@ cdef unsigned int _X8 = 1 << 23
 
 
 def rows(first, block, place, most, stop):
-    """Return the row of ``first`` and a row for each similar batch that follows it in ``block``; none if there is none.
+    """Return the row of ``first`` and a row for each similar batch that follows; empty if no similar batch follows.
 
     Similar batches are complete, have right checksums, and the attributes and the delete horizon of ``first``.
-    ``place`` is the position of the block in the file, ``most`` the largest size of a batch in bytes. All start before
-    the position ``stop`` of the file. The function reads one batch more than it returns, so calling it for each batch
-    of a block reads the block twice at most.
+    ``place`` is the position of the block in the file, ``most`` the largest size of a batch in bytes. The batches start
+    before the position ``stop`` of the file. The function reads one batch more than it returns, so calls for each batch
+    of a block read the block at most twice.
     """
     at = first.position - place
     if not 0 <= at <= len(block) - BATCH_HEADER.size:
@@ -97,7 +97,7 @@ cdef _rows(first, block, Py_ssize_t at, long long place, long long most, long lo
 cdef Py_ssize_t like(
     const unsigned char* data, Py_ssize_t left, long long attributes, long long horizon, long long most
 ) noexcept nogil:
-    """Return the size of the batch whose header is there, 0 if it is of another kind, invalid or incomplete."""
+    """Return the size of the batch at ``data``; 0 if it is not similar (see :func:`rows`), invalid or incomplete."""
     if left < _HEADER_SIZE:
         return 0
     cdef long long size = _OVERHEAD_SIZE + big(data + _LENGTH, 4)
@@ -120,7 +120,7 @@ cdef bint is_sound(const unsigned char* data, Py_ssize_t size) except -1 nogil:
     cdef unsigned int crc = <unsigned int> big(data + _CRC_AT, 4)
     if _HAS_CRC32C:
         return crc == fast_crc32c(data + _COVERED, size - _COVERED)
-    with gil:  # the checksum package needs it
+    with gil:  # the checksum package needs the GIL
         return crc == crc32c(<const unsigned char[: size - _COVERED]> (data + _COVERED))
 
 
@@ -152,24 +152,24 @@ cdef void fill_row(const unsigned char* data, Py_ssize_t at, long long position,
 
 
 def rises(table):
-    """Return whether a segment can hold the batches: increasing offsets from 0 on that fit into it."""
+    """Return whether a segment can hold the batches: their offsets are not negative, rise, and fit into it."""
     cdef const long long[::1] numbers = table
     cdef long long last = -1
     cdef Py_ssize_t at
     for at in range(0, numbers.shape[0], _ROW):
-        if numbers[at + _BASE] <= last or not 0 <= numbers[at + _DELTA] <= _INT32_MAX:  # as MAX_RELATIVE_OFFSET is
+        if numbers[at + _BASE] <= last or not 0 <= numbers[at + _DELTA] <= _INT32_MAX:  # = MAX_RELATIVE_OFFSET
             return False
         last = numbers[at + _LAST]
     return True
 
 
 def least(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t end):
-    """Return the least number of a column from ``row`` on, before the row ``end``. Raises ValueError without one."""
+    """Return the least number of a column in the rows ``row`` to ``end`` (exclusive). Raises ValueError for no rows."""
     return _extreme(table, column, row, end, False)
 
 
 def greatest(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t end):
-    """Return the greatest number of a column from ``row`` on, before ``end``. Raises ValueError without one."""
+    """Return the greatest number of a column in the rows ``row`` to ``end`` (exclusive), as :func:`least`."""
     return _extreme(table, column, row, end, True)
 
 
@@ -187,10 +187,10 @@ cdef long long _extreme(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t end
 
 
 def usual(table, agrees):
-    """Return a byte for each row: 1 if its batch continues the one before and is complete, else 0.
+    """Return a byte for each row: 1 if its batch is complete and continues the previous batch, else 0.
 
     Such a batch starts with the next offset and has the same leader epoch. It has a record for each of its offsets, a
-    byte of 1 in ``agrees``, and either all of producer id, epoch and sequence or none.
+    byte of 1 in ``agrees``, and either all of producer id, epoch and sequence or none of them.
     """
     told = bytearray(len(table) // _ROW)
     cdef const long long[::1] numbers = table
@@ -198,14 +198,14 @@ def usual(table, agrees):
     cdef unsigned char[::1] verdicts = told
     cdef Py_ssize_t row
     if agreeing.shape[0] != verdicts.shape[0]:
-        raise ValueError("there is not a byte for each row")
+        raise ValueError("the number of bytes differs from the number of rows")
     for row in range(1, verdicts.shape[0]):  # cheaper than releasing and reacquiring the GIL
         verdicts[row] = agreeing[row] and goes_on(&numbers[row * _ROW])
     return told
 
 
 def follows(table, long long offset):
-    """Return whether batches have all offsets from ``offset`` on, and a record for each by their headers."""
+    """Return whether the batches, by their headers, have a record for each offset from ``offset`` on."""
     cdef const long long[::1] numbers = table
     cdef const long long* row
     cdef Py_ssize_t at
@@ -218,7 +218,7 @@ def follows(table, long long offset):
 
 
 cdef bint goes_on(const long long* row) noexcept nogil:
-    """Return whether the batch of a row continues the one before: see :func:`usual`."""
+    """Return whether the batch of a row continues the previous batch, as in :func:`usual`."""
     if row[_BASE] != row[_LAST - _ROW] + 1 or row[_EPOCH] != row[_EPOCH - _ROW]:
         return False
     if row[_COUNT] <= 0 or row[_COUNT] != row[_DELTA] + 1:
@@ -239,7 +239,7 @@ _split()
 def moved(unsigned int checksum, unsigned long long size, unsigned int polynomial):
     """Return a checksum moved by ``size`` bytes: its remainder times x to the power of 8 * size.
 
-    It equals :func:`kdump.primitives.crc.combine` of the checksum and a second one of zero.
+    The result is that of :func:`kdump.primitives.crc.combine` with a second checksum of zero.
     """
     cdef unsigned int square = _X8
     with nogil:

@@ -1,4 +1,4 @@
-# The date of a day, by the Gregorian calendar.
+# A date in the Gregorian calendar.
 
 cdef struct Date:
     long long year
@@ -6,8 +6,8 @@ cdef struct Date:
     long long day  # from 1
 
 
-# The date of a day since 1970, from the 1st of March of the year 0 on. Years start in March here, so that the leap day is
-# the last day of a year.
+# Return the date of a day since 1970; it may not be before the 1st of March of the year 0. The computation uses years
+# that start in March, so that the leap day is the last day of a year.
 cdef inline Date date_of(long long day) noexcept nogil:
     day += 719_468  # days from the 1st of March of the year 0 to 1970
     cdef Date date

@@ -1,4 +1,4 @@
-# CRC-32C by the instructions of the processor.
+# CRC-32C with the processor's instructions.
 
 cdef extern from *:
     """
@@ -14,7 +14,8 @@ cdef extern from *:
         return power;
     }
 
-    /* The register after as many zeros as the power is of: the product has one x, the instruction 32 more. */
+    /* Return the checksum after more zero bytes; power is kdump_power() of their number. The product multiplies by x,
+       the instruction by x to the power of 32. */
     __attribute__((target("sse4.2,pclmul"))) static inline unsigned int kdump_moved(unsigned int crc, unsigned int power) {
         __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int) crc), _mm_cvtsi32_si128((int) power), 0);
         return (unsigned int) _mm_crc32_u64(0, (unsigned long long) _mm_cvtsi128_si64(product));
@@ -37,8 +38,8 @@ cdef extern from *:
         return word;
     }
 
-    /* The instruction takes three cycles and can start in each one, so three lanes are computed side by side.
-       The next bytes are prefetched: a block that was just read is larger than the nearest cache. */
+    /* The instruction takes three cycles, but a new one can start in each, so three lanes are computed in parallel.
+       The next bytes are prefetched, because a block is larger than the nearest cache. */
     __attribute__((target("sse4.2,pclmul"))) static unsigned int kdump_crc32c(const unsigned char *data, long long size) {
         unsigned long long crc = 0xffffffff, second, third;
         for (int way = 0; way < 2; way++) {
@@ -69,8 +70,8 @@ cdef extern from *:
     #define kdump_crc32c(data, size) 0
     #endif
     """
-    # Whether this processor has instructions for CRC-32C. Call it before the first checksum: it fills the tables.
+    # Whether this processor has instructions for CRC-32C. This fills tables, so call it before the first checksum.
     bint has_crc32c "kdump_has_crc32c"() noexcept nogil
 
-    # The CRC-32C of ``size`` bytes, by these instructions.
+    # The CRC-32C of ``size`` bytes, computed with these instructions.
     unsigned int fast_crc32c "kdump_crc32c"(const unsigned char* data, long long size) noexcept nogil

@@ -1,15 +1,15 @@
-# The interface of digests in C.
+# The C interface of digests.
 
 cdef enum:
-    WAITING = 64  # texts whose hashes may wait
+    WAITING = 64  # maximum number of collected texts
 
-# A text whose digits go to ``at``.
+# A text, and the position ``at`` for the digits of its hash.
 cdef struct Waiting:
     const unsigned char* text
     Py_ssize_t size
     Py_ssize_t at
 
-# Two hashes side by side take less time than one after the other, so texts wait until their hashes are settled.
+# Two hashes take less time in parallel than one after the other, so texts are collected until settle().
 cdef class KeyedHash:
     cdef unsigned int[8] inner
     cdef unsigned int[8] outer

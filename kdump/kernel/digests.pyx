@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""Digests of keys and values: keyed SHA-256 in place of redacted texts, and tables of keys by SipHash.
+"""Digests of keys and values: keyed SHA-256 hashes that replace redacted texts, and hash tables of keys by SipHash.
 
 A keyed hash is HMAC-SHA256; the general path is :mod:`kdump.rows.redaction`.
 
-A table of keys stores for each key an offset and a digest of 16 bytes: SipHash-2-4 with 128 bits and a random secret,
-so that no file can be made whose keys collide. It is one block of memory with open addressing, at most four fifths
-full. The general path is :mod:`kdump.answers.compaction.cleaning`.
+A table of keys stores numbers and a digest of 16 bytes for each key. The digest is SipHash-2-4 with 128 bits and a
+random secret, so that keys in a hostile file do not collide. A table is one block of memory with open addressing,
+at most four fifths full. The general path is :mod:`kdump.answers.compaction.cleaning`.
 """
 
 from kdump.kernel.batches import OTHERS
@@ -19,7 +19,7 @@ from kdump.kernel.sha256 cimport has_sha, mixed, mixed_two, write_digest
 from kdump.kernel.texts cimport hex_digits
 from kdump.kernel.words cimport ordered
 
-cdef Py_ssize_t _BLOCK = 64  # bytes that SHA-256 takes at a time
+cdef Py_ssize_t _BLOCK = 64  # size in bytes of a block of SHA-256
 cdef bint _SHA = has_sha()
 
 
@@ -30,23 +30,23 @@ def _digest(secret):
 
 
 def mix_words(alone):
-    """Turn the processor's own SHA-256 off, or on if there is one: the hashes are the same."""
+    """Turn the processor's SHA-256 instructions off, or on if it has them. The hashes are the same."""
     global _SHA
     _SHA = not alone and has_sha()
 
 
 cdef struct Lane:  # an unfinished hash
     unsigned int[8] state
-    const unsigned char* text  # the next of its whole blocks
-    Py_ssize_t left  # blocks to come: of the text, of its end, and the outer one
-    int padded  # blocks of the end
-    Py_ssize_t at  # where the digits go, -1 where they are written
-    unsigned char[64 * 2] end  # the bytes after the whole blocks, padded
+    const unsigned char* text  # the next whole block of the text
+    Py_ssize_t left  # number of remaining blocks: of the text, of ``end``, and the outer block
+    int padded  # number of blocks of ``end``
+    Py_ssize_t at  # position for the digits; -1 if they have been written
+    unsigned char[64 * 2] end  # the bytes after the whole blocks, with padding
     unsigned char[64] outer
 
 
 cdef class KeyedHash:
-    """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret. Hashes wait here for each other."""
+    """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret. Hashes are collected, and computed two at a time."""
 
     def __init__(self, secret):
         cdef bytes key = (secret if len(secret) <= _BLOCK else _digest(secret)).ljust(_BLOCK, b"\0")
@@ -59,14 +59,14 @@ cdef class KeyedHash:
         mix(self.outer, pad)
 
     cdef void digits(self, unsigned char* out, Py_ssize_t at, const unsigned char* text, Py_ssize_t size) noexcept nogil:
-        """Write the 64 hex digits of the hash of a text to ``at``, at the latest in ``settle()``."""
+        """Write the 64 hex digits of the hash of a text at position ``at``, in the next ``settle()`` at the latest."""
         if self.count == WAITING:
             self.settle(out)
         self.waiting[self.count] = Waiting(text, size, at)
         self.count += 1
 
     cdef void settle(self, unsigned char* out) noexcept nogil:
-        """Write all waiting digits; their positions count from ``out``."""
+        """Write the digits of all collected hashes. Their positions count from ``out``."""
         cdef Lane[2] lanes
         cdef Lane* lane
         cdef int begun = 0
@@ -126,7 +126,7 @@ cdef inline const unsigned char* next_block(KeyedHash keyed_hash, Lane* lane) no
     return lane.outer
 
 
-cdef unsigned char[32] _DIGEST_PADDING  # the rest of the block of the outer hash: padding and bits of both blocks
+cdef unsigned char[32] _DIGEST_PADDING  # the rest of the outer hash's block: padding and the number of bits
 memset(_DIGEST_PADDING, 0, 32)
 _DIGEST_PADDING[0] = 0x80
 _DIGEST_PADDING[30] = 8 * (64 + 32) >> 8
@@ -146,7 +146,7 @@ cdef unsigned int[64] _ROUNDS = [
 
 
 cdef inline unsigned int word_at(const unsigned char* text) noexcept nogil:
-    """Return four bytes as a number, the highest first: one instruction for compilers."""
+    """Return four bytes as a number, the highest first. Compilers make one instruction of this."""
     return <unsigned int> text[0] << 24 | <unsigned int> text[1] << 16 | <unsigned int> text[2] << 8 | text[3]
 
 
@@ -158,7 +158,7 @@ cdef inline void step(
     unsigned int a, unsigned int b, unsigned int c, unsigned int* d,
     unsigned int e, unsigned int f, unsigned int g, unsigned int* h, unsigned int word,
 ) noexcept nogil:
-    """Do one round; the letters are those of FIPS 180-4."""
+    """Do one round. The letters are those of FIPS 180-4."""
     h[0] += (turned_word(e, 6) ^ turned_word(e, 11) ^ turned_word(e, 25)) + (g ^ (e & (f ^ g))) + word
     d[0] += h[0]
     h[0] += (turned_word(a, 2) ^ turned_word(a, 13) ^ turned_word(a, 22)) + ((a & b) | (c & (a | b)))
@@ -244,10 +244,10 @@ cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
 cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
 cdef int _LAST_OFFSET = slots(OTHERS)["last_offset"]
 cdef Py_ssize_t _FIRST_ROOM = 1 << 10
-cdef Py_ssize_t _AHEAD = 12  # facts between the one whose slot is fetched and the one that is looked up
-cdef Py_ssize_t _FEW = 1 << 20  # slots
+cdef Py_ssize_t _AHEAD = 12  # a slot is prefetched for the fact that comes this many facts later
+cdef Py_ssize_t _FEW = 1 << 20  # number of slots up to which a table grows fast
 cdef Py_ssize_t _MOST_SLOTS = (1 << 32) - 1  # a slot is found with 32 bits of the digest
-cdef enum Why:  # the fate of a record: REASONS of key_tables
+cdef enum Why:  # the reason why a record is removed, or STAYS: REASONS of key_tables
     STAYS = 0
     SUPERSEDED = 1
     TOMBSTONE = 2
@@ -259,7 +259,7 @@ cdef enum Why:  # the fate of a record: REASONS of key_tables
 cdef class FactBuffer(Cursor):
     """Facts of some records: offset, size in bytes, digest of the key, and whether there is a key and a value.
 
-    They stay until :meth:`clear`. The end of a batch is a fact too.
+    Facts are kept until :meth:`clear`. The end of a batch is a fact too.
     """
 
     cdef Fact* facts
@@ -292,7 +292,7 @@ cdef class FactBuffer(Cursor):
         return self.count
 
     def __getitem__(self, at):
-        """Return offset, size, digest (None without a key) and whether there is a value; of an end (offset,)."""
+        """Return offset, size, digest (None without a key), has value; for the end of a batch (offset,)."""
         if not 0 <= at < self.count:
             raise IndexError(at)
         cdef Fact fact = self.facts[at]
@@ -303,11 +303,11 @@ cdef class FactBuffer(Cursor):
 
     @property
     def keys(self):
-        """How many keys the table holds."""
+        """The number of keys in the table."""
         return self.used
 
     def clear(self):
-        """Drop the facts; the table stays."""
+        """Drop the facts, but not the table."""
         self.count = 0
 
     def add(self, offset, size, key, has_value):
@@ -328,9 +328,9 @@ cdef class FactBuffer(Cursor):
         self.count += 1
 
     def read_batches(self, most):
-        """Add the facts of the next stacked batches, until there are at least ``most``.
+        """Add the facts of the next stacked batches, until there are at least ``most`` facts.
 
-        Return whether that ended before a batch that is not well-formed; ``row`` is the next one's.
+        Return whether the next batch is not well-formed. ``row`` is the row of the next batch.
         """
         cdef Py_ssize_t before
         cdef Py_ssize_t until = most
@@ -353,7 +353,7 @@ cdef class FactBuffer(Cursor):
         return False
 
     def read_records(self, most):
-        """Add the facts of the next records of a batch, ``most`` of them; return whether these are well-formed."""
+        """Add the facts of the next ``most`` records of a batch. Return whether these records are well-formed."""
         cdef Py_ssize_t left = most
         with nogil:
             while left > 0 and self.left > 0 and self.read():
@@ -390,7 +390,7 @@ cdef class FactBuffer(Cursor):
         return True
 
     cdef void digest(self, Fact* fact, const unsigned char* key, Py_ssize_t size) noexcept nogil:
-        """Write the digest of a key: SipHash-2-4 of 128 bits. Zeros mean a free slot, so they are replaced."""
+        """Write the digest of a key: SipHash-2-4 of 128 bits. Zero, which means a free slot, is replaced."""
         cdef Word[4] state
         cdef Word word = 0
         cdef Py_ssize_t left = size
@@ -418,7 +418,7 @@ cdef class FactBuffer(Cursor):
             fact.high = 1
 
     cdef begin_table(self, keys, part, Py_ssize_t words):
-        """Start an empty table with slots of ``words`` words. It grows to ``keys`` keys at first, then further."""
+        """Start an empty table with slots of ``words`` words. It first grows to a size for ``keys`` keys."""
         self.number, self.of, secret = part
         if len(secret) != 16:
             raise ValueError("a secret has 16 bytes")
@@ -429,7 +429,7 @@ cdef class FactBuffer(Cursor):
         self.resize(min(self.bound, _FIRST_ROOM))
 
     cdef inline bint is_ours(self, Fact* fact) noexcept nogil:
-        """Return whether a key belongs to the part of the keys in this table."""
+        """Return whether this table is responsible for a key: each table has a part of the keys."""
         return self.of == 1 or fact.high % self.of == self.number
 
     cdef inline Word* home(self, Word low) noexcept nogil:
@@ -446,7 +446,7 @@ cdef class FactBuffer(Cursor):
         return slot
 
     cdef Word* take(self, Fact* fact) except NULL nogil:
-        """Return the slot of a key; a new one has its digest and zeros."""
+        """Return the slot of a key. A new slot has the digest and zeros."""
         cdef Word* slot = self.slot(fact.low, fact.high)
         if slot[0] | slot[1]:
             return slot
@@ -458,7 +458,7 @@ cdef class FactBuffer(Cursor):
         return slot
 
     cdef bint grow(self) except -1 nogil:
-        """Move to more slots: first to the given bound, then four times as many while few, then 1.5 times."""
+        """Multiply the number of slots by 4 up to _FEW, then by 1.5. One of these steps ends at ``bound``."""
         cdef Py_ssize_t more = self.capacity * 4 if self.capacity < _FEW else self.capacity + self.capacity // 2
         if self.capacity < self.bound < more:
             more = self.bound
@@ -508,7 +508,7 @@ cdef inline void sip_rounds(Word* state, int rounds) noexcept nogil:
 
 @cython.final
 cdef class OffsetTable(FactBuffer):
-    """The newest offset of each key. ``latest`` is the last offset in the table, ``most`` the maximum of keys."""
+    """The newest offset of each key. ``latest`` is the last offset, ``most`` the maximum number of keys."""
 
     cdef public long long latest
     cdef public Py_ssize_t most
@@ -519,7 +519,7 @@ cdef class OffsetTable(FactBuffer):
         self.since, self.most, self.latest = since, most, since - 1
 
     def put(self, begin, end):
-        """Take the facts from ``begin`` to before ``end``; return the first one that a full map does not take."""
+        """Add the facts ``begin`` to ``end`` (exclusive) to the table. Return the end of those that fitted."""
         cdef Py_ssize_t at = begin
         cdef Py_ssize_t stop = min(end, self.count)
         cdef Fact* fact
@@ -540,11 +540,11 @@ cdef class OffsetTable(FactBuffer):
         return at
 
     def judge(self, *, discards, keeps, listed):
-        """Return the result of a cleaning for the facts of this part of the keys.
+        """Return the result of a cleaning for the facts of this table's keys.
 
-        That is the number of records, of tombstones, of removed records by REASONS, the bytes of superseded records,
-        and if ``listed`` the offsets and reasons of removed records. ``discards`` removes all; ``keeps`` keeps
-        tombstones. Records after ``latest`` stay and do not count.
+        It has the numbers of records, of tombstones and (by REASONS) of removed records, and the bytes of superseded
+        records. If ``listed``, it has the offsets and reasons of removed records. ``discards`` removes all records;
+        ``keeps`` keeps tombstones. Records after ``latest`` are not counted.
         """
         cdef bint drops = discards
         cdef bint spares = keeps
@@ -592,7 +592,7 @@ cdef class OffsetTable(FactBuffer):
 
 @cython.final
 cdef class SizeTable(FactBuffer):
-    """Records and bytes of each key, and the position of its first record: numbers of batch and record."""
+    """The numbers of records and bytes of each key, and the place of its first record: batch number, record number."""
 
     cdef Word batch
     cdef Word record
@@ -602,7 +602,7 @@ cdef class SizeTable(FactBuffer):
         self.batch = self.record = 0
 
     def measure(self):
-        """Count the records of the facts."""
+        """Add the facts to the numbers of their keys."""
         cdef Py_ssize_t at
         cdef Fact* fact
         cdef Word* slot
@@ -626,9 +626,9 @@ cdef class SizeTable(FactBuffer):
     def largest(self, most):
         """Return bytes, -batch, -record and records of the ``most`` keys with the most bytes, in any order.
 
-        Of equal keys the earlier counts as the larger: its numbers are negative.
+        Batch and record numbers are negated, so that the earlier of two keys of equal size compares as the larger one.
         """
-        from heapq import heappush, heappushpop  # each start imports this module, and few need a heap
+        from heapq import heappush, heappushpop  # few runs need a heap
 
         cdef list found = []
         cdef Py_ssize_t at

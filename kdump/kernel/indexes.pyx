@@ -2,7 +2,7 @@
 """Compares entries of an index with the batches at their positions, and creates the entries of new indexes.
 
 An entry is confirmed if a well-formed batch of magic 2 at its position agrees with it. The general path checks the
-others and reports what is wrong.
+other entries and reports errors.
 """
 
 from kdump.formats.offset_index import OffsetIndex
@@ -18,12 +18,12 @@ from kdump.kernel.records cimport Cursor
 from kdump.kernel.words cimport big
 
 cdef Py_ssize_t _WINDOW = 1 << 18
-"""Bytes of the log per read if records are checked; larger batches are left to the general path."""
+"""Bytes of the log per read if records are checked. The general path checks larger batches."""
 cdef Py_ssize_t _NEAR = 1 << 12
 """Headers closer than this many bytes are read together."""
 cdef Py_ssize_t _SEVERAL = 1 << 14
 cdef int _STEPS = 64
-"""The most batches read after the entry of the ``.index``: this loop cannot be interrupted."""
+"""Maximum number of batches that are read after the entry of the ``.index``, because the loop cannot be interrupted."""
 
 
 cdef long long _FAR = FAR
@@ -89,7 +89,7 @@ cdef class EntryCheck(Cursor):
         self.window = self.data = window
 
     def by_offset(self, entries, first, stop, flags):
-        """Compare entries of an ``.index``, from ``first`` up to ``stop``, with the last offsets of their batches."""
+        """Compare the entries ``first`` to ``stop`` (exclusive) of an ``.index`` with their batches' last offsets."""
         self.entries, self.flags = entries, flags
         cdef Py_ssize_t slot = first
         cdef Py_ssize_t end = stop
@@ -99,7 +99,7 @@ cdef class EntryCheck(Cursor):
                 slot += 1
 
     def by_time(self, entries, offsets, first, stop, flags):
-        """Compare entries of a ``.timeindex``, from ``first`` up to ``stop``, with the records of their batches.
+        """Compare the entries ``first`` to ``stop`` (exclusive) of a ``.timeindex`` with the records of their batches.
 
         ``offsets`` are all entries of the ``.index``, in increasing order.
         """
@@ -147,7 +147,7 @@ cdef class EntryCheck(Cursor):
         return at >= 0 and self.highest(at) == timestamp
 
     cdef long long look_up(self, long long relative) noexcept nogil:
-        """Return the position of the last entry of the ``.index`` that is not above an offset; 0 without one."""
+        """Return the position in the last entry of the ``.index`` with an offset up to ``relative``, or 0."""
         cdef Py_ssize_t low = 0
         cdef Py_ssize_t high = self.offsets.shape[0] // _OFFSET_ENTRY
         cdef Py_ssize_t middle
@@ -160,9 +160,9 @@ cdef class EntryCheck(Cursor):
         return big(&self.offsets[(low - 1) * _OFFSET_ENTRY + _AT_POSITION], 4) if low > 0 else 0
 
     cdef Py_ssize_t load(self, long long position, long long size, Py_ssize_t ahead) noexcept nogil:
-        """Return the index of ``size`` bytes of the log in the window, -1 if they cannot be read.
+        """Return the index in the window of ``size`` bytes at ``position`` of the log, or -1 if they cannot be read.
 
-        If the window lacks them, ``ahead`` bytes are read; both are at most the size of the window.
+        If they are not in the window, ``ahead`` bytes are read. Both numbers are at most the size of the window.
         """
         cdef long long at = position - self.window_at
         if at >= 0 and at + size <= self.held:
@@ -174,7 +174,7 @@ cdef class EntryCheck(Cursor):
         return 0 if size <= self.held else -1
 
     cdef bint header_at(self, long long position, Py_ssize_t at) noexcept nogil:
-        """Read size and last offset of the batch at ``position``; return whether they are plausible."""
+        """Read the size and the last offset of the batch at ``position``. Return whether they are plausible."""
         cdef long long base = big(&self.window[at], 8)
         self.batch_size = _OVERHEAD + big(&self.window[at + _AT_LENGTH], 4)
         if not -_FAR < base < _FAR:
@@ -187,9 +187,9 @@ cdef class EntryCheck(Cursor):
         )
 
     cdef long long highest(self, Py_ssize_t at) except? -1 nogil:
-        """Return the largest timestamp of the records of the batch in the window, -1 without one.
+        """Return the largest timestamp of the records of the batch in the window; -1 if they have no timestamp.
 
-        -2 means records that are not well-formed or are compressed.
+        -2 means that the records are compressed or not well-formed.
         """
         cdef long long attributes = big(&self.window[at + _AT_ATTRIBUTES], 2)
         self.base_offset = big(&self.window[at], 8)
@@ -213,9 +213,9 @@ cdef class EntryCheck(Cursor):
 
 
 def add_run(builder, table, long long position):
-    """Add the batches at ``position``, one row of ``table`` each, as an IndexBuilder adds them one by one.
+    """Add the batches at ``position``, one row of ``table`` each, to an IndexBuilder, as it would add them one by one.
 
-    Return their number: fewer than all if an offset does not fit into the segment.
+    Return the number of added batches. An offset that does not fit into the segment ends the work.
     """
     if not (-FAR < builder.base_offset < FAR and builder.interval < FAR):
         return 0

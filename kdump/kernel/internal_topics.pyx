@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""Messages of Kafka's own topics: read by their schema, and written as the decoder switches print them.
+"""Reads messages of Kafka's own topics by their schema, and writes them as DumpLogSegments' decoders print them.
 
 :class:`SchemaReader` refuses a message that is truncated or is followed by other bytes. It also refuses strings that
-are too long or not UTF-8, and tags that the schema does not have. :mod:`kdump.internal_topics.interpreter` then reports
-what is wrong. :class:`Payloads` leaves such records, and those of unknown types, to the general path.
+are too long or not UTF-8, and tags that the schema does not have. :mod:`kdump.internal_topics.interpreter` then reads
+the message and reports the error. The general path prints such records, and records of unknown types.
 """
 
 from kdump.errors import DamageError
@@ -24,9 +24,9 @@ from kdump.kernel.words cimport big
 cdef int _OFFSET = RECORD_NUMBERS.index("offset")
 cdef int _TIMESTAMP = RECORD_NUMBERS.index("timestamp")
 cdef int _VALUE_SIZE = RECORD_NUMBERS.index("value_size")
-cdef Py_ssize_t _FRAME = 3  # bytes of a frame: its version, the message's type and version, each of one byte
-cdef Py_ssize_t _MOST_ELEMENTS = 1_000_000, _MOST_TAGGED = 10_000  # the interpreter reads more: releases refuse it
-_new = tuple.__new__  # what the constructor of a NamedTuple calls
+cdef Py_ssize_t _FRAME = 3  # bytes of a frame: its version, and the message's type and version
+cdef Py_ssize_t _MOST_ELEMENTS = 1_000_000, _MOST_TAGGED = 10_000  # the interpreter reads messages above these limits
+_new = tuple.__new__  # faster than the constructor of a NamedTuple
 cdef int _STRUCT_KIND = 0, _STRING_KIND = 1, _BYTES_KIND = 2, _BOOL = 3, _FLOAT = 4, _UUID_KIND = 5, _SIGNED = 6, _UNSIGNED = 7
 _KINDS = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), _SIGNED),
@@ -42,7 +42,7 @@ cdef struct View:
 
 
 cdef const unsigned char* take(View* view, Py_ssize_t size) except NULL:
-    """Return the position of the next bytes, and move after them. Raises ValueError if some are missing."""
+    """Return the address of the next ``size`` bytes, and move past them. Raises ValueError if some are missing."""
     if size < 0 or size > view.end - view.at:
         raise ValueError
     view.at += size
@@ -95,7 +95,7 @@ cdef class _Field:
         return self.one(view, self.nullable)
 
     cdef object one(self, View* view, bint nullable):
-        """Read a value, or an element of an array. Raises ValueError."""
+        """Read one value, which may be an element of an array. Raises ValueError."""
         cdef Py_ssize_t size
         cdef const unsigned char* at
         cdef unsigned long long bits
@@ -124,7 +124,7 @@ cdef class _Field:
         return PyUnicode_DecodeUTF8(<const char*> take(view, size), size, NULL)
 
     cdef list elements(self, View* view):
-        """Read an array. Each element takes one byte at least. Raises ValueError."""
+        """Read an array. Each element has at least one byte. Raises ValueError."""
         cdef Py_ssize_t count = self.length(view, 4)
         if count < 0 and self.nullable:
             return None
@@ -133,7 +133,7 @@ cdef class _Field:
         return [self.one(view, False) for _ in range(count)]
 
     cdef Py_ssize_t length(self, View* view, Py_ssize_t size) except? -1:
-        """Read a length: -1, or below it, is null."""
+        """Read a length. A negative length means null."""
         return varint(view) - 1 if self.compact else integer(view, size)
 
 
@@ -148,7 +148,7 @@ cdef class SchemaReader:
     def __init__(self, schema, sizes, longest):
         """``schema`` is a ``Struct`` of :mod:`kdump.internal_topics.schema`.
 
-        ``sizes`` has the types of a fixed size, in bytes; no string has more than ``longest``.
+        ``sizes``: type of a fixed size -> size in bytes. ``longest`` is the maximum size of a string in bytes.
         """
         self.plain = [_Field(slot, sizes, longest) for slot in schema.plain]
         self.tagged = [_Field(slot, sizes, longest) for slot in schema.tagged.values()]
@@ -161,13 +161,13 @@ cdef class SchemaReader:
         ]
 
     def read(self, bytes data, Py_ssize_t at):
-        """Return the values of a message that fills ``data`` from ``at`` on, or None if it is not well-formed."""
+        """Return the values of the message from ``at`` to the end of ``data``, or None if it is not well-formed."""
         cdef View view
         view.data, view.at, view.end = data, at, len(data)
         return self.whole(&view) if at >= 0 else None
 
     cdef dict whole(self, View* view):
-        """Read the fields up to the end; return None if they are not well-formed or end elsewhere."""
+        """Read the fields. Return None if they are not well-formed or do not end at the end of ``view``."""
         try:
             values = self.fields(view)
         except ValueError:
@@ -180,7 +180,7 @@ cdef class SchemaReader:
         cdef _Field field
         for field in self.plain:
             PyDict_SetItem(values, field.name, field.read(view))
-        for name, default in self.fresh:  # a caller may change it, so each message has its own
+        for name, default in self.fresh:  # a caller may change a list, so each message needs its own
             values[name] = default()
         if self.flexible:
             count = varint(view)
@@ -208,10 +208,10 @@ cdef class FramedMessages(Records):
     cdef object known, made, other
 
     def decoded(self, known, made, other):
-        """Return the messages of the stacked batches, each as ``made``: offset, timestamp in ms, name, values.
+        """Return the messages of the stacked batches, each as a ``made``: offset, timestamp in ms, name, values.
 
-        ``known`` returns the name and the SchemaReader for the three bytes of a frame, or None. For other records the
-        result is that of ``other`` for offset, timestamp, key and value. They end as ``stacked`` does.
+        ``known`` returns the name and the SchemaReader for the three bytes of a frame, or None. For other records
+        ``other`` is called with offset, timestamp, key and value. Reading ends like :meth:`stacked`.
         """
         self.known, self.made, self.other = known, made, other
         return self.briefs()
@@ -234,20 +234,20 @@ WAYS = (
     *("number", "string", "uuid", "bytes", "size", "name", "struct", "embedded", "plain_string", "plain_uuid"),
     *("map", "end", "optional_size", "call"),
 )
-"""How a value is written, and its argument.
+"""The ways to write a value. Some need an argument.
 
-- string, uuid, bytes (as base64): in quotes, unless they are plain.
-- size: the size of bytes. optional_size: the same, with the texts for null, before the size and after it.
-- name: one of a tuple of bytes, by its number.
-- struct: its StructText.
-- embedded: bytes with a struct after an int16. The argument maps that number to its reader and its StructText.
-- map: an array of structs, written as "{key=value, ...}", with the names of two number fields. It is never empty, and
-  its keys increase.
-- end: a number that is not less than the named field, which is not negative.
-- call: a function that returns the text of the whole field, also for null.
+- string, uuid, bytes (as base64): in quotes, unless the way is plain.
+- size: the number of bytes. optional_size: the same; the argument has the texts for null, before and after the size.
+- name: one of a tuple of bytes. The argument is the tuple, the value the index.
+- struct: the argument is the StructText.
+- embedded: bytes with an int16 and a struct. The argument maps the int16 to the struct's reader and StructText.
+- map: an array of structs, written as "{key=value, ...}". The argument has the names of two number fields. The array
+  is not empty, and the keys increase.
+- end: a number that is not less than the field that the argument names, which is not negative.
+- call: the argument is a function that returns the text of the whole field, also for null.
 """
 ALWAYS = object()
-"""Instead of a default: the field is always written."""
+"""Used instead of a default: the field is always written."""
 
 cdef int _NUMBER = WAYS.index("number")
 cdef int _STRING = WAYS.index("string")
@@ -265,17 +265,17 @@ cdef int _CALL = WAYS.index("call")
 
 cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
 cdef int _SLOT = slots(())["decoded"]
-cdef Py_ssize_t _ROOM = 32  # bytes of a number, and those that base64 writes after its text
+cdef Py_ssize_t _ROOM = 32  # bytes of a number, and bytes that base64 may write after its text
 cdef object _ALWAYS = ALWAYS
 
 
 class Left(Exception):
-    """The message is left to the general path."""
+    """The general path must write the message."""
 
 
 @cython.final
 cdef class FieldText:
-    """How one field is written: ``literal``, then its value."""
+    """The text of one field: ``literal``, then the value in a way of WAYS."""
 
     cdef bytes literal
     cdef str name
@@ -284,7 +284,7 @@ cdef class FieldText:
     cdef object argument, default
 
     def __init__(self, literal, name, way, argument=None, array=False, default=ALWAYS):
-        """``argument`` belongs to the way. A field with this ``default`` is not written."""
+        """``argument`` is that of the way. A value that equals ``default`` is not written."""
         self.literal, self.name, self.way = literal, name, WAYS.index(way)
         self.argument, self.array, self.default = argument, array, default
 
@@ -297,12 +297,12 @@ cdef class StructText:
     cdef bytes opening, closing, separator, escapes
 
     def __init__(self, fields, opening, closing, separator, escapes):
-        """``escapes`` has eight bytes for each byte of a string: its replacement, with the size in the last one."""
+        """``escapes`` has eight bytes for each byte of a string: its replacement, whose size is in the last byte."""
         self.fields, self.opening, self.closing, self.separator = list(fields), opening, closing, separator
         self.escapes = escapes
 
     cdef int write(self, dict values, Lines out) except -1:
-        """Write the struct. Raises what a call raises, and Left."""
+        """Write the struct. Raises Left, and the errors of calls."""
         cdef FieldText field
         cdef PyObject* found
         cdef bint first = True
@@ -347,7 +347,7 @@ cdef class StructText:
         return byte(93, out)
 
     cdef int one(self, FieldText field, object value, Lines out) except -1:
-        """Write a value that is not null, or an element of an array."""
+        """Write one value that is not null, which may be an element of an array."""
         if field.way == _NUMBER:
             return decimal(value, out)
         elif field.way == _STRUCT:
@@ -425,7 +425,7 @@ cdef int entries(tuple names, list structs, Lines out) except -1:
 
 
 cdef int optional_size(tuple texts, bytes value, Lines out) except -1:
-    """Write the size of bytes, or the text for null."""
+    """Write the size of ``value`` between its texts, or the text for null."""
     if value is None:
         return literal(texts[0], out)
     literal(texts[1], out)
@@ -443,14 +443,14 @@ cdef int string(str value, Lines out) except -1:
 
 
 cdef bytes name(tuple names, Py_ssize_t value):
-    """Return the name of a number. Raises Left."""
+    """Return the name with the number ``value``. Raises Left."""
     if not 0 <= value < len(names):
         raise Left
     return names[value]
 
 
 cdef int embedded(list messages, bytes value, Lines out) except -1:
-    """Write the struct in bytes after an int16, its version. Raises Left."""
+    """Write the struct that follows an int16, its version, in ``value``. Raises Left."""
     cdef View view
     cdef long long version
     view.data, view.at, view.end = <const unsigned char*> PyBytes_AS_STRING(value), 2, PyBytes_GET_SIZE(value)
@@ -465,7 +465,7 @@ cdef int embedded(list messages, bytes value, Lines out) except -1:
 
 
 cdef int encoded(bytes value, bint url, Lines out) except -1:
-    """Write bytes as base64: with padding, or in the alphabet for URLs and without."""
+    """Write bytes as base64 with padding, or (``url``) as URL-safe base64 without padding."""
     cdef Py_ssize_t size = PyBytes_GET_SIZE(value)
     cdef unsigned char* start
     cdef unsigned char* end
@@ -487,7 +487,7 @@ cdef int encoded(bytes value, bint url, Lines out) except -1:
 
 @cython.final
 cdef class Payloads(Lines):
-    """Converts the records of consecutive batches to lines. The slot "decoded" has the decoded key and value."""
+    """Converts the records of consecutive batches to lines. The slot "decoded" is the decoded key and value."""
 
     cdef object general, find, key
     cdef bytes deleted
@@ -497,14 +497,14 @@ cdef class Payloads(Lines):
     def __init__(self, general, find, frame=-1, key=None, deleted=b""):
         """Set the functions for keys and values.
 
-        - ``general`` returns the text for offset, key and value of all other records, and of those that raise
-          DamageError. Its own errors end the lines before the record.
-        - ``find`` returns the reader of a message type and version, and its StructText, or a function that chooses one
-          by the values; None for an unknown message.
-        - ``frame``: a value starts with this byte, the type and the version. Without it a value starts with the
+        - ``general`` returns the text for offset, key and value of a record that the kernel cannot write. If it raises
+          DamageError, the lines end before this record.
+        - ``find`` returns the reader for a message type and version, and the StructText or a function that returns the
+          StructText for the values. It returns None for an unknown message.
+        - ``frame``: a value starts with this byte, the type and the version. If it is negative, a value starts with the
           version.
-        - ``key`` returns type and text of a key without a frame, None for an unknown type. ``deleted`` is the text of a
-          null value.
+        - ``key`` returns type and text of a key without a frame; the text is None for an unknown type. ``deleted`` is
+          the text of a null value.
         """
         super().__init__()
         self.general, self.find, self.key = general, find, key
@@ -535,7 +535,7 @@ cdef class Payloads(Lines):
         return True
 
     cdef bint framed(self) except -1:
-        """Write a record with a framed value; return whether the kernel can."""
+        """Write a record with a framed value. Return whether the kernel could write it."""
         cdef const unsigned char* at
         if self.values[_VALUE_SIZE] < _FRAME:
             return False
@@ -545,7 +545,7 @@ cdef class Payloads(Lines):
         return self.message(at[1], at[2], _FRAME)
 
     cdef bint keyed(self) except -1:
-        """Write a record of a coordinator; return whether the kernel can."""
+        """Write a record of a coordinator's topic. Return whether the kernel could write it."""
         cdef Py_ssize_t size = self.values[_KEY_SIZE]
         if size < 0 or self.key is None:
             return False
@@ -561,7 +561,7 @@ cdef class Payloads(Lines):
         return self.message(kind, <int> big(&self.data[self.value_at], 2), 2)
 
     cdef bint message(self, int kind, int version, Py_ssize_t skipped) except -1:
-        """Write the message after ``skipped`` bytes of the value; return whether it is well-formed."""
+        """Write the message after ``skipped`` bytes of the value. Return whether it is known and well-formed."""
         cdef View view
         cdef long long numbers = (<long long> kind << 16) + version
         found = self.known.get(numbers, self)

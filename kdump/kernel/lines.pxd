@@ -1,10 +1,10 @@
-# The interface of the writers of lines in C.
+# The C interface of the writers of lines.
 
 cimport cython
 from kdump.kernel.records cimport Cursor
 from kdump.kernel.digests cimport KeyedHash
 
-# The digits of a number without the last four; and the number, with zeros for these.
+# A number whose last four digits are replaced by zeros, and its digits without these four.
 cdef struct Upper:
     unsigned long long value
     Py_ssize_t size
@@ -73,7 +73,7 @@ cdef class Lines(Cursor):
     @cython.final
     cdef bint grow(self, Py_ssize_t more) except -1 with gil
 
-# Reserve ``more`` bytes beyond the needs of the record.
+# Reserve ``more`` bytes in addition to the bytes that the record needs.
 cdef inline bint reserve(Lines lines, Py_ssize_t more) except -1 nogil:
     if lines.used + lines.need + more > lines.room:
         lines.grow(more)

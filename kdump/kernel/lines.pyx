@@ -1,14 +1,14 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
 """Records as lines of text: classic text of magic 2 and of older messages, JSON, CSV, format strings, tables.
 
-A line is data: literals, which are copied, and slots, which are written. :class:`Lines` writes numbers. The method
-``field`` of each class writes the other slots, from ``NUMBERS`` on:
+A line is a list of literals, which are copied, and slots, which are replaced by values. :class:`Lines` writes numbers.
+The method ``field`` of each class writes the other slots, which have numbers from ``NUMBERS`` on:
 
 - :class:`Lines`: keys, values and header keys of classic text.
 - :class:`Messages`: messages of magic 0 and 1 (:mod:`kdump.records.magic_0_1`). A message is well-formed if its fields
   fill it and its checksum is right.
-- :class:`RowLines`: rows. It writes texts of valid UTF-8 without non-ASCII characters that need an escape, and calls
-  the general path for each other text.
+- :class:`RowLines`: rows. It writes valid UTF-8 without non-ASCII characters that need an escape, and calls the general
+  path for any other text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TEXTS = (
     *("base64_key", "base64_value", "hash_key", "hash_value"),
 )
 SLOTS_OF_TEXTS = {name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}
-"""The slots that are not numbers."""
+"""Name -> slot, for the slots that are not numbers."""
 
 
 cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
@@ -56,13 +56,13 @@ cdef int _HEX = (_TEXTS.index("hex_key") - _TEXTS.index("key")) // 2
 cdef int _BASE64 = (_TEXTS.index("base64_key") - _TEXTS.index("key")) // 2
 cdef Py_ssize_t _DIGITS = 64  # of a keyed hash
 cdef int _END = 1 << 16  # after all slots
-cdef int _LINES = 4  # of a shape: for each combination of a null key and value
-cdef Py_ssize_t _MOST = 1 << 23  # bytes reserved for lines whose size is unknown
+cdef int _LINES = 4  # of a shape: one for each combination of a null key and value
+cdef Py_ssize_t _MOST = 1 << 23  # maximum number of bytes that are reserved for lines of unknown size
 cdef unsigned long long _HIGH_BITS = 0x8080808080808080
 cdef unsigned long long _TOO_HIGH = 10**18  # digits of larger numbers are not kept
 cdef char[2 * 100] _PAIRS  # of digits
 cdef char[4 * 1000] _SHORT  # the digits of numbers up to 999, with their count in the fourth byte
-cdef unsigned char[256] _FIRST_BYTES  # whether a byte begins payloads that name a schema
+cdef unsigned char[256] _FIRST_BYTES  # whether payloads with a schema may begin with this byte
 _FIRST_BYTES[0] = _FIRST_BYTES[0xC3] = _FIRST_BYTES[0x4F] = True
 cdef const unsigned char* _NOTHING = b""
 
@@ -87,15 +87,15 @@ _fill_tables()
 
 
 def slots(others):
-    """Return the slots of the fields of a record and of its batch's header, and of ``others``, by name."""
+    """Return name -> slot for the fields of a record and of its batch's header, and for ``others``."""
     return {**slots_of_numbers(others), **SLOTS_OF_TEXTS}
 
 
 class Shape:
-    """A line of output, compiled to literals and slots, for each combination of a null key and value.
+    """The form of a line of output, as literals and slots. There are different lines for null keys and values.
 
-    Line ``n`` is for a null key if ``n & 1`` and for a null value if ``n & 2``. If there are eight lines and not four,
-    it is for a payload that may name its schema if ``n & 4``. A part is a literal or a slot.
+    Line ``n`` is for a null key if ``n & 1`` and for a null value if ``n & 2``. There may be four more lines, in which
+    ``n & 4`` means that a payload may name its schema. Each part is a literal or a slot.
     """
 
     def __init__(self, lines):
@@ -105,10 +105,10 @@ class Shape:
 
 
 def _ops(lines):
-    """Return the joined literals, and for each line (start of literal, its size, slot) up to the end slot.
+    """Return the joined literals, and the operations: (start of literal, its size, slot) for each part of each line.
 
-    Entry ``n`` is the start of line ``n``. Literals are copied 16 bytes at a time, so 16 more bytes follow the last
-    one.
+    Operation ``n`` is the index at which line ``n`` starts; a line ends with the slot _END. Literals are copied 16
+    bytes at a time, so 16 more bytes follow the last literal.
     """
     pool = bytearray()
     ops = array("i", [0] * len(lines))
@@ -128,19 +128,19 @@ cdef class Lines(Cursor):
     """Converts the records of consecutive batches to lines of classic text.
 
     ``last_offset`` is the offset of the last record. ``gaps`` lists the pairs of offsets that do not follow each other;
-    the caller empties it. ``armed``: an offset other than 0 is a gap while ``last_offset`` is -1. With
+    the caller empties it. ``armed``: if ``last_offset`` is -1, a first offset other than 0 is a gap. With
     ``whole_batches`` both may include records that :meth:`run` has dropped.
 
-    ``stops_at_frames``: the kernel prints no record whose payloads may name a schema; the caller decodes it.
+    ``stops_at_frames``: stop before a record whose payloads may name a schema, because the caller decodes it.
 
-    ``memory`` is None or a function of the limit of each call. It returns a buffer for the lines, or None. Without a
-    buffer, and for lines that do not fit, the kernel uses its own memory.
+    ``memory`` is None, or a function that is called with the limit of each call. It returns a buffer for the lines, or
+    None. Without a buffer, and for lines that do not fit, the kernel uses its own memory.
     """
 
     def __init__(self, key_decoder=None, value_decoder=None, keyed_hash=None):
-        """A decoder converts a key or a value to text; None: as Java reads UTF-8.
+        """A decoder converts a key or a value to text. Without one, texts are decoded as Java decodes UTF-8.
 
-        ``keyed_hash`` writes the slots of hashes.
+        ``keyed_hash`` computes the hashes.
         """
         self.keyed_hash = KeyedHash(b"") if keyed_hash is None else keyed_hash
         self.key_decoder = key_decoder
@@ -154,13 +154,12 @@ cdef class Lines(Cursor):
         self.memory = None
         self.buffer = self.own = bytearray()
         for slot in range(NUMBERS):
-            keep(&self.upper[slot], 10000)  # any number: the kept digits must belong to one
+            keep(&self.upper[slot], 10000)  # any number with kept digits
 
     def lines(self, head, shape, limit):
-        """Return the line of the batch, then those of its next records: of all, or of enough to fill ``limit`` bytes.
+        """Return the line of the batch, then the lines of its next records, until ``limit`` bytes are filled.
 
-        If there are fewer, the next record is not well-formed, or :meth:`next_record` stops at it. The result is valid
-        until the next call.
+        Lines end early if :meth:`next_record` does not accept the next record. The result is valid until the next call.
         """
         cdef Py_ssize_t fixed
         cdef Py_ssize_t whole = 0
@@ -190,7 +189,7 @@ cdef class Lines(Cursor):
             except DamageError:
                 pass
         self.settle()
-        return memoryview(self.buffer)[:whole] if whole else memoryview(b"")  # no line, no buffer yet
+        return memoryview(self.buffer)[:whole] if whole else memoryview(b"")  # without a line there may be no buffer
 
     @cython.final
     cdef bint begin_lines(self, object limit) except -1:
@@ -202,7 +201,7 @@ cdef class Lines(Cursor):
             self.room = self.out.shape[0]
         elif self.buffer is not self.own:
             self.buffer = self.own
-            self.room = len(self.own) or -1  # it is created with the first line
+            self.room = len(self.own) or -1  # the buffer is created with the first line
             if self.room > 0:
                 self.out = self.own
         self.used = 0
@@ -211,7 +210,7 @@ cdef class Lines(Cursor):
         return True
 
     cdef void take(self, object shape):
-        """Write lines of this shape from now on."""
+        """Write the next lines in this shape."""
         self.ops = shape.ops
         self.pool = shape.pool
         self.finds_frames = shape.finds_frames
@@ -220,13 +219,13 @@ cdef class Lines(Cursor):
         self.steps = &self.ops[0]
 
     cdef void make_room(self, object shape):
-        """Reserve memory for a shape whose batch numbers become literals."""
-        self.bound_pool = bytearray(self.need)  # no number is longer than its reserve
+        """Reserve memory for a shape in which the numbers of a batch become literals."""
+        self.bound_pool = bytearray(self.need)  # need is enough for any numbers
         self.bound_ops = array("i", shape.ops)
 
     @cython.boundscheck(False)
     cdef void bind(self) noexcept nogil:
-        """Convert the batch's numbers to literals: all next lines have the same, but for those of decoded payloads."""
+        """Convert the batch's numbers to literals, which are the same in all lines except those with frames."""
         cdef const unsigned char* pool = &self.pool[0]
         cdef const int* ops = &self.ops[0]
         cdef unsigned char* out = &self.bound_pool[0]
@@ -255,15 +254,15 @@ cdef class Lines(Cursor):
         self.steps = &self.bound_ops[0]
 
     def run(self, head, shape, limit):
-        """Return the lines of the next batches of the table, ``head`` for each, then ``shape`` for each of its records.
+        """Return the lines of the next batches of the table: ``head`` for a batch, then ``shape`` for each record.
 
-        They are all lines, or enough to fill ``limit`` bytes; the next call continues. ``row`` counts the batches with
-        printed lines, ``left`` the remaining records of the last one. ``stuck``: the kernel cannot print the next
-        record. The batch is then printed up to that record, or with ``whole_batches`` not at all. The result is valid
-        until the next call.
+        Lines end when ``limit`` bytes are filled, and the next call continues. ``row`` is the number of batches with
+        printed lines, ``left`` the number of remaining records of the last batch. ``stuck`` is true if the kernel
+        cannot print the next record. Then the lines before that record are printed, but with ``whole_batches`` no line
+        of its batch. The result is valid until the next call.
         """
         cdef Py_ssize_t whole = 0
-        cdef Py_ssize_t begun = -1  # start of the batch's lines, if it is in this call
+        cdef Py_ssize_t begun = -1  # start of the batch's lines; -1 if an earlier call started them
         cdef Py_ssize_t most = limit
         cdef Py_ssize_t start
         cdef bint first = False
@@ -330,13 +329,13 @@ cdef class Lines(Cursor):
         if self.left > 0 and self.whole_batches and begun >= 0 and (self.stuck or not self.sound()):
             whole = begun
             first = self.stuck = True
-        if self.stuck and self.left > 0 and first:  # its line is not printed without a record
+        if self.stuck and self.left > 0 and first:  # a batch's line is not printed without a record
             self.row -= 1
             self.left = 0
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
 
     def sound(self):
-        """Return whether all remaining records are well-formed and can be printed, without moving."""
+        """Return whether all remaining records are well-formed and can be printed. The position does not change."""
         at, left = self.at, self.left
         with nogil:
             while self.left > 0 and self.next_record():
@@ -347,7 +346,7 @@ cdef class Lines(Cursor):
 
     @cython.final
     cdef inline bint next_record(self) noexcept nogil:
-        """Read the next record; return whether it is well-formed, and with ``stops_at_frames`` names no schema."""
+        """Read the next record. Return whether it is well-formed and, with ``stops_at_frames``, names no schema."""
         if not self.read():
             return False
         if self.stops_at_frames:
@@ -366,7 +365,7 @@ cdef class Lines(Cursor):
         if _is_framed(self, self.value_at, self.values[_VALUE_SIZE]):
             return True
         for _ in range(self.header_count):
-            if self.header_count > 1:  # read() left the position of the last one
+            if self.header_count > 1:  # read() has parsed a single header already
                 at = self.header(at)
             if self.name_size != 15 and self.name_size != 17:
                 continue
@@ -380,20 +379,20 @@ cdef class Lines(Cursor):
     @cython.final
     @cython.boundscheck(False)
     cdef const unsigned char* text_at(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Return the address of bytes of the record; none may be at the end of the data, without an address."""
+        """Return the address of bytes of the record, or _NOTHING: the end of the data has no address."""
         return &self.data[at] if size > 0 else _NOTHING
 
     @cython.final
     @cython.boundscheck(False)
     cdef bint settle(self) except -1 nogil:
-        """Write the waiting hashes, before the buffer is read or moved."""
+        """Write the collected hashes. This is needed before the buffer is read or moved."""
         if self.keyed_hash.count:
             self.keyed_hash.settle(&self.out[0])
         return True
 
     @cython.final
     cdef bint follow(self) except -1 nogil:
-        """Count the record, and add a gap if its offset does not follow the last one."""
+        """Count the record, and add a gap if its offset is not the next one."""
         self.left -= 1
         if self.values[_OFFSET] != self.last_offset + 1 and (self.last_offset != -1 or self.armed):
             self.gap()
@@ -416,7 +415,7 @@ cdef class Lines(Cursor):
         cdef const unsigned char* pool = self.literals
         cdef const int* op = self.steps
         cdef int which = (self.values[_KEY_SIZE] < 0) + 2 * (self.values[_VALUE_SIZE] < 0)
-        if self.has_frame:  # few records are: their lines are not bound
+        if self.has_frame:  # few records have a frame, so bind() leaves out their lines
             which += _LINES
             op = &self.ops[0]
             pool = &self.pool[0]
@@ -430,7 +429,7 @@ cdef class Lines(Cursor):
                 memcpy(out, literal, size)
             else:
                 done = 0
-                while done < size:  # pool and buffer have room after it
+                while done < size:  # there are 16 more bytes in pool and buffer
                     memcpy(out + done, literal + done, 16)
                     done += 16
             out += size
@@ -464,10 +463,10 @@ cdef class Lines(Cursor):
     @cython.final
     @cython.boundscheck(False)
     cdef bint spell(self, int way, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write ``size`` bytes of the record unchanged, as hex, as base64, or as their hash."""
+        """Write ``size`` bytes of the record unchanged, as hex, as base64, or as a hash."""
         cdef unsigned char* out
         cdef const unsigned char* text = _NOTHING
-        if size > 0:  # it may be at the end of the data, without a valid address
+        if size > 0:  # empty bytes may be at the end of the data, which has no address
             text = &self.data[at]
         reserve(self, 2 * size + _DIGITS)
         out = &self.out[self.used]
@@ -501,10 +500,10 @@ cdef class Lines(Cursor):
         """Write ``size`` bytes of the record as text: unchanged if they are valid UTF-8 and have no decoder."""
         if self.decoded and slot != _HEADER_KEYS:
             return self.decode(slot, at, size)
-        if size <= 0:  # it may be at the end of the data, without a valid address
+        if size <= 0:  # empty bytes may be at the end of the data, which has no address
             return True
         cdef const unsigned char* text = &self.data[at]
-        if size > self.need:  # only larger than the record: the reserve holds a record
+        if size > self.need:  # need covers a whole record
             self.grow(size)
         if not copied_ascii(&self.out[self.used], text, size, self.data.shape[0] - at) and not is_utf8(text, size):
             return self.decode(slot, at, size)
@@ -528,8 +527,8 @@ cdef class Lines(Cursor):
             return True
         begun = memoryview(self.buffer)[: self.used]
         if self.buffer is self.own or len(self.own) < needed:
-            self.own = bytearray()  # free it first, so that only one exists, unless the lines start there
-            PyByteArray_Resize(self.own, max(2 * needed, self.most + 2 * self.need, 1 << 16))  # sets nothing to zero
+            self.own = bytearray()  # free the old buffer first, unless ``begun`` is in it
+            PyByteArray_Resize(self.own, max(2 * needed, self.most + 2 * self.need, 1 << 16))  # does not clear bytes
         if self.used:
             self.own[: self.used] = begun
         self.out = self.buffer = self.own
@@ -539,9 +538,9 @@ cdef class Lines(Cursor):
 
 @cython.boundscheck(False)
 cdef inline bint _may_have_schema(Lines self) noexcept nogil:
-    """Return False for most records without a schema: by the first byte of key and value, and the name of a header.
+    """Return False for most records that name no schema, according to first bytes and the size of a header's key.
 
-    In a record that read() found well-formed there is a byte after the key and one after the value.
+    Even an empty key or value has a byte to read, because another field follows it in a well-formed record.
     """
     if _FIRST_BYTES[self.data[self.key_at]] | _FIRST_BYTES[self.data[self.value_at]]:
         return True
@@ -561,9 +560,9 @@ cdef bint _is_framed(Lines self, Py_ssize_t at, long long size) noexcept nogil:
 
 
 cdef inline unsigned char* near(unsigned char* out, long long value, Upper* upper) noexcept nogil:
-    """Write a number; return the position after it, as number() does. ``upper`` may have all digits but the last four.
+    """Write a number like number(), and return the position after it. ``upper`` may have all digits except the last 4.
 
-    Consecutive offsets and timestamps differ in the last digits only.
+    Consecutive offsets and timestamps differ only in the last digits.
     """
     cdef unsigned long long lower = <unsigned long long> value - upper.value
     if lower >= 10000:
@@ -578,13 +577,13 @@ cdef inline unsigned char* near(unsigned char* out, long long value, Upper* uppe
 
 
 cdef void keep(Upper* upper, unsigned long long value) noexcept nogil:
-    """Keep all digits but the last four of a number that has at least five and is less than _TOO_HIGH."""
+    """Keep all digits except the last four of a number from 10,000 up to _TOO_HIGH."""
     upper.value = value - value % 10000
     upper.size = number(upper.digits, <long long> (value // 10000)) - upper.digits
 
 
 cdef unsigned char* number(unsigned char* out, long long value) noexcept nogil:
-    """Write a decimal number; return the position after it. Up to 22 bytes are touched."""
+    """Write a decimal number, and return the position after it. Up to 22 bytes may be overwritten."""
     cdef unsigned long long rest = value
     if rest < 1000:
         return up_to_four(out, <unsigned int> rest)
@@ -606,7 +605,7 @@ cdef unsigned char* number(unsigned char* out, long long value) noexcept nogil:
 
 
 cdef inline unsigned char* up_to_eight(unsigned char* out, unsigned int value) noexcept nogil:
-    """Write a number of at most eight digits; return the position after it."""
+    """Write a number of at most eight digits, and return the position after it."""
     cdef unsigned int upper
     if value < 10000:
         return up_to_four(out, value)
@@ -617,7 +616,7 @@ cdef inline unsigned char* up_to_eight(unsigned char* out, unsigned int value) n
 
 
 cdef inline unsigned char* up_to_four(unsigned char* out, unsigned int value) noexcept nogil:
-    """Write a number of at most four digits; return the position after it."""
+    """Write a number of at most four digits, and return the position after it."""
     if value < 1000:
         memcpy(out, _SHORT + 4 * value, 4)
         return out + <int> _SHORT[4 * value + 3]
@@ -638,7 +637,7 @@ cdef inline void four(unsigned char* out, unsigned int value) noexcept nogil:
 
 
 MESSAGE_SLOTS = {name: slot for slot, name in enumerate((*RECORD_NUMBERS, "crc", "position", "size"))}
-"""The slots of a message's numbers. The position is that of a log entry."""
+"""Name -> slot, for the numbers of a message. "position" is the position of the message's log entry."""
 
 
 cdef int _CRC = MESSAGE_SLOTS["crc"]
@@ -662,7 +661,7 @@ cdef unsigned int[2048] _TABLE
 
 @cython.final
 cdef class Messages(Lines):
-    """Converts messages to lines. ``done`` counts them since ``turn_to()``."""
+    """Converts messages to lines. ``done`` is the number of messages since ``turn_to()``."""
 
     cdef public Py_ssize_t done
     cdef Py_ssize_t stop
@@ -674,9 +673,9 @@ cdef class Messages(Lines):
     cdef bint deep
 
     def turn_to(self, data, at, end, *, place=0, base=0, timestamp=-1):
-        """Start at the messages from ``at`` to ``end`` in ``data``, which is at byte ``place`` of the file.
+        """Start with the messages from ``at`` to ``end`` in ``data``, which is at byte ``place`` of the file.
 
-        ``base`` is added to their offsets. A ``timestamp`` (ms) of 0 or more overrides those of magic 1.
+        ``base`` is added to their offsets. A ``timestamp`` (ms) of 0 or more replaces the timestamps of magic 1.
         """
         self.data = data
         self.at, self.end = at, min(end, len(data))
@@ -712,8 +711,8 @@ cdef class Messages(Lines):
     def lines_like(self, shape, magic, attributes, limit, *, deep):
         """Return the lines of the next messages that have this magic and these attributes (as an unsigned byte).
 
-        They stop after ``limit`` bytes, or before a message that is not well-formed. ``deep``: offsets that do not
-        follow each other count as gaps. The result is valid until the next call.
+        Lines end when ``limit`` bytes are filled, or before a message that is not well-formed. ``deep``: report offsets
+        that do not follow each other as gaps. The result is valid until the next call.
         """
         cdef Py_ssize_t whole = 0
         cdef Py_ssize_t most = limit
@@ -732,12 +731,12 @@ cdef class Messages(Lines):
                     self.done += 1
                     whole = self.used
         except DamageError:
-            pass  # of a decoder: the general path prints the messages before it
-        # No hash waits: DumpLogSegments prints none.
+            pass  # a decoder raised it; the messages before it are printed
+        # There is no settle() here, because DumpLogSegments prints no hashes.
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
 
     cdef bint message(self) except -1 nogil:
-        """Read the fields of the next message; return whether it is well-formed and of the wanted kind."""
+        """Read the fields of the next message. Return whether it is well-formed and has the wanted attributes."""
         cdef Py_ssize_t at = self.at
         if self.end - at < _OVERHEAD + _SMALLEST:
             return False
@@ -784,7 +783,10 @@ cdef class Messages(Lines):
 
 
 def end_of_messages(data, at, most):
-    """Return the end of the complete uncompressed messages of magic 0 and 1 from ``at`` on, of ``most`` bytes or less."""
+    """Return the end of the consecutive complete, uncompressed messages of magic 0 and 1 from ``at`` on.
+
+    A message of more than ``most`` bytes ends them.
+    """
     cdef const unsigned char[::1] text = data
     cdef Py_ssize_t start = at
     cdef Py_ssize_t end = text.shape[0]
@@ -801,7 +803,7 @@ def end_of_messages(data, at, most):
 
 
 cdef unsigned int checksum(const unsigned char* data, Py_ssize_t size) noexcept nogil:
-    """Return the CRC-32 of ``size`` bytes, eight of them at a time ("slicing by 8")."""
+    """Return the CRC-32 of ``size`` bytes, computed eight bytes at a time ("slicing by 8")."""
     cdef unsigned int crc = 0xFFFFFFFF
     cdef unsigned int low
     cdef unsigned int* table = &_TABLE[0]
@@ -845,12 +847,12 @@ fill_table()
 
 
 WAYS = ("string", "json", "cell", "marked_cell", "hex_cell", "base64_cell", "mark", "shown", "general")
-"""How a key or a value is written, besides the ways of :class:`Lines`:
+"""The ways to write a key or a value, in addition to those of :class:`Lines`:
 
-- string: a string of JSON; json: a value of JSON if it is one, with its mark;
-- cell, hex_cell, base64_cell: a cell of CSV; mark: the cell with the encoding, empty for UTF-8; marked_cell: both, with
-  a comma between them;
-- shown: a cell of a table if all of it is printable ASCII; other cells get their width from the general path;
+- string: a JSON string; json: a JSON value with the mark of this encoding, or else a string;
+- cell, hex_cell, base64_cell: a CSV cell; mark: the cell with the encoding, empty for UTF-8; marked_cell: both cells,
+  with a comma between them;
+- shown: a table's cell if the text is printable ASCII; the general path writes other cells, with the right width;
 - general: the text of the general path.
 """
 FIELDS = (
@@ -859,15 +861,15 @@ FIELDS = (
 )
 """The other slots that are not numbers of ``values``.
 
-- The attributes. The timestamp in ISO 8601, as JSON or as a cell. The headers, as JSON, as a cell or for a format
-  string.
-- The size of the value in four bytes.
-- The decoded payloads.
-- For tables: the text before a row, the start of a cell with a width, the timestamp in such a cell, the text after a
-  row.
+- attributes; iso, iso_cell: the timestamp in ISO 8601 as JSON or as a cell; headers, headers_cell, pairs: the headers
+  as JSON, as a cell or for a format string.
+- size_bytes: the size of the value in four bytes.
+- decoded: the decoded payloads.
+- For tables, row: the text before a row; width: the start of a cell with a width; iso_shown: the timestamp in such a
+  cell; end_of_row: the text after a row.
 """
 WIDEST = 1 << 12
-"""The most characters of a cell with a known width."""
+"""Maximum number of characters of a cell with a known width."""
 _FIRST = NUMBERS + len(SLOTS_OF_TEXTS)
 ROW_SLOTS = {
     **{f"{way}_key": _FIRST + 2 * at for at, way in enumerate(WAYS)},
@@ -877,17 +879,17 @@ ROW_SLOTS = {
 
 
 def left(width):
-    """Return the slot that pads the cell before it to the width of its column, with its text on the left."""
+    """Return the slot that pads the previous cell to ``width``, with its text on the left."""
     return _LEFT + min(width, WIDEST - 1)
 
 
 def right(width):
-    """Return the same slot for a number on the right. A wider number ends the lines before its row."""
+    """Return the slot that pads the previous cell, a number, on the left. A wider number ends the lines."""
     return _RIGHT + min(width, WIDEST - 1)
 
 
 HEADER_WAYS = ("string", "json", "hex", "base64", "hash", "general")
-"""How the values of headers are written."""
+"""The ways to write the values of headers."""
 
 cdef int _TIMESTAMP = RECORD_NUMBERS.index("timestamp")
 cdef int _PAYLOADS = _FIRST
@@ -911,7 +913,7 @@ cdef int _ROW = ROW_SLOTS["row"]
 cdef int _WIDTH = ROW_SLOTS["width"]
 cdef int _ISO_SHOWN = ROW_SLOTS["iso_shown"]
 cdef int _DECODED = ROW_SLOTS["decoded"]
-cdef int _LEFT = WIDEST  # slots of widths, after all others
+cdef int _LEFT = WIDEST  # the slots of widths follow all other slots
 cdef int _RIGHT = 2 * WIDEST
 cdef int _WIDEST = WIDEST
 cdef int _STRINGS = HEADER_WAYS.index("string")
@@ -920,8 +922,8 @@ cdef int _HEXES = HEADER_WAYS.index("hex")
 cdef int _BASE64S = HEADER_WAYS.index("base64")
 cdef int _HASHES = HEADER_WAYS.index("hash")
 cdef long long _DAY = 86_400_000
-cdef int _AROUND = 48  # bytes around the texts of a header, a null and a mark in them
-cdef int _ESCAPE = 8  # bytes of an entry of the table of escapes, see escaped()
+cdef int _AROUND = 48  # bytes around the texts of a header, including a null and a mark
+cdef int _ESCAPE = 8  # size of an entry in the table of escaped()
 cdef Py_ssize_t _BLOCK = 1024  # bytes of a text that are reserved at a time
 
 
@@ -929,24 +931,24 @@ class General(NamedTuple):
     """Functions and texts of the general path for values that the kernel does not write."""
 
     quote: Callable[[str], str]
-    """A string as JSON."""
+    """Returns a string as JSON."""
     key: Callable[[bytes], bytes]
-    """A key as the text after its name, with the mark of its encoding in JSON."""
+    """Returns the text of a key, in JSON with the mark of its encoding."""
     value: Callable[[bytes], bytes]
-    """The same for a value."""
+    """Returns the text of a value, in JSON with the mark of its encoding."""
     mark: Callable[[bytes], bytes]
-    """The cell with the encoding of a payload."""
+    """Returns the cell with the encoding of a payload."""
     headers: Callable[[Sequence[Header]], bytes]
     marks: tuple[bytes, bytes]
-    """The mark after a key and a value that are JSON."""
+    """The marks after a key that is a JSON value, and after such a value."""
     prefix: bytes
     """The text before a keyed hash."""
     first: int
-    """The first timestamp with a year, in ms."""
+    """The first millisecond of the year 1."""
     last: int
-    """The first timestamp after it without a year."""
+    """The first millisecond after the year 9999."""
     decoded: Callable[[bytes | None, bytes | None, Sequence[Header]], bytes]
-    """The member with the decoded key and value; empty without a schema."""
+    """Returns the JSON member with the decoded key and value; empty if neither has a schema."""
 
 
 @cython.final
@@ -983,12 +985,12 @@ cdef class RowLines(Lines):
         self.first = general.first
         self.last = general.last
         self.shown = self.table
-        self.second = self.last  # no written timestamp is in it
+        self.second = self.last  # a second without timestamps
 
     def frame(self, above, below, *, group, longest):
-        """Write rows of a table from now on: ``above`` before each ``group`` of them, ``below`` after it.
+        """Write the next rows as a table: ``above`` before each group of ``group`` rows, ``below`` after it.
 
-        ``count`` is the number of rows in the group, ``is_open`` whether it has begun. A cell shows at most ``longest``
+        ``count`` counts the rows of the current group, ``is_open``: it has begun. Cells show up to ``longest``
         characters.
         """
         self.above = above
@@ -1035,7 +1037,7 @@ cdef class RowLines(Lines):
         return True
 
     cdef bint payload(self, int way, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write a key or a value in a format of WAYS."""
+        """Write a key or a value in one of the WAYS."""
         if way == _STRING and self.string(at, size):
             return True
         if way == _JSON and self.json(is_value, at, size):
@@ -1066,9 +1068,9 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint printable(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write the first bytes of a text if all are printable ASCII; return whether they are.
+        """Write the first bytes of a text if the text is printable ASCII. Return whether it is.
 
-        Otherwise the general path writes them with the right width.
+        Otherwise the general path writes the text with the right width.
         """
         cdef const unsigned char* text = self.text_at(at, size)
         cdef unsigned char odd = 0
@@ -1113,7 +1115,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint fit_right(self, Py_ssize_t width) except -1 nogil:
-        """Put spaces before a number; a number wider than its column is not written."""
+        """Put spaces before a number. Raises DamageError if it is wider than its column."""
         cdef Py_ssize_t size = self.used - self.cell_at
         if size > width:
             return self.too_wide()
@@ -1127,7 +1129,7 @@ cdef class RowLines(Lines):
         raise DamageError("width", "a number is wider than its column")
 
     cdef bint end_row(self) except -1 nogil:
-        """Count a row, and end its group with it."""
+        """Count a row, and end its group after the last row."""
         self.is_open = True
         self.count += 1
         if self.count == self.group:
@@ -1145,7 +1147,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint json(self, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write bytes of the record as a value of JSON with its mark, else as a string; return whether it could."""
+        """Write bytes as a JSON value with its mark, or else as a JSON string. Return whether the kernel could."""
         cdef const unsigned char* text = self.text_at(at, size)
         cdef int found = self.json_at(text, size)
         if found < 0:
@@ -1156,7 +1158,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef int json_at(self, const unsigned char* text, Py_ssize_t size) except -2 nogil:
-        """Write a text on one line and return 1 if it is a value of JSON; else return the result of json_value()."""
+        """Write a JSON value in one line and return 1. Return 0 if it is not JSON, -1 for the general path."""
         cdef int found = json_value(text, size)
         cdef unsigned char byte
         cdef unsigned char seen = 0
@@ -1179,7 +1181,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint cell(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write bytes of the record as a cell; return whether they are UTF-8."""
+        """Write bytes of the record as a cell. Return whether they are UTF-8."""
         cdef unsigned long long bits = 0
         cdef const unsigned char* text = self.text_at(at, size)
         cdef Py_ssize_t begin = self.used
@@ -1195,7 +1197,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint mark(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write the encoding of a payload: nothing for UTF-8 that is not marked as JSON."""
+        """Write the encoding of a payload, which is empty for UTF-8 that is not marked as JSON."""
         cdef const unsigned char* text = self.text_at(at, size)
         if is_utf8(text, size) and (self.headers_way != _JSONS or json_value(text, size) == 0):
             return True
@@ -1206,7 +1208,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint string(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write ``size`` bytes of the record as a string of JSON; return whether the kernel could."""
+        """Write ``size`` bytes of the record as a JSON string. Return whether the kernel could."""
         cdef const unsigned char* text
         cdef Py_ssize_t begin = self.used
         cdef unsigned long long bits = 0
@@ -1238,16 +1240,16 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef inline bint plain(self, unsigned char* out, Py_ssize_t at, Py_ssize_t size, char also) noexcept nogil:
-        """Call plain() for bytes of the record, one or more; most names and keys are short."""
+        """Call plain() for one or more bytes of the record, or a faster function if they are at most 16."""
         if size <= 16 and at + 16 <= self.data.shape[0] and short_plain(out, &self.data[at], <int> size, also):
             return True
         return plain(out, &self.data[at], size, also)
 
     @cython.boundscheck(False)
     cdef inline unsigned long long escaped(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Write ``size`` bytes of the record with escapes; return a word without high bits if all are ASCII."""
+        """Write ``size`` bytes of the record with escapes. Return a word without high bits if all are ASCII."""
         cdef unsigned long long bits = 0
-        if size == 0:  # it may be at the end of the data, without a valid address
+        if size == 0:  # empty bytes may be at the end of the data, which has no address
             return bits
         self.used = escaped(
             &self.out[self.used],
@@ -1260,9 +1262,9 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint iso(self, long long timestamp, bint quoted) except -1 nogil:
-        """Write a timestamp in ms as ISO 8601 in UTC, in quotes or not.
+        """Write a timestamp in ms as ISO 8601 in UTC, with or without quotes.
 
-        For -1 (no timestamp) and for times without a year it writes null if ``quoted``, else nothing.
+        For -1 (no timestamp) and outside of the years 1 to 9999, write null if ``quoted``, else nothing.
         """
         cdef unsigned char* out = &self.out[self.used]
         if timestamp == -1 or timestamp < self.first or timestamp >= self.last:
@@ -1290,7 +1292,7 @@ cdef class RowLines(Lines):
         return True
 
     cdef void write_date(self) noexcept nogil:
-        """Keep the text of a whole second, by the Gregorian calendar: ``"2026-11-21T09:30:00.000Z"``, in quotes."""
+        """Write the text of ``second``, with quotes, to ``date``: ``"2026-11-21T09:30:00.   Z"``."""
         cdef long long day = self.second // _DAY
         cdef long long rest = self.second % _DAY
         if rest < 0:
@@ -1324,7 +1326,7 @@ cdef class RowLines(Lines):
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t done
         for done in range(self.header_count):
-            if self.header_count > 1:  # read() left the position of the last one
+            if self.header_count > 1:  # read() has parsed a single header already
                 at = self.header(at)
             if done:
                 self.out[self.used] = 44
@@ -1348,7 +1350,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint content(self, const unsigned char* text, Py_ssize_t size) except -1 nogil:
-        """Write the value of a header with the mark of its encoding; return whether the kernel could."""
+        """Write the value of a header with the mark of its encoding. Return whether the kernel could."""
         cdef int found
         if self.headers_way == _STRINGS:
             return self.string(self.content_at, size)
@@ -1418,7 +1420,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint easy_headers(self) except -1 nogil:
-        """Write the headers as a cell in one pass; return whether no text needs an escape."""
+        """Write the headers as a cell in one pass. Return whether all texts are ASCII without escapes."""
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t done
         self.need += _AROUND * self.header_count  # until the next record
@@ -1426,7 +1428,7 @@ cdef class RowLines(Lines):
         memcpy(&self.out[self.used], <char*> b'"[', 2)
         self.used += 2
         for done in range(self.header_count):
-            if self.header_count > 1:  # read() left the position of the last one
+            if self.header_count > 1:  # read() has parsed a single header already
                 at = self.header(at)
             memcpy(&self.out[self.used], <char*> b',{""key"":""' + (done == 0), 12)
             self.used += 12 - (done == 0)
@@ -1448,7 +1450,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint easy(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write bytes of the record unchanged; return whether they are ASCII without escapes in JSON."""
+        """Write bytes of the record. Return whether they are ASCII and need no escapes in JSON."""
         cdef Py_ssize_t begin = self.used
         reserve(self, _ESCAPE * size + BEYOND)
         if size > 0 and self.plain(&self.out[begin], at, size, 34):
@@ -1458,7 +1460,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint pairs(self) except -1 nogil:
-        """Write the headers for a format string: names and values unchanged, NULL for null."""
+        """Write the headers for a format string: keys and values unchanged, NULL for null."""
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t done
         for done in range(self.header_count):
@@ -1482,7 +1484,7 @@ cdef class RowLines(Lines):
         return True
 
     cdef bint by_decoder(self) except -1 with gil:
-        """Write the member of the general path for payloads with a schema."""
+        """Write the JSON member with decoded payloads, which the general path makes."""
         key = None
         value = None
         if self.values[_KEY_SIZE] >= 0:
@@ -1531,14 +1533,14 @@ cdef void _two(unsigned char* out, long long value) noexcept nogil:
 
 
 cdef inline bint _is_mark(unsigned char last) noexcept nogil:
-    """Return whether a character from U+2000 to U+203F with this last byte may control a terminal."""
+    """Return whether the character from U+2000 to U+203F with this last byte may control a terminal."""
     return last >= 0xA8 or last == 0x8E or last == 0x8F
 
 
 cdef bint _is_harmless(const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Return whether valid UTF-8 has none of the non-ASCII characters that control a terminal.
+    """Return False if valid UTF-8 may have non-ASCII characters that control a terminal.
 
-    These are U+0080 to U+009F, U+061C and some of U+200E to U+206F; the general path has the exact list.
+    These are U+0080 to U+009F, U+061C and some of U+200E to U+206F. The general path has the exact list.
     """
     cdef Py_ssize_t at
     for at in range(size - 1):

@@ -1,4 +1,4 @@
-# The interface of a cursor in C: its fields, and the methods that need no GIL.
+# The C interface of a cursor: its fields, and the methods that do not need the GIL.
 
 cimport cython
 

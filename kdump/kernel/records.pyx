@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""Reads the records of consecutive magic 2 batches: as objects, as sizes, or to count those that a filter takes.
+"""Reads the records of consecutive magic 2 batches: as objects, as sizes, or to count those that a filter selects.
 
-:mod:`kdump.records.magic_2` has the layout. :class:`Cursor` reads records; the other modules extend it with an output.
-Its C interface is in ``records.pxd``.
+:mod:`kdump.records.magic_2` has the layout. :class:`Cursor` reads records. Other modules extend it with an output, by
+its C interface in ``records.pxd``.
 """
 
 import sys
@@ -15,17 +15,17 @@ cimport cython
 from libc.string cimport memcmp
 
 VERSION = 25
-"""The same number as in ``kdump/kernel/__init__.py``; it counts up when their interface changes."""
+"""The same number as in ``kdump/kernel/__init__.py``, which explains it."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
-"""The numbers of a record. They are first in ``values``, then come those of the batch's header, then the others."""
+"""The numbers of a record. They are the first ``values``, before the fields of the batch's header and other numbers."""
 FAR = 1 << 62
-"""Sums of two numbers up to this one, or its negative, fit into 64 bits."""
+"""The sum of two numbers between this one and its negative fits into 64 bits."""
 NUMBERS = 32
-"""The most numbers in ``values``."""
+"""Maximum number of ``values``."""
 
 
 def _slot(name):
-    """Return the slot of a number of the batch's header."""
+    """Return the slot of a field of the batch's header."""
     return len(RECORD_NUMBERS) + BatchHeader._fields.index(name)
 
 
@@ -64,7 +64,7 @@ cdef int _COUNT = _slot("records_count")
 cdef long long _APPENDED = TIMESTAMP_TYPE_FLAG
 cdef long long _FAR = FAR
 cdef long long _MOST = (1 << 63) - 1
-cdef Py_ssize_t _PAST_END = sys.maxsize >> 1  # after all data: nothing can be read there
+cdef Py_ssize_t _PAST_END = sys.maxsize >> 1  # a position after all data
 
 
 def keep_freed_memory():
@@ -77,25 +77,25 @@ def reserve(int file, long long size):
 
 
 def slots(others):
-    """Return the index in ``values`` of each number of a record, of its batch's header and of ``others``, by name."""
+    """Return name -> index in ``values`` for the numbers of a record, of its batch's header, and for ``others``."""
     return {name: slot for slot, name in enumerate((*RECORD_NUMBERS, *BatchHeader._fields, *others))}
 
 
 cdef class Cursor:
-    """Reads the records of consecutive batches. ``left`` counts the remaining records.
+    """Reads the records of consecutive batches. ``left`` is the number of remaining records of the batch.
 
     After :meth:`read`:
 
-    - ``values`` has the numbers of the record, among them the sizes of key and value, -1 for null;
+    - ``values`` has the numbers of the record, including the sizes of key and value (-1 for null);
     - ``start`` and ``at`` are the start and the end of the record in ``data``;
     - ``key_at`` and ``value_at`` are the starts of key and value;
     - :meth:`header` finds each of ``header_count`` headers, from ``headers_at`` on.
     """
 
     def begin(self, data, at, header, others):
-        """Start at the records of a batch, from ``at`` on in ``data``; return whether the kernel can read them.
+        """Start with the records of a batch, from ``at`` on in ``data``. Return whether the kernel can read them.
 
-        The numbers of ``header`` go to the slots after the record's own, ``others`` after them.
+        The fields of ``header`` are put into ``values`` after the numbers of a record, and ``others`` after them.
         """
         self.data = data
         cdef int slot = _OF_BATCH
@@ -111,13 +111,13 @@ cdef class Cursor:
 
     @cython.final
     cdef bint turn(self, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
-        """Start at the records from ``at`` to ``end``, as :meth:`begin`; the batch's numbers are already set."""
+        """Start with the records from ``at`` to ``end``, like :meth:`begin`. ``values`` must have the batch's numbers."""
         self.left = 0
         self.base_offset = self.values[_BASE_OFFSET]
         self.base_timestamp = self.values[_BASE_TIMESTAMP]
         self.base_sequence = self.values[_BASE_SEQUENCE]
         self.appended = self.values[_BATCH_ATTRIBUTES] & _APPENDED != 0
-        self.values[_TIMESTAMP] = self.values[_MAX_TIMESTAMP]  # with LogAppendTime all records have it
+        self.values[_TIMESTAMP] = self.values[_MAX_TIMESTAMP]  # the timestamp of all records with LogAppendTime
         self.values[_SEQUENCE] = -1
         self.at = at
         self.end = end
@@ -127,10 +127,9 @@ cdef class Cursor:
         return True
 
     def stack(self, block, table, width, first, stop):
-        """Start at the uncompressed batches of some rows of ``table`` in ``block``.
+        """Start with the uncompressed batches in ``block`` of the rows ``first`` to ``stop`` (exclusive) of ``table``.
 
-        A row has ``width`` numbers: start and end of the records in ``block``, those of the header, and those of the
-        other slots.
+        A row has ``width`` numbers: start and end of the records in ``block``, the header's fields, other numbers.
         """
         self.block = block
         self.stacked = table
@@ -144,7 +143,7 @@ cdef class Cursor:
 
     @cython.final
     cdef bint next_batch(self) except -1 nogil:
-        """Start at the batch of the next row; return whether the kernel can read it."""
+        """Start with the batch of the next row. Return whether the kernel can read it."""
         cdef Py_ssize_t at = self.row * self.width
         cdef Py_ssize_t slot
         for slot in range(self.width - 2):
@@ -168,7 +167,7 @@ cdef class Cursor:
         return good
 
     def sound(self):
-        """Return whether all remaining records are well-formed, without moving."""
+        """Return whether all remaining records are well-formed. The position does not change."""
         at, left = self.at, self.left
         with nogil:
             while self.left > 0 and self.read():
@@ -178,9 +177,9 @@ cdef class Cursor:
         return is_sound
 
     def spans(self):
-        """Return lowest and highest offset and timestamp (ms) of all remaining records, without moving.
+        """Return the lowest and highest offset, and the lowest and highest timestamp (ms), of all remaining records.
 
-        Return None if one is not well-formed.
+        Return None if a record is not well-formed. The position does not change.
         """
         at, left = self.at, self.left
         cdef long long low = _MOST
@@ -206,8 +205,8 @@ cdef class Cursor:
     def agrees(self):
         """Return whether there are records and all agree with the header of their batch.
 
-        They are well-formed and fill the batch. They have no attributes, and offsets that increase up to the last one
-        of the header. Their greatest timestamp (ms) is that of the header, unless the broker set it.
+        They agree if they are well-formed, fill the batch, have no attributes, and their offsets increase and do not
+        exceed the header's last one. Unless the broker set it, the header's maximum timestamp must be theirs.
         """
         cdef bint agree
         with nogil:
@@ -249,7 +248,7 @@ cdef class Cursor:
     @cython.final
     @cython.boundscheck(False)
     cdef bint read(self) noexcept nogil:
-        """Read the next record's fields; return whether it is well-formed."""
+        """Read the fields of the next record. Return whether it is well-formed."""
         cdef Py_ssize_t at = self.at
         cdef long long size
         cdef long long delta
@@ -267,7 +266,7 @@ cdef class Cursor:
         delta = (delta >> 1) ^ -(delta & 1)
         self.values[_OFFSET] = self.base_offset + delta
         if self.base_sequence >= 0:
-            if delta < 0 or self.base_sequence + delta > 0x7FFFFFFF:  # it wraps around
+            if delta < 0 or self.base_sequence + delta > 0x7FFFFFFF:  # the sequence wraps around
                 return False
             self.values[_SEQUENCE] = self.base_sequence + delta
         size = varint(self, &at, 28)
@@ -298,10 +297,10 @@ cdef class Cursor:
         return True
 
     cdef Py_ssize_t header(self, Py_ssize_t at) noexcept nogil:
-        """Read the header at ``at``; return the position after it, or -2 when its key is null.
+        """Read the header at ``at``. Return the position after it, or -2 if its key is null.
 
-        ``name_at`` and ``name_size`` are those of its key, ``content_at`` and ``content_size`` those of its value, with
-        a size of -1 for null.
+        This sets ``name_at`` and ``name_size`` of the key, ``content_at`` and ``content_size`` of the value (-1 for
+        null).
         """
         return header_at(self, at)
 
@@ -325,7 +324,7 @@ cdef inline Py_ssize_t header_at(Cursor self, Py_ssize_t at) noexcept nogil:
 
 @cython.boundscheck(False)
 cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
-    """Return a varint, with its sign in the lowest bit, and move after it, as longer() does."""
+    """Return a varint, with its sign in the lowest bit, and move past it. ``last`` is explained at longer()."""
     cdef Py_ssize_t far = at[0]
     cdef const unsigned char* text
     cdef long long value
@@ -345,10 +344,10 @@ cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nog
 
 @cython.boundscheck(False)
 cdef long long longer(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
-    """Return a varint of any size, and move after it. ``last`` is the shift of the last byte of the type.
+    """Return a varint of any size, and move past it. ``last`` is the shift for the last byte of its type.
 
-    For a varint that the end of the data truncates, return a null size after all data, which is never valid. Also for
-    one that the general reader would refuse, or truncate to the type.
+    If the varint is truncated, or the general path would refuse it or drop bits, return 1 (the size -1) and move past
+    all data. Such a size is never valid there.
     """
     cdef Py_ssize_t position = at[0]
     cdef long long value = 0
@@ -369,14 +368,14 @@ cdef long long longer(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
 
 
 cdef Py_ssize_t _MANY_HEADERS = MANY_HEADERS
-_new = tuple.__new__  # what the constructor of a NamedTuple calls
+_new = tuple.__new__  # faster than the constructor of a NamedTuple
 
 
 cdef class Records(Cursor):
     """Converts the records of consecutive batches to objects."""
 
     def records(self, most):
-        """Return the next ``most`` records. If there are fewer, the next one is not well-formed, or there is none."""
+        """Return the next ``most`` records, or fewer before the end or a record that is not well-formed."""
         cdef list made = []
         cdef Py_ssize_t left = most
         while left > 0 and self.left > 0 and self.read():
@@ -388,8 +387,8 @@ cdef class Records(Cursor):
     def stacked(self):
         """Return the records of the stacked batches: offset, timestamp in ms, key, value and size in bytes of each.
 
-        They end before the first batch with a record that is not well-formed. ``row`` is then the row of this batch,
-        else the one after the last.
+        Reading ends before the first batch with a record that is not well-formed. ``row`` is then the row of this
+        batch, else the row after the last.
         """
         return self.briefs()
 
@@ -413,7 +412,7 @@ cdef class Records(Cursor):
         return made
 
     cdef brief(self):
-        """Return the item of :meth:`stacked` for the current record; a subclass may return another one."""
+        """Return the item of :meth:`stacked` for the current record. A subclass may return something else."""
         cdef long long key_size = self.values[_KEY_SIZE], value_size = self.values[_VALUE_SIZE]
         return (
             self.values[_OFFSET],
@@ -444,7 +443,7 @@ cdef class Records(Cursor):
         )
 
     cdef headers(self):
-        """Return the headers of the current record, which fill it up to its end."""
+        """Return the headers of the current record, whose last bytes they are."""
         if self.header_count > _MANY_HEADERS:
             return ManyHeaders(self.bytes_at(self.headers_at, self.at - self.headers_at), self.header_count)
         made = []
@@ -469,10 +468,9 @@ cdef class Sizes(Cursor):
     """Converts the records of stacked batches to columns."""
 
     def columns(self):
-        """Return the offsets and the sizes in bytes of keys and of values, -1 for null, of the stacked batches.
+        """Return the records of the stacked batches as columns: offsets, sizes in bytes of keys and of values.
 
-        They end before the first batch with a record that is not well-formed. ``row`` is then the row of this batch,
-        else the one after the last.
+        A size of -1 means null. Reading ends as in :meth:`Records.stacked`.
         """
         cdef Py_ssize_t room = self._room()
         offsets, keys, values = (array("q", (0,)) * room for _ in range(3))
@@ -482,7 +480,7 @@ cdef class Sizes(Cursor):
         return offsets, keys, values
 
     def largest(self):
-        """Return the size of the largest record of the batch among the first well-formed ones."""
+        """Return the size of the largest record before the first one that is not well-formed."""
         cdef Py_ssize_t most = 0
         cdef Py_ssize_t start
         with nogil:
@@ -495,7 +493,7 @@ cdef class Sizes(Cursor):
         return most
 
     cdef Py_ssize_t _room(self) except -1:
-        """Return the number of records, limited by the number of bytes."""
+        """Return the number of records in the headers, or less if the batches are too small for as many."""
         cdef Py_ssize_t room = 0
         cdef Py_ssize_t at
         for at in range(self.row * self.width, self.rows * self.width, self.width):
@@ -503,7 +501,7 @@ cdef class Sizes(Cursor):
         return room
 
     cdef Py_ssize_t _fill(self, long long[::1] offsets, long long[::1] keys, long long[::1] values, Py_ssize_t room):
-        """Write the columns; return how many records they have."""
+        """Fill the columns. Return the number of records."""
         cdef Py_ssize_t count = 0
         cdef Py_ssize_t good = 0
         cdef Py_ssize_t row = self.row
@@ -545,10 +543,10 @@ def may_hold(const unsigned char[::1] block, bytes needle):
 
 @cython.final
 cdef class Picks(Cursor):
-    """Counts the wanted records of consecutive batches. ``since`` and ``until`` are ms.
+    """Counts the wanted records of consecutive batches. ``since`` and ``until`` (exclusive) are in ms.
 
-    Wanted offsets are ``first`` to ``last``. The record needs each of ``headers``; None is any header value. ``values``
-    is whether the record's value must not be null (True) or must be null (False); None: either.
+    Wanted offsets are ``first`` to ``last``. A record must have one of ``keys``, if any, and all ``headers``, in which
+    the value None means any value. ``values`` True: its value must not be null. False: it must be null. None: either.
     """
 
     cdef long long first
@@ -572,7 +570,7 @@ cdef class Picks(Cursor):
         for name, value in headers:
             self.texts += [name, value]
         if len(self.texts) > 64:
-            raise ValueError("these are too many texts to look for")
+            raise ValueError("there are too many keys and headers")
         self.keys = len(keys)
         self.headers = len(headers)
         for at, text in enumerate(self.texts):
@@ -582,7 +580,7 @@ cdef class Picks(Cursor):
                 self.sizes[at] = len(text)
 
     def of_rows(self):
-        """Return the number of wanted records of each stacked batch, up to the first invalid one."""
+        """Return the number of wanted records of each stacked batch before the first malformed one."""
         found = array("q", bytes(8 * (self.rows - self.row)))
         cdef long long[::1] counts = found
         cdef Py_ssize_t first = self.row
@@ -637,11 +635,11 @@ cdef class Picks(Cursor):
 
     @cython.boundscheck(False)
     cdef bint is_text(self, int text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Return whether ``size`` bytes of the record are the text with a number."""
+        """Return whether ``size`` bytes of the record are the text number ``text``."""
         return size == self.sizes[text] and (size == 0 or memcmp(&self.data[at], self.pointers[text], size) == 0)
 
     cdef bint has_header(self, int text) except -1 nogil:
-        """Return whether the record has a header with the name of a text number, and the value after it, if any."""
+        """Return whether the record has a header with the text number ``text`` as key, and the next one as value."""
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t done
         for done in range(self.header_count):

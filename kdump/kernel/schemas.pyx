@@ -1,13 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The JSON text of Avro and Protobuf payloads, written directly from their bytes.
 
-An Avro schema is a list of nodes, a Protobuf schema a list of messages with their fields: both are tables made by
-:mod:`kdump.schemas.kernel_tables`. One walk over a Protobuf message finds its fields. They are written in
-the order of the general path: fields without presence, lists, maps, then fields with presence in the order of the
-payload.
+An Avro schema is a list of nodes, a Protobuf schema a list of messages with their fields. Both are tables that
+:mod:`kdump.schemas.kernel_tables` makes. One pass over a Protobuf message finds its fields. They are written in the
+order of the general path: fields without presence, lists, maps, then fields with presence in the order of the payload.
 
-``text`` of both returns None for a payload that is broken or rare, and the general path reads it. For Protobuf these
-include unknown fields, and repeated occurrences of a field that is not repeated in the schema.
+The methods ``text`` return None for a malformed payload and for rare cases, and the general path reads the payload.
+Rare cases in Protobuf are unknown fields, and several occurrences of a field that is not repeated in the schema.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ cdef extern from "Python.h":
     int Py_DTSF_ADD_DOT_0
 
 cdef enum:
-    AROUND = 64  # the most bytes of a number, a time or the name of an infinity
+    AROUND = 64  # maximum number of bytes of a number or a time
 
 cdef struct Text:
     char* data
@@ -38,9 +37,9 @@ cdef long long _LAST_DAY = 2_932_896  # 9999-12-31
 
 
 cdef class JsonText:
-    """Writes values of a payload to one buffer. ``quote`` writes a text with other characters than printable ASCII.
+    """Writes values of a payload to one buffer. ``quote`` is called for texts that need escapes or are not ASCII.
 
-    The methods that read move ``at``, and return False if the value is left to the general path.
+    The methods that read increase ``at``, and return False if the general path must read the value.
     """
 
     cdef object quote
@@ -61,7 +60,7 @@ cdef class JsonText:
         PyMem_Free(self.out)
 
     cdef void begin(self, bytes payload, Py_ssize_t position):
-        """Start at a position of a payload, with an empty buffer."""
+        """Start at a position in a payload, with an empty buffer."""
         self.data = <const unsigned char*> PyBytes_AS_STRING(payload)
         self.at, self.end, self.used = position, len(payload), 0
 
@@ -91,7 +90,7 @@ cdef class JsonText:
         return True
 
     cdef int string(self, Py_ssize_t size) except -1:
-        """Write existing bytes of the payload as a string."""
+        """Write the next ``size`` bytes of the payload, which must exist, as a string."""
         cdef const unsigned char* text = &self.data[self.at]
         cdef unsigned char* out
         cdef unsigned char byte
@@ -116,7 +115,7 @@ cdef class JsonText:
         return self.literal(Text(PyBytes_AS_STRING(shown), len(shown)))
 
     cdef int binary_text(self, Py_ssize_t size) except -1:
-        """Write existing bytes of the payload in base64."""
+        """Write the next ``size`` bytes of the payload, which must exist, in base64."""
         self.reserve(2 * size + 8)
         self.out[self.used] = 34
         self.used = base64(&self.out[self.used + 1], &self.data[self.at], size) - self.out
@@ -126,7 +125,7 @@ cdef class JsonText:
         return True
 
     cdef int real(self, int size, bint is_short) except -1:
-        """Write a floating point number of 4 or 8 bytes; ``is_short``: the fewest digits that identify the 4 bytes."""
+        """Write a floating-point number of 4 or 8 bytes. ``is_short``: with the fewest digits that identify 4 bytes."""
         cdef float single
         cdef double value
         cdef double rounded
@@ -163,7 +162,7 @@ cdef class JsonText:
         return True
 
     cdef int moment(self, long long seconds) noexcept:
-        """Write a second since 1970 as date and time of day, without a fraction and a zone."""
+        """Write seconds since 1970 as date and time of day, without fraction and time zone."""
         cdef long long day = seconds // _DAY
         seconds %= _DAY
         if seconds < 0:
@@ -185,7 +184,7 @@ cdef class JsonText:
         return True
 
     cdef void fraction(self, long long value, int digits) noexcept:
-        """Write the digits after a point."""
+        """Write a point, and ``value`` with ``digits`` digits."""
         cdef int place
         self.out[self.used] = 46
         self.used += 1
@@ -244,13 +243,13 @@ cdef enum:
 
 cdef struct Node:
     int kind
-    long long number  # bytes of a fixed; scale of a decimal; digits of a time, with 16 for a local timestamp
-    int first  # in links and texts
+    long long number  # bytes of a fixed; scale of a decimal; digits of a time, plus 16 for a local timestamp
+    int first  # first index in links and texts
     int count
-    long long size  # of a fixed decimal
+    long long size  # size of a fixed decimal
 
-cdef int _AVRO_LEVELS = 200  # of records, arrays and maps, as the general path
-cdef int _MAX_KEYS = 32  # of a map whose keys are compared with each other
+cdef int _AVRO_LEVELS = 200  # maximum depth of records, arrays and maps, as in the general path
+cdef int _MAX_KEYS = 32  # maximum number of keys of a map, because each is compared with all others
 
 
 @cython.final
@@ -291,7 +290,7 @@ cdef class AvroText(JsonText):
         return self.made()
 
     cdef bint varint(self, long long* value) noexcept:
-        """Read a zigzag varint of at most 64 bits; return whether there is one."""
+        """Read a zigzag varint of at most 64 bits. Return whether it is valid."""
         cdef unsigned long long bits = 0
         cdef int shift = 0
         cdef unsigned char byte
@@ -310,7 +309,7 @@ cdef class AvroText(JsonText):
         return False
 
     cdef bint length(self, Py_ssize_t* size) noexcept:
-        """Read a length, and check that the bytes exist."""
+        """Read a length. Return whether the payload has as many bytes left."""
         cdef long long value
         if not self.varint(&value) or value < 0 or value > self.end - self.at:
             return False
@@ -318,7 +317,7 @@ cdef class AvroText(JsonText):
         return True
 
     cdef int write(self, int index, int level) except -1:
-        """Write the value of a node; return whether the kernel could."""
+        """Write the value of a node. Return whether the kernel could."""
         cdef Node* node = &self.nodes[index]
         cdef long long value = 0
         cdef Py_ssize_t size = 0
@@ -418,7 +417,7 @@ cdef class AvroText(JsonText):
         return True
 
     cdef int whole(self, Node* node, long long value) noexcept:
-        """Write a whole number by its logical type."""
+        """Write a whole number as its logical type requires."""
         if (node.kind == INT or node.kind == DATE or node.size == 4) and not -(1LL << 31) <= value < 1LL << 31:
             return False
         if node.kind == INT or node.kind == LONG:
@@ -436,7 +435,7 @@ cdef class AvroText(JsonText):
         return True
 
     cdef int time(self, Node* node, long long value) noexcept:
-        """Write a time of day, or one since 1970."""
+        """Write a time of day or a timestamp."""
         cdef int digits = node.number & 15
         cdef long long unit = 1
         cdef long long fraction
@@ -456,7 +455,7 @@ cdef class AvroText(JsonText):
         return True
 
     cdef int binary(self, Node* node, Py_ssize_t size) except -1:
-        """Write existing bytes of the payload in base64, or by their logical type."""
+        """Write the next ``size`` bytes, which must exist, in base64 or as their logical type requires."""
         cdef const unsigned char* data = &self.data[self.at]
         cdef int place
         cdef unsigned int part
@@ -532,9 +531,9 @@ PROTOBUF_KINDS = (
 LABELS = ("implicit", "repeated", "map", "present")
 """Kinds of fields: without presence, repeated, entries of a map, with presence."""
 MESSAGES = ("object", "wrapper", "timestamp", "duration", "other")
-"""How a message is written: \"other\" is left to the general path."""
+"""The kinds of messages. The general path reads the kind \"other\"."""
 MAX_FIELDS = 64
-"""The most fields of a message in the kernel."""
+"""Maximum number of fields of a message that the kernel reads."""
 
 cdef enum:
     INT32, INT64, UINT32, UINT64, SINT32, SINT64, BOOL, PROTOBUF_ENUM, PROTOBUF_DOUBLE, PROTOBUF_FLOAT
@@ -550,11 +549,11 @@ cdef struct Field:
     unsigned int number
     int kind
     int label
-    int target  # a message, or the first name of an enum
-    int count  # names of an enum
-    bint closed  # a closed enum
-    int oneof  # from 1; 0 for none
-    Text name  # quoted, with a colon
+    int target  # index of a message, or of the first name of an enum
+    int count  # number of names of an enum
+    bint closed  # whether it is a closed enum
+    int oneof  # number of its oneof, from 1 on; 0 without one
+    Text name  # with quotes and a colon
     Text default
 
 cdef struct Message:
@@ -566,19 +565,19 @@ cdef struct Name:
     int number
     Text text
 
-# The first position of a field in a message, after its tag; its number of occurrences.
+# The position of a field's first occurrence in a message, after its tag, and its number of occurrences.
 cdef struct Found:
     Py_ssize_t at
     int times
     unsigned int wire
 
 cdef int _PROTOBUF_LEVELS = 60
-cdef int _MAX_LISTS = 16  # each takes another walk over the message
+cdef int _MAX_LISTS = 16  # maximum number of lists and maps, because each needs another pass over the message
 
 
 @cython.final
 cdef class ProtobufText(JsonText):
-    """Writes payloads of one message. ``indexes`` are the bytes before it with its message indexes."""
+    """Writes payloads of one type of message. ``indexes`` are the message indexes, the bytes before the message."""
 
     cdef Message* messages
     cdef Field* fields
@@ -620,7 +619,7 @@ cdef class ProtobufText(JsonText):
         return self.made() if self.message(0, self.end, 0) else None
 
     cdef bint varint(self, unsigned long long* value, Py_ssize_t end) noexcept:
-        """Read a varint of 64 bits before ``end``; return whether there is one."""
+        """Read a varint of up to 64 bits before ``end``. Return whether it is valid."""
         cdef unsigned long long bits = 0
         cdef int shift = 0
         cdef unsigned char byte
@@ -635,7 +634,7 @@ cdef class ProtobufText(JsonText):
         return False
 
     cdef bint span(self, Py_ssize_t* after, Py_ssize_t end) noexcept:
-        """Read a length, and return the end of the bytes after it."""
+        """Read a length, and set ``after`` to the end of the bytes that follow. Return whether they exist."""
         cdef unsigned long long size = 0
         if not self.varint(&size, end) or size > <unsigned long long> (end - self.at):
             return False
@@ -643,7 +642,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef bint skip(self, unsigned int wire, Py_ssize_t end) noexcept:
-        """Skip a value of a wire type other than a group."""
+        """Skip a value. Return whether its wire type is known and not a group, and whether it is complete."""
         cdef unsigned long long value = 0
         cdef Py_ssize_t after = 0
         if wire == 0:
@@ -660,7 +659,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef int find(self, Message* message, unsigned int number, int after) noexcept:
-        """Return the index of a field in its message, -1 for an unknown one. ``after`` is its probable index."""
+        """Return the index of a field in its message, or -1 for an unknown field. ``after`` is the probable index."""
         cdef int place = after
         for _ in range(message.count):
             if place >= message.count:
@@ -671,7 +670,7 @@ cdef class ProtobufText(JsonText):
         return -1
 
     cdef bint walk(self, Message* message, Py_ssize_t end, Found* found, int* order, int* present) noexcept:
-        """Find the fields of a message up to ``end``; return whether all are known, and valid so far."""
+        """Find the fields of a message up to ``end``. Return whether all are known and completely framed."""
         cdef unsigned long long tag = 0
         cdef int place = -1
         cdef int other
@@ -706,7 +705,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef int message(self, int index, Py_ssize_t end, int level) except -1:
-        """Write the message before ``end``; return whether the kernel could."""
+        """Write the message from ``at`` to ``end``. Return whether the kernel could."""
         cdef Message* message = &self.messages[index]
         cdef Found[64] found
         cdef int[64] order
@@ -762,7 +761,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef int items(self, Field* field, Message* message, Found found, Py_ssize_t end, int level) except -1:
-        """Write the elements of a list or a map, from its first position in the message on."""
+        """Write the elements of a list or a map, from the first one in the message on."""
         cdef unsigned long long tag = 0
         cdef Py_ssize_t after = 0
         cdef Py_ssize_t[32] keys
@@ -816,7 +815,7 @@ cdef class ProtobufText(JsonText):
     cdef int entry(
         self, Field* field, Py_ssize_t end, Py_ssize_t* keys, Py_ssize_t* sizes, int done, int level
     ) except -1:
-        """Write an entry of a map. ``keys`` and ``sizes`` are those of the keys before it in the buffer."""
+        """Write an entry of a map. ``keys`` and ``sizes`` are the positions and sizes of earlier keys in the buffer."""
         cdef Message* message = &self.messages[field.target]
         cdef Field* key = &self.fields[message.first]
         cdef Field* value = &self.fields[message.first + 1]
@@ -921,7 +920,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef void wide(self, unsigned long long value, bint signed_) noexcept:
-        """Write a number of 64 bits, as a string of JSON."""
+        """Write a number of 64 bits as a JSON string."""
         self.out[self.used] = 34
         self.used += 1
         if signed_ or not value >> 63:
@@ -934,7 +933,7 @@ cdef class ProtobufText(JsonText):
         self.used += 1
 
     cdef int time(self, int kind, Found* found, Py_ssize_t end) except -1:
-        """Write a Timestamp or a Duration: its seconds are field 0, its nanoseconds field 1."""
+        """Write a Timestamp or a Duration. Index 0 of ``found`` is the seconds, index 1 the nanoseconds."""
         cdef unsigned long long bits = 0
         cdef long long seconds = 0
         cdef long long nanos = 0

@@ -1,4 +1,4 @@
-# SHA-256 by the instructions of the processor.
+# SHA-256 with the processor's instructions.
 
 cdef extern from *:
     """
@@ -12,8 +12,8 @@ cdef extern from *:
         return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __builtin_cpu_supports("sse4.1");
     }
 
-    /* The next four rounds. The last sixteen words are in lanes, the first one lowest. The state has the order of the
-       instructions: a, b, e, f and c, d, g, h. */
+    /* Do the next four rounds. The vectors hold the last sixteen words, the first word in the lowest lane. The state
+       has the order of the instructions: a, b, e, f and c, d, g, h. */
     __attribute__((always_inline, target("sha,sse4.1"))) static inline void kdump_four_rounds(
             int t, __m128i *words, const unsigned char *block, __m128i *abef, __m128i *cdgh, const unsigned int *rounds) {
         const __m128i ordered = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
@@ -55,7 +55,7 @@ cdef extern from *:
         kdump_added(state, abef, cdgh);
     }
 
-    /* A round waits for the one before it, so rounds of two states alternate. */
+    /* A round depends on the previous one, so rounds of two states alternate. */
     __attribute__((target("sha,sse4.1"))) static void kdump_mixed_two(
             unsigned int *state, const unsigned char *block, unsigned int *other, const unsigned char *its_block,
             const unsigned int *rounds) {
@@ -71,7 +71,7 @@ cdef extern from *:
         kdump_added(other, its_abef, its_cdgh);
     }
 
-    /* As wide as the loads that follow. */
+    /* Store 16 bytes at a time, like the loads that follow. */
     static inline void kdump_digest(unsigned char *out, const unsigned int *state) {
         for (int half = 0; half < 2; half++) {
             __m128i words = _mm_loadu_si128((const __m128i *) state + half);
@@ -93,11 +93,11 @@ cdef extern from *:
     # Whether this processor has instructions for SHA-256.
     bint has_sha "kdump_has_sha"() noexcept nogil
 
-    # Mix a block of 64 bytes into the state of SHA-256, with its 64 constants, by these instructions.
+    # Mix a block of 64 bytes into a state of SHA-256 with these instructions. ``rounds`` are the 64 constants.
     void mixed "kdump_mixed"(unsigned int* state, const unsigned char* block, const unsigned int* rounds) noexcept nogil
 
     # Write the 32 bytes of a state.
     void write_digest "kdump_digest"(unsigned char* out, const unsigned int* state) noexcept nogil
 
-    # Mix a block into each of two states, in less time than one after the other.
+    # Mix a block into each of two states, faster than by two calls.
     void mixed_two "kdump_mixed_two"(unsigned int* state, const unsigned char* block, unsigned int* other, const unsigned char* its_block, const unsigned int* rounds) noexcept nogil

@@ -1,9 +1,9 @@
-# The interface of texts in C.
+# The C interface of texts.
 
 from libc.string cimport memcpy
 
 cdef enum:
-    BEYOND = 64  # bytes that escaped() and cell() may touch after their output
+    BEYOND = 64  # number of bytes after their output that escaped() and cell() may overwrite
 
 cdef bint plain(unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned char also) noexcept nogil
 cdef unsigned char* escaped(unsigned char* out, const unsigned char* text, Py_ssize_t size, const unsigned char* shown, unsigned long long* bits) noexcept nogil
@@ -13,8 +13,8 @@ cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t s
 cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
 cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil
 
-# Return the high bits of the bytes that are a control character, a quote, a backslash or DEL, of eight bytes. The sums
-# are of bytes without their high bits, so that they do not carry; the high bits of the sums are the result.
+# Return a word with the high bit of each byte of ``word`` that is a control character, a quote, a backslash or DEL. The
+# bytes are added without their high bits, so that the sums do not carry. The high bits of the sums are the result.
 cdef inline unsigned long long odd_of(unsigned long long word) noexcept nogil:
     cdef unsigned long long low = word & <unsigned long long> 0x7F7F7F7F7F7F7F7F
     cdef unsigned long long quote = low ^ <unsigned long long> 0x2222222222222222
@@ -25,7 +25,7 @@ cdef inline unsigned long long odd_of(unsigned long long word) noexcept nogil:
     fine &= ~(low + <unsigned long long> 0x0101010101010101)
     return ~(fine | word) & <unsigned long long> 0x8080808080808080
 
-# Copy a text of 4 to 16 bytes, as most names, if it is ASCII without escapes in JSON; return whether it was copied.
+# Copy a text of 4 to 16 bytes, such as most names. Return whether it is ASCII and needs no escapes in JSON.
 cdef inline bint copied(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
     cdef unsigned long long first = 0
     cdef unsigned long long last = 0

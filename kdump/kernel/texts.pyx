@@ -1,21 +1,20 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
-"""Bytes as text: strings of JSON, cells of CSV, hex, base64. Also checks for valid UTF-8 and for a value of JSON.
+"""Converts bytes to text: JSON strings, CSV cells, hex, base64. Checks for valid UTF-8 and for a JSON value.
 
-Its C interface is in ``texts.pxd``. The general path is :mod:`kdump.primitives.encodings`.
+The C interface is in ``texts.pxd``. The general path is :mod:`kdump.primitives.encodings`.
 """
 
 from libc.string cimport memcpy, memmove
 from kdump.kernel.vectors cimport best_stride, copied_plain, hex_in_sixteens, inserted
 from kdump.kernel.words cimport lowest, ordered
 
-cdef int _ESCAPE = 8  # bytes of an entry of a table of escapes
+cdef int _ESCAPE = 8  # size of an entry of a table of escapes
 
 
 def _orders():
-    """Return 16 bytes for each set of eight bytes, where a set has a bit for each byte.
+    """Return a shuffle of 16 bytes for each number with eight bits, which are a set of bytes.
 
-    They are the shuffle that puts a backslash before the bytes of the set. Bytes with the high bit are backslashes, or
-    nothing after the text.
+    The shuffle puts a backslash before the bytes of the set. In it 0x80 means a backslash, or a byte after the text.
     """
 
 
@@ -32,9 +31,9 @@ cdef int _STRIDE = best_stride()
 
 
 def look_at(most):
-    """Set how many bytes are processed at once with escapes (64, 16 or 0), limited by the processor; return the number.
+    """Set the number of bytes that are escaped at once (64, 16 or 0), as far as the processor can. Return the number.
 
-    The output is the same.
+    The output does not depend on it.
     """
     global _STRIDE
     _STRIDE = min(most, best_stride())
@@ -42,7 +41,7 @@ def look_at(most):
 
 
 def escapes(quote):
-    """Return eight bytes for each byte: its replacement in a string of JSON, with the size in the last one."""
+    """Return eight bytes for each byte: its replacement in a JSON string. The last of the eight is the size."""
     table = b""
     for byte in range(256):
         text = quote(chr(byte))
@@ -52,9 +51,9 @@ def escapes(quote):
 
 
 cdef bint plain(unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned char also) noexcept nogil:
-    """Copy a short text if it is ASCII without ``also`` and without escapes in JSON; return whether it was copied.
+    """Copy a short text if it is ASCII without ``also`` and needs no escapes in JSON. Return whether it was copied.
 
-    BEYOND bytes are touched. A longer text is never copied, and an empty one neither.
+    Up to BEYOND bytes are overwritten. Texts that are empty or have more than 64 bytes are not copied.
     """
     if _STRIDE == 64:
         return 0 < size <= 64 and copied_plain(out, text, <int> size, also)
@@ -68,9 +67,9 @@ cdef unsigned char* escaped(
     const unsigned char* shown,
     unsigned long long* bits,
 ) noexcept nogil:
-    """Write ``text`` with the escapes of JSON; return the position after it. High bits of ``bits``: non-ASCII bytes.
+    """Write ``text`` with JSON escapes, and return the position after it. Non-ASCII bytes set high bits of ``bits``.
 
-    Up to 8 * size + BEYOND bytes are touched. ``shown`` is the result of :func:`escapes`.
+    Up to 8 * size + BEYOND bytes are overwritten. ``shown`` is the result of :func:`escapes`.
     """
     cdef const unsigned char* stop = text + size
     cdef unsigned long long word = 0
@@ -92,7 +91,7 @@ cdef unsigned char* escaped(
             out = _spelt(out - 8, ordered(word), ordered(odd), 8, shown)
     rest = <int> (stop - text)
     if rest > 0:
-        if size >= 8:  # the last eight bytes, without the written ones
+        if size >= 8:  # the last eight bytes, without those that are written
             memcpy(&word, stop - 8, 8)
             word = ordered(word) >> (8 * (8 - rest))
         else:
@@ -110,10 +109,10 @@ cdef unsigned char* escaped(
 cdef inline unsigned char* _spelt(
     unsigned char* out, unsigned long long word, unsigned long long odd, int size, const unsigned char* shown
 ) noexcept nogil:
-    """Write the first ``size`` bytes of a word, at most eight, with the bytes of ``odd`` escaped.
+    """Write the first ``size`` bytes (at most eight) of a word, and escape the bytes that ``odd`` marks.
 
-    The first byte is the lowest in both. Bytes after an escaped one are first written unchanged, and corrected at the
-    next.
+    The first byte is the lowest in both. All following bytes are written unchanged after each escaped byte, and
+    overwritten at the next escaped byte.
     """
     cdef const unsigned char* entry
     cdef int at
@@ -136,9 +135,9 @@ cdef inline unsigned char* _spelt(
 cdef unsigned char* cell(
     unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned long long* bits
 ) noexcept nogil:
-    """Write a cell of CSV, in quotes where it needs them; return the position after it.
+    """Write a CSV cell, with quotes if it needs them. Return the position after it.
 
-    High bits of ``bits``: non-ASCII bytes. Up to 2 * size + BEYOND bytes are touched.
+    Non-ASCII bytes set high bits of ``bits``. Up to 2 * size + BEYOND bytes are overwritten.
     """
     cdef unsigned char* end = out + 1
     cdef Py_ssize_t at
@@ -170,7 +169,7 @@ cdef unsigned char* cell(
 
 
 cdef bint is_utf8(const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Return whether ``text`` is valid: nothing is incomplete, overlong, a surrogate or above the last character."""
+    """Return whether ``text`` is valid UTF-8: complete and shortest sequences up to U+10FFFF, no surrogates."""
     cdef Py_ssize_t at = 0
     cdef unsigned long long word = 0
     cdef unsigned long long[4] words
@@ -216,8 +215,8 @@ cdef const char* _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 cdef char[2 * 256] _HEX  # of each byte
 cdef char[2 * 4096] _PAIRS  # of letters, for twelve bits
 cdef unsigned long long _HIGH_BITS = 0x8080808080808080
-cdef int _DEEPEST = 60  # arrays and objects within each other
-cdef Py_ssize_t _LONGEST = 4000  # digits of a number
+cdef int _DEEPEST = 60  # maximum depth of arrays and objects
+cdef Py_ssize_t _LONGEST = 4000  # maximum number of digits of a number
 
 
 cdef void _pair(char* pairs, const char* each, int count) noexcept:
@@ -238,7 +237,7 @@ cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t s
 
 
 cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Write four letters for three bytes (RFC 4648), the last ones padded; return the position after them."""
+    """Write four letters for each three bytes (RFC 4648), with padding. Return the position after the letters."""
     cdef unsigned int three
     while size >= 3:
         three = text[0] << 16 | text[1] << 8 | text[2]
@@ -263,9 +262,9 @@ def is_json(const unsigned char[::1] text):
 
 
 cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Return 1 for a value of JSON (RFC 8259), 0 for another text, -1 if the general path must decide.
+    """Return 1 for a JSON value (RFC 8259), 0 for any other text, -1 if the general path must decide.
 
-    Non-ASCII bytes count as valid UTF-8, in strings only.
+    Non-ASCII bytes are accepted in strings only, where they count as valid UTF-8.
     """
     cdef unsigned long long objects = 0  # a bit for each open array or object, the innermost lowest
     cdef int depth = 0
@@ -294,7 +293,7 @@ cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil:
             at = after_scalar(text, at, size)
             if at < 0:
                 return <int> at + 1
-        while True:  # a value ends here, and perhaps its parents
+        while True:  # a value ends; the arrays and objects around it may end too
             at = after_spaces(text, at, size)
             if depth == 0:
                 return at == size
@@ -322,7 +321,7 @@ cdef inline Py_ssize_t after_spaces(const unsigned char* text, Py_ssize_t at, Py
 
 
 cdef inline Py_ssize_t after_name(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-    """Return the position after a name and its colon; -1 if there is none, -2 for the general path."""
+    """Return the position after a name and its colon; -1 if they are invalid, -2 if the general path must decide."""
     if at >= size or text[at] != 34:
         return -1
     at = after_string(text, at, size)
@@ -333,7 +332,7 @@ cdef inline Py_ssize_t after_name(const unsigned char* text, Py_ssize_t at, Py_s
 
 
 cdef inline Py_ssize_t after_string(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-    """Return the position after a string in quotes; -1 if there is none, -2 for the general path."""
+    """Return the position after a string in quotes; -1 if it is invalid, -2 if the general path must decide."""
     cdef int digit
     at += 1
     while at < size and text[at] != 34:
@@ -351,12 +350,12 @@ cdef inline Py_ssize_t after_string(const unsigned char* text, Py_ssize_t at, Py
             for digit in range(1, 5):
                 if not is_hex(text[at + digit]):
                     return -1
-            if text[at + 1] | 32 == 100 and text[at + 2] >= 56:  # a half of a character
+            if text[at + 1] | 32 == 100 and text[at + 2] >= 56:  # a surrogate
                 return -2
             at += 5
         elif is_escape(text[at]):
             at += 1
-            if text[at - 1] == 92 and at < size and text[at] == 117:  # the general path reads it as an escape too
+            if text[at - 1] == 92 and at < size and text[at] == 117:  # the general path reads \u here as an escape too
                 return -2
         else:
             return -1
@@ -379,7 +378,7 @@ cdef inline Py_ssize_t after_digits(const unsigned char* text, Py_ssize_t at, Py
 
 
 cdef Py_ssize_t after_scalar(const unsigned char* text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-    """Return the position after a string, a number or a word; -1 if there is none, -2 for the general path."""
+    """Return the position after a string, number or word; -1 if it is invalid, -2 if the general path must decide."""
     cdef Py_ssize_t first = at
     cdef Py_ssize_t end
     if text[at] == 34:

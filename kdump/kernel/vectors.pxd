@@ -1,4 +1,4 @@
-# Text by the vector instructions of the processor: copied and checked, with escapes inserted, as hex digits.
+# Text processing with the processor's vector instructions: copying with checks, inserting escapes, hex digits.
 
 cdef extern from *:
     """
@@ -6,7 +6,8 @@ cdef extern from *:
     #include <immintrin.h>
     #include <string.h>
 
-    /* Process 64 bytes at once, also after the text if bytes are there; return 0 if there are too few. */
+    /* Copy 64 bytes at a time; "there" bytes are readable, at least "size". Return the number of copied bytes of the
+       text, which may be less than size. "high" is set if these are not all ASCII. */
     static inline long long kdump_sixty_four(
             unsigned char *out, const unsigned char *text, long long size, long long there, int *high) {
         __m128i first, second, third, fourth, seen = _mm_setzero_si128();
@@ -39,8 +40,8 @@ cdef extern from *:
         return at;
     }
 
-    /* Copy a text of at most sixteen bytes, with sixteen readable ones; return whether all are plain. A byte plus one is
-       less than 0x21 for control characters, and negative for DEL and above. */
+    /* Copy a text of at most sixteen bytes, where sixteen are readable. Return whether no byte needs an escape. A byte
+       plus one is less than 0x21 for control characters, and negative for DEL and above. */
     static inline int kdump_short_plain(unsigned char *out, const unsigned char *text, int size, char also) {
         __m128i bytes = _mm_loadu_si128((const __m128i *) text);
         __m128i odd = _mm_cmplt_epi8(_mm_add_epi8(bytes, _mm_set1_epi8(1)), _mm_set1_epi8(0x21));
@@ -51,7 +52,7 @@ cdef extern from *:
         return (_mm_movemask_epi8(odd) & ((1 << size) - 1)) == 0;
     }
 
-    /* One to fifteen bytes and zeros after them, without reading more. */
+    /* Load one to fifteen bytes, followed by zeros, and read no other bytes. */
     static inline __m128i kdump_up_to_fifteen(const unsigned char *text, int size) {
         unsigned long long low = 0, high = 0;
         if (size > 8) {
@@ -80,8 +81,8 @@ cdef extern from *:
         _mm_storeu_si128((__m128i *) out, _mm_or_si128(_mm_shuffle_epi8(bytes, order), inserted));
     }
 
-    /* The two loops below process bytes in pieces; "odd" has a bit for each byte that needs "insert" before it. With
-       "awkward" it is CSV, else JSON, which ends before control characters and DEL. */
+    /* The next two loops process several bytes at a time. "odd" has a bit for each byte that needs "insert" before it.
+       With "awkward" the output is CSV. Without it the output is JSON, and ends before control characters and DEL. */
     __attribute__((always_inline, target("ssse3,popcnt"))) static inline const unsigned char *kdump_shuffled(
             unsigned char **to, const unsigned char *text, const unsigned char *stop, const char *orders,
             unsigned long long *seen, int *awkward) {
@@ -129,7 +130,7 @@ cdef extern from *:
         return text;
     }
 
-    /* Put the insert before each of 32 bytes, then remove the unwanted ones of these 64. */
+    /* Put the insert before each of 32 bytes, then remove the unwanted bytes from these 64. */
     __attribute__((always_inline, target("avx512vbmi2,avx512bw,avx512vl,bmi2,popcnt")))
     static inline unsigned char *kdump_squeezed(
             unsigned char *out, __m256i bytes, unsigned int there, unsigned int odd, __m512i insert) {
@@ -192,7 +193,7 @@ cdef extern from *:
         return text;
     }
 
-    /* The number of bytes that this processor processes at once with inserts: 64, 16, or 0 if it cannot. */
+    /* Return the number of bytes (64 or 16) into which this processor inserts escapes at once; 0 if it cannot. */
     static int kdump_stride(void) {
         __builtin_cpu_init();
         if (!__builtin_cpu_supports("popcnt") || !__builtin_cpu_supports("ssse3"))
@@ -271,26 +272,26 @@ cdef extern from *:
         return !high && seen < 128;
     }
     """
-    # The number of bytes that this processor processes at once with inserts: 64, 16, or 0 if it cannot.
+    # The number of bytes (64 or 16) into which this processor inserts escapes at once; 0 if it cannot.
     int best_stride "kdump_stride"() noexcept nogil
 
-    # Write two hex digits for each byte, for the largest multiple of sixteen bytes; return that number.
+    # Write two hex digits for each byte, for the largest multiple of sixteen bytes. Return this multiple.
     Py_ssize_t hex_in_sixteens "kdump_hex_in_sixteens"(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
 
-    # Copy ``size`` bytes of a text, one or more; return whether all are ASCII. ``there`` bytes are readable, at least
+    # Copy ``size`` (one or more) bytes of a text. Return whether all are ASCII. ``there`` bytes are readable, at least
     # ``size``. Up to 64 bytes more than ``size`` are written.
     bint copied_ascii "kdump_copied_ascii"(unsigned char* out, const unsigned char* text, Py_ssize_t size, Py_ssize_t there) noexcept nogil
 
-    # Copy 1 to 64 bytes of a text; return whether all are ASCII without control characters, DEL, quotes, backslashes and
-    # ``also``. 64 bytes are touched. It needs a processor that processes 64 bytes at once.
+    # Copy 1 to 64 bytes of a text. Return whether all are ASCII without control characters, DEL, quotes, backslashes and
+    # ``also``. 64 bytes are overwritten. best_stride() must be 64.
     bint copied_plain "kdump_copied_plain"(unsigned char* out, const unsigned char* text, int size, int also) noexcept nogil
 
-    # Do the same for 0 to 16 bytes, if 16 are readable, on any x86-64 processor; elsewhere return 0.
+    # The same for 0 to 16 bytes, if 16 are readable, on any x86-64 processor. On other processors return 0.
     bint short_plain "kdump_short_plain"(unsigned char* out, const unsigned char* text, int size, char also) noexcept nogil
 
-    # Copy text, ``stride`` bytes (64 or 16) at a time, and return its end. If ``awkward`` is NULL, as JSON: with a
-    # backslash before quotes and backslashes, up to a control character or DEL, or up to 16 bytes before it. Else as CSV:
-    # all of it, with a quote before quotes; ``awkward`` is set if the cell needs quotes. ``to`` moves after the output; up
-    # to 64 bytes more are touched. High bits of ``seen``: non-ASCII bytes. ``orders`` has the shuffle for each set of eight
-    # bytes.
+    # Copy text, ``stride`` bytes (64 or 16) at a time, and return the end of the copied text. If ``awkward`` is NULL,
+    # write JSON: put a backslash before quotes and backslashes, and stop at a control character or DEL, or up to 16
+    # bytes before it. Otherwise write CSV: copy all of it, put a quote before quotes, and set ``awkward`` if the cell
+    # needs quotes. ``to`` becomes the end of the output, after which up to 64 bytes are overwritten. Non-ASCII bytes
+    # set high bits of ``seen``. ``orders`` has the shuffle for each set of eight bytes.
     const unsigned char* inserted "kdump_inserted"(int stride, unsigned char** to, const unsigned char* text, const unsigned char* stop, const char* orders, unsigned long long* seen, int* awkward) noexcept nogil

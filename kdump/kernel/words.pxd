@@ -1,4 +1,4 @@
-# Words of bytes in C: numbers as Kafka writes them, and the differences between machines and compilers.
+# Numbers in Kafka's byte order, and functions that differ between machines and compilers.
 
 cdef extern from *:
     """
@@ -18,10 +18,10 @@ cdef extern from *:
     # The number of the lowest bit of a word that is not zero.
     int lowest "kdump_lowest"(unsigned long long word) noexcept nogil
 
-    # A word with its first byte lowest, from the order in memory; and back.
+    # Convert a word from the byte order of memory to one with the first byte lowest, or back.
     unsigned long long ordered "kdump_ordered"(unsigned long long word) noexcept nogil
 
-# A number of ``size`` bytes, the highest byte first, the highest bit its sign.
+# Return a signed number of ``size`` bytes, the highest byte first.
 cdef inline long long big(const unsigned char* data, int size) noexcept nogil:
     cdef unsigned long long found = 0
     cdef int step

@@ -1,8 +1,8 @@
-"""Recognises archives and compressed files by their first bytes: formats that kdump reads, and others by name.
+"""Recognises archives and compressed files by their first bytes, also in formats that kdump does not read.
 
-No segment begins with such bytes: its base offset would be 10^17 or higher. Sources of the magic numbers:
+A segment does not begin with these bytes, because its base offset would be 10^17 or higher. Sources of these bytes:
 RFC 1952 (gzip), RFC 8878 (zstd), LZ4 frame format 1.6, .xz file format 1.2, bzip2 1.0, PKWARE's APPNOTE 6.3 (zip) and
-POSIX.1-2008 (tar). Those of all others are from ``magic(5)`` of file 5.45.
+POSIX.1-2008 (tar); ``magic(5)`` of file 5.45 (others).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _READ: Final = (
     (XZ, b"\xfd7zXZ\0"),
     (LZ4, b"\x04\x22\x4d\x18"),
     (ZIP, b"PK\x03\x04"),
-    (ZIP, b"PK\x05\x06"),  # an empty one
+    (ZIP, b"PK\x05\x06"),  # an empty zip
     *((BZIP2, b"BZh%d" % level + block) for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
 )
-"""Formats and their first bytes. Those of bzip2 include the first block or the end mark."""
+"""Formats and their first bytes; for bzip2 these include the start of the first block or the end mark."""
 SUFFIXES: Final = (
     *(".tar", ".tgz", ".tar.gz", ".taz", ".tzst", ".tar.zst", ".txz", ".tar.xz", ".tbz", ".tbz2", ".tar.bz2"),
     *(".tar.lz4", ".zip"),
@@ -38,7 +38,7 @@ _CHECKSUM: Final = slice(148, 156)
 _LARGE: Final = (b"\x80", b"\xff")
 """The first bytes of a binary number in a tar header."""
 _OCTAL: Final = b"01234567oO_+- \t\n\r\f\v\x1c\x1d\x1e\x1f"
-"""The characters of an octal number there, as Python reads it."""
+"""The characters that Python accepts in an octal number of a tar header."""
 
 
 class Foreign(NamedTuple):
@@ -71,7 +71,7 @@ def format_of(head: bytes) -> str | None:
 
 
 def foreign(head: bytes) -> Foreign | None:
-    """Return the format of an archive that kdump does not read, by its first bytes; else None."""
+    """Return the format of an archive that kdump does not read, by its first bytes; None for any other file."""
     return next((found for magic, found in _FOREIGN if head.startswith(magic)), None)
 
 

@@ -1,8 +1,8 @@
 """Archives (tar, zip), compressed files and standard input as places of files.
 
-Members are read where they are in the archive. A compressed tar is first decompressed to a temporary file without a
-name (in ``TMPDIR``), because it cannot be read at a position. The same holds for standard input that is a pipe, and for
-each compressed member of a zip when it is first opened.
+Members are read where they are in the archive. Streams that cannot be read at a position are first decompressed to a
+temporary file without a name (in ``TMPDIR``): a compressed tar, standard input that is a pipe, and each compressed
+member of a zip when it is first opened.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 _LINKS_DEEP: Final = 8
 _COMPRESSED_DEEP: Final = 3
-"""How often a file may be compressed: a stream can decompress to itself."""
+"""How often a file may be compressed. There is a limit because a stream can decompress to itself."""
 _FOLDERS_DEEP: Final = 100
 _SHOWN: Final = 100
-"""Characters shown of a name that is too long."""
+"""Number of characters that are shown of a name that is too long."""
 _LARGE_FILE: Final = 1 << 32
 """The largest size in bytes of a file with holes in a small archive, or of a file at whose bytes an archive ends: more
 than a segment can have."""
@@ -46,27 +46,27 @@ _FAR: Final = 1e12
 """The first time that is not valid, in seconds since 1970."""
 _PAX: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _ABOUT_THE_NEXT: Final = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, *_PAX)
-"""Types of headers with data about the next member, which are read into memory."""
+"""Types of headers that describe the next member. tarfile reads them into memory."""
 _ABOUT_A_MEMBER: Final = 8 << 20
-"""The most bytes of all headers of one member: names, PAX records, a list of 500,000 holes."""
+"""Maximum size in bytes of the headers of one member: names, PAX records, a list of 500,000 holes."""
 _MEMBERS: Final = 1 << 19
-"""The most members of an archive: those of 100,000 partitions. Each needs about 1,000 bytes of memory."""
+"""Maximum number of members of an archive: enough for 100,000 partitions. Each needs about 1,000 bytes of memory."""
 _LONGEST_NAME: Final = 1 << 14
-"""The longest path of a member in bytes: four times PATH_MAX of Linux."""
+"""Maximum length in bytes of a member's path: four times PATH_MAX of Linux."""
 _PAX_NAMES: Final = (b"path", b"linkpath", b"hdrcharset", b"GNU.sparse.name", b"GNU.sparse.map")
 _PAX_NUMBERS: Final = (
     *(b"size", b"mtime", b"GNU.sparse.size", b"GNU.sparse.realsize", b"GNU.sparse.major", b"GNU.sparse.minor"),
     *(b"GNU.sparse.numblocks", b"GNU.sparse.offset", b"GNU.sparse.numbytes"),
 )
-"""The keywords of needed PAX records. Other records are not passed to tarfile."""
+"""The keywords of the PAX records that are passed to tarfile. Others are dropped."""
 _PAX_LENGTH: Final = re.compile(rb"([0-9]{1,20}) ")
 _LONGEST_NUMBER: Final = 64
 _MANY_DIGITS: Final = re.compile(rb"[0-9]{256}")
-"""More digits than a file name can have: the regular expressions of tarfile need quadratic time for them."""
+"""More digits than a file name can have. tarfile's regular expressions need quadratic time for them."""
 
 
 class Extent(NamedTuple):
-    """Data of a sparse file: its position in the file, its size, and its position in the archive."""
+    """A range of data in a sparse file: its position in the file, its size, and its position in the archive."""
 
     position: int
     size: int
@@ -109,7 +109,7 @@ class Extents:
         return min(position, self.size)
 
     def _extent_at(self, position: int) -> int:
-        """Return the index of the last extent that begins at or before a position; 0 before the first."""
+        """Return the index of the last extent that begins at or before a position; 0 if there is none."""
         return max(0, bisect_right(self._starts, position) - 1)
 
     def read(self, position: int, size: int) -> bytes:
@@ -146,15 +146,15 @@ class Member(NamedTuple):
     modified: int | None
     disk_size: int
     packed: ZipMember | None = None
-    """The member of a zip; ``extents`` is empty then."""
+    """The zip's own entry for the member, or None in a tar. In a zip ``extents`` is empty."""
 
 
 class Archive:
     """The files of an archive.
 
-    Two names of one archive have the same ``identity``. ``local`` is the file of this machine that contains it.
-    ``left_out`` has the skipped members with reasons, ``broken`` the sentence on an unreadable part (or None), and
-    ``hint`` the action then.
+    ``identity`` is equal for two names of the same archive. ``local`` is the file on this machine that contains it.
+    ``left_out`` lists the skipped members with reasons. ``broken`` is None, or a sentence about the part that cannot be
+    read; ``hint`` is then the next step for the user.
     """
 
     def __init__(self, held: OwnedDescriptor, name: str, identity: object, local: str) -> None:
@@ -169,7 +169,7 @@ class Archive:
         self._scan()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle as its name: another process, such as a worker of Spark, opens the archive again."""
+        """Pickle only the name: another process, such as a worker of Spark, opens the archive again."""
         return reopened, (self.name,)
 
     def _scan(self) -> None:
@@ -177,17 +177,17 @@ class Archive:
         raise NotImplementedError
 
     def _takes(self, path: str, linkname: str = "") -> bool:
-        """Return whether the names of a member have a valid length and depth; else the member is left out."""
+        """Return whether the names of a member have a valid length and depth. If not, add it to ``left_out``."""
         if max(len(path), len(linkname)) > _LONGEST_NAME:
             self.left_out.append((path[:_SHOWN] + "...", f"has a name of more than {_LONGEST_NAME} bytes"))
         elif path.count("/") > _FOLDERS_DEEP:
-            self.left_out.append((path[:_SHOWN] + "...", f"is in more than {_FOLDERS_DEEP} folders"))
+            self.left_out.append((path[:_SHOWN] + "...", f"is more than {_FOLDERS_DEEP} folders deep"))
         else:
             return True
         return False
 
     def _resolve(self, links: list[tuple[str, str]]) -> None:
-        """Add links to files of the archive as files; links to folders or out of the archive are left out."""
+        """Add links to files of the archive as files. Links to folders or out of the archive are left out."""
         for _ in range(_LINKS_DEEP):
             rest = []
             for path, target in links:
@@ -254,14 +254,14 @@ class TarArchive(Archive):
                 while (info := tar.next()) is not None:
                     headers.next_member()
                     if tar.offset <= last_end:  # a negative size in a PAX header would cause an endless loop
-                        raise tarfile.ReadError(f"the header at byte {info.offset} leads back")
+                        raise tarfile.ReadError(f"the header at byte {info.offset} points back")
                     last_end = tar.offset
-                    tar.members = []  # else all headers stay in memory
+                    tar.members = []  # tarfile would keep all headers in memory
                     path = _inside(info.name)
                     if not self._takes(path, info.linkname):
                         continue
                     if info.issparse() and info.size > max(size, _LARGE_FILE):
-                        self.left_out.append((path, f"claims {many(info.size, 'byte')}, and the archive has {size}"))
+                        self.left_out.append((path, f"claims {many(info.size, 'byte')}, but the archive has {size}"))
                     elif info.isreg():
                         self._add(path, _member(info, size))
                     elif info.islnk():
@@ -273,13 +273,13 @@ class TarArchive(Archive):
                 if os.pread(self._held.fd, tarfile.BLOCKSIZE, tar.offset).strip(b"\0"):
                     self.broken = f"the archive is broken at byte {tar.offset}: later members are not read"
         except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as reason:
-            # the last three come from the values and the number of PAX headers
+            # ValueError, OverflowError and RecursionError come from values and the number of PAX headers
             self.broken = f"the archive is broken, later members are not read: {reason}"
         self._resolve(links)
 
 
 class ZipArchive(Archive):
-    """The files of a zip. Compressed members are decompressed to one temporary file, each when it is first opened."""
+    """The files of a zip. A compressed member is decompressed to a common temporary file when it is first opened."""
 
     def _scan(self) -> None:
         from kdump.log_dirs import zip_directory
@@ -316,14 +316,14 @@ class ZipArchive(Archive):
             self.hint = f"7z x {shell_path(self.name)}, then name the folder"
 
     def _begin(self) -> None:
-        """Begin without a temporary file. Each process has its own, because both would write to one."""
+        """Begin without a temporary file. After a fork each process needs its own."""
         self._process, self._lock = os.getpid(), threading.Lock()
         self._spool: Spool | None = None
         self._unpacked: dict[ZipMember, Extent] = {}
         """Opened member -> its extent in the temporary file."""
 
     def _target(self, path: str, member: ZipMember) -> str | None:
-        """Return the target of a symbolic link, which is its content; None for an unreadable link, which is skipped."""
+        """Return the target of a symbolic link, which is its content. Skip an unreadable link and return None."""
         from kdump.log_dirs import zip_directory
 
         try:
@@ -353,7 +353,7 @@ class ZipArchive(Archive):
 
 
 class _Headers:
-    """The file that tarfile reads to list the members. PAX headers are checked, and only needed records are passed on.
+    """The file that tarfile reads to list the members. It checks PAX headers, and passes on only the needed records.
 
     tarfile needs quadratic time for the digits in a PAX header (CVE-2024-6232, Python before 3.11.10 and 3.12.6). It
     stops without an error at an invalid header, and copies all global records for each member.
@@ -363,10 +363,10 @@ class _Headers:
         self._fd, self._position, self._members = descriptor, 0, 0
         self._left = _ABOUT_A_MEMBER
         self.pax_size: int | None = None
-        """The size in bytes of the PAX header that is read next; None if the next read is something else."""
+        """The size in bytes of the PAX header that is read next; None if the next read is of other bytes."""
 
     def next_member(self) -> None:
-        """Begin the headers of another member. Raises ReadError for too many members."""
+        """Start to count the headers of the next member. Raises ReadError for too many members."""
         self._left, self._members = _ABOUT_A_MEMBER, self._members + 1
         if self._members > _MEMBERS:
             raise tarfile.ReadError(f"it has more than {_MEMBERS} members: extract it, or name an archive of a part")
@@ -378,7 +378,7 @@ class _Headers:
         self._position = position
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes; of a PAX header only the needed records, padded with zeros. Raises ReadError."""
+        """Return the next bytes, or the needed records of a PAX header, padded with zeros. Raises ReadError."""
         start, self._left = self._position, self._left - size
         if self._left < 0:
             raise tarfile.ReadError(
@@ -390,7 +390,7 @@ class _Headers:
         if pax_size is None:
             return data
         if len(data) < pax_size:
-            raise tarfile.ReadError(f"the PAX header at byte {start} ends with the file")
+            raise tarfile.ReadError(f"the file ends inside the PAX header at byte {start}")
         return _pax_records(data[:pax_size], start).ljust(size, b"\0")
 
 
@@ -398,7 +398,7 @@ def _pax_records(data: bytes, start: int) -> bytes:
     """Return the needed records of a PAX header at byte ``start`` (POSIX.1-2008, pax, "Extended Header").
 
     A record is its own length in decimal, a space, keyword=value, and a newline. Raises ReadError for any other form,
-    and for numbers and names that no file can have.
+    and for numbers or names with too many digits.
     """
     at, kept = 0, []
     while at < len(data) and data[at]:
@@ -406,7 +406,7 @@ def _pax_records(data: bytes, start: int) -> bytes:
         end = at + int(match[1]) if match else 0
         keyword, equals, value = data[match.end() : end - 1].partition(b"=") if match else (b"", b"", b"")
         if not (match and match.end() < end <= len(data) and keyword and equals and data[end - 1] == _NEWLINE):
-            raise tarfile.ReadError(f"byte {start + at} does not begin a record of a PAX header")
+            raise tarfile.ReadError(f"the record of a PAX header at byte {start + at} is malformed")
         is_number = keyword in _PAX_NUMBERS
         if (is_number and len(value) > _LONGEST_NUMBER) or (keyword in _PAX_NAMES and _MANY_DIGITS.search(value)):
             shown = keyword.decode("ascii")
@@ -418,7 +418,7 @@ def _pax_records(data: bytes, start: int) -> bytes:
 
 
 def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
-    """Return the class that reads headers of an archive of ``size`` bytes: a larger or negative size is an error."""
+    """Return a TarInfo class for an archive of ``size`` bytes. It refuses a member with a larger or negative size."""
 
     class BoundedTarInfo(tarfile.TarInfo):
         @classmethod
@@ -454,7 +454,7 @@ def _member(info: tarfile.TarInfo, end: int) -> Member:
 
 
 def _milliseconds(info: tarfile.TarInfo) -> int | None:
-    """Return the time of the last write in ms, or None for an impossible one. The float of tarfile is not exact."""
+    """Return the time of the last write in ms, or None for an impossible time. tarfile's float is not exact."""
     if not abs(info.mtime) < _FAR:
         return None
     try:
@@ -473,19 +473,19 @@ class OneFile:
         self._size = os.fstat(held.fd).st_size
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle as its name: another process opens it again."""
+        """Pickle only the name: another process opens the file again."""
         return reopened, (self.name,)
 
     def look(self, path: str) -> Entry | None:
         return Entry(self.name, self.name, False, self._size, self.name) if path == self.name else None
 
-    def entries(self, folder: str) -> list[Entry]:  # noqa: ARG002  there is one folder
+    def entries(self, folder: str) -> list[Entry]:  # noqa: ARG002  there is only one folder
         return [Entry(self.name, self.name, False, self._size, self.name)]
 
     def open(self, path: str) -> OpenSource:
         return Extents(self._held, path, self._size, (Extent(0, self._size, 0),))
 
-    def glob(self, pattern: str) -> list[str]:  # noqa: ARG002  nothing to choose from
+    def glob(self, pattern: str) -> list[str]:  # noqa: ARG002  there is only one file
         return [self.name]
 
     def shown(self, path: str) -> str:
@@ -493,7 +493,7 @@ class OneFile:
 
 
 _OPENED: Final[WeakValueDictionary[tuple[object, ...], Archive | OneFile]] = WeakValueDictionary()
-"""The archives in use: each is decompressed and listed once in a run."""
+"""The archives in use, so that each is decompressed and listed once in a run."""
 
 
 def opened(files: Files, entry: Entry) -> Archive | OneFile | None:
@@ -524,9 +524,9 @@ def reopened(name: str) -> Archive | OneFile:
 def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
     """Return the archive at the beginning of ``path``, and the path in it: ``bundle.tgz:d1/orders-0``.
 
-    An archive may be in another one: ``outer.tgz:bundle.zip:d1``. Names may contain colons. The path in the archive may
-    lead to nothing. Return None if no part of ``path`` before a colon is an archive in ``files``. Raises
-    UnreadableError for a broken archive.
+    An archive may be in another archive: ``outer.tgz:bundle.zip:d1``. Names may contain colons. The path in the archive
+    may not exist. Return None if no part of ``path`` before a colon is an archive. Raises UnreadableError for a broken
+    one.
     """
     nowhere = None
     at = path.find(":")
@@ -547,8 +547,8 @@ def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
 def open_archive(source: Source, name: str, identity: object = None, local: str | None = None) -> Archive | OneFile:
     """Open an archive or compressed file of a format in :func:`kdump.log_dirs.archive_formats.format_of`.
 
-    ``identity`` and ``local`` are those of :class:`Archive`. What a broken stream gives before it breaks is there, and
-    the place is ``broken``. Raises UnreadableError if that is nothing, or if there is not enough disk space to
+    ``identity`` and ``local`` are explained at :class:`Archive`. If a stream breaks, the place has the bytes before the
+    break, and is ``broken``. Raises UnreadableError if there are none, or if there is not enough disk space to
     decompress it.
     """
     identity, local = object() if identity is None else identity, source.name if local is None else local

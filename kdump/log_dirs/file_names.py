@@ -1,7 +1,7 @@
 """The names of Kafka's files and folders in a log dir.
 
 Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore. The first release
-of a name is the first tag whose sources write it.
+of a name is the first tag of Kafka's repository whose sources write it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TXN_INDEX: Final = "txnindex"
 PRODUCER_SNAPSHOT: Final = "snapshot"
 KRAFT_SNAPSHOT: Final = "checkpoint"
 PREALLOCATED: Final = (INDEX, TIME_INDEX)
-"""The suffixes of files that end with zeros while a broker writes them."""
+"""The suffixes of files that end in zeros while a broker writes them."""
 INDEXES: Final = (*PREALLOCATED, TXN_INDEX)
 SIBLINGS: Final = (*INDEXES, PRODUCER_SNAPSHOT)
 """The suffixes of the files beside a segment."""
@@ -54,7 +54,7 @@ _STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER
 
 
 class FileName(NamedTuple):
-    """A file name (``*`` stands for an offset), the first release that writes it, and its content.
+    """The name of a file (``*`` is an offset), the first release that writes it, and its content.
 
     ``format`` is the module of :mod:`kdump.formats` that reads it, or None.
     """
@@ -100,9 +100,9 @@ def _any(*names: str) -> str:
 
 
 PADDED: Final = 20
-"""Digits of the offset in the name of a segment, as brokers write it."""
+"""Number of digits of the offset in a segment's name, as brokers write it."""
 STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
-"""The base offset; in remote storage also the segment id."""
+"""The base offset, and in remote storage also the segment id."""
 SEGMENT_NAME: Final = re.compile(rf"{STEM}\.{LOG}(?P<state>\.\w+)?", re.ASCII)
 INDEX_NAME: Final = re.compile(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})", re.ASCII)
 KRAFT_SNAPSHOT_NAME: Final = re.compile(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}", re.ASCII)
@@ -118,7 +118,7 @@ TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
 _FOLDER_STATE: Final = re.compile(
     rf"\S+-\S+\.\S+-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})".replace(r"\S", r"[^ \t\n\v\f\r]")
 )
-"""``\\S`` as in Java, which does not count the spaces of other scripts."""
+"""The pattern has Java's ``\\S``, to which only ASCII white space does not belong."""
 _JAVA_NUMBER: Final = re.compile(r"[+-]?\d{1,255}")
 
 
@@ -131,10 +131,10 @@ class FolderName(NamedTuple):
 
 
 def parse_folder(name: str) -> FolderName | None:
-    """Return the partition of a folder by its name, or None for a name with which a broker does not start.
+    """Return topic and partition of a folder by its name, or None for a name with which a broker does not start.
 
     This is ``UnifiedLog.parseTopicPartitionName`` (0.10.2). ``Integer.parseInt`` reads the number, so ``a-+1``,
-    ``a-01`` and digits of other scripts are valid. Java decodes file names by its locale, here UTF-8.
+    ``a-01`` and digits of other scripts are valid. Java decodes file names by its locale; here it is UTF-8.
     """
     found = None
     if name.endswith(_STATE_ENDS):
@@ -169,12 +169,12 @@ def _java_number(text: str, bits: int) -> int | None:
     """Return the result of ``Integer.parseInt`` (31 bits) or ``Long.parseLong`` (63), or None if they throw."""
     if len(text) < 10 and text.isdecimal():  # nearly always; below 2^30
         return int(text) if max(text) <= "\uffff" else None
-    number = int(text) if _JAVA_NUMBER.fullmatch(text) and max(text) <= "\uffff" else None  # Java reads by char
+    number = int(text) if _JAVA_NUMBER.fullmatch(text) and max(text) <= "\uffff" else None  # a Java char has 16 bits
     return None if number is None or not -(1 << bits) <= number < 1 << bits else number
 
 
 class Name(NamedTuple):
-    """Topic and partition in a folder's name; None if it has none."""
+    """Topic and partition in a folder's name, or None for both."""
 
     topic: str | None
     partition: int | None
@@ -196,12 +196,12 @@ def folder_name_in(above: str, name: str) -> Name:
 
 
 def is_foreign(name: str) -> bool:
-    """Return whether a folder of this name stops a broker if it is in a log dir (LogManager.loadLogs)."""
+    """Return whether a broker stops if a folder of this name is in a log dir (LogManager.loadLogs)."""
     return parse_folder(name) is None and name != REMOTE_INDEX_CACHE
 
 
 def leftover_state(path: str) -> str | None:
-    """Return delete, future or stray for a folder without a live replica, None for any other."""
+    """Return delete, future or stray for a folder without a live replica, None for any other folder."""
     name = posixpath.basename(path.rstrip("/"))
     found = parse_folder(name) if name.endswith(_STATE_ENDS) else None
     return None if found is None else found.state
@@ -214,7 +214,7 @@ def is_padded(stem: str) -> bool:
 
 def is_sibling(name: str) -> bool:
     """Return whether a broker writes files of this name beside a segment or into a log dir."""
-    plain = name.removesuffix(f".{LOG}").isdecimal()  # a segment's, nearly always
+    plain = name.removesuffix(f".{LOG}").isdecimal()  # nearly always the name of a segment
     return not plain and SIBLING_NAME.fullmatch(name) is not None
 
 
@@ -223,6 +223,6 @@ def is_kraft_snapshot(path: str) -> bool:
 
 
 def beside_log(path: str, suffix: str) -> str:
-    """Return the path of another file of a segment; a state such as ``.deleted`` stays."""
+    """Return the path of a segment's file with another suffix; a state such as ``.deleted`` is kept."""
     stem, _, state = path.rpartition(f".{LOG}")
     return f"{stem}.{suffix}{state}"

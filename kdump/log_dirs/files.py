@@ -3,8 +3,8 @@
 Places are the local disk (:mod:`kdump.log_dirs.local`), archives (:mod:`kdump.log_dirs.archives`), object stores
 (:mod:`kdump.log_dirs.remote`) and remote storage (:mod:`kdump.log_dirs.tiered_storage`).
 
-Holes of sparse files occupy no disk space and read as zeros. Readers skip them. The holes of a local file come from the
-file system (``SEEK_DATA``), those of a member of a tar from its list of extents. Other sources have none.
+Holes of sparse files occupy no disk space and read as zeros. Readers skip them. The file system reports the holes of a
+local file (``SEEK_DATA``), and a tar lists the extents of its members. Other sources have no holes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_WHOLE: Final = (1 << 31) - 1
-"""The most bytes of a file that is read at once: the limit of Java's arrays and mappings."""
+"""Maximum size in bytes of a file that is read whole: the limit of Java's arrays and mappings."""
 
 
 class Source(Protocol):
@@ -35,7 +35,7 @@ class Source(Protocol):
     limit: int
 
     def read(self, position: int, size: int) -> bytes:
-        """Return up to ``size`` bytes from ``position`` on: fewer only at the end."""
+        """Return ``size`` bytes from ``position`` on; fewer only at the end."""
 
 
 class OpenSource(Source, Protocol):
@@ -49,9 +49,9 @@ class OpenSource(Source, Protocol):
 class Entry(NamedTuple):
     """A file or folder: its name in its folder, its path in its place, its size in bytes (0 for a folder).
 
-    Two paths to one file have the same ``identity``, if the place can determine it. ``modified`` is the time of the
-    last write in ms. ``disk_size`` is the occupied disk space in bytes: less than the size of a file with holes. None
-    means unknown.
+    ``identity`` is equal for two paths of the same file, if the place can determine this. ``modified`` is the time of
+    the last write in ms. ``disk_size`` is the occupied disk space in bytes, which is less than ``size`` for a file with
+    holes. The last two are None if unknown.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Files(Protocol):
         """Return the paths that match, in order; ``**`` matches any folders."""
 
     def shown(self, path: str) -> str:
-        """Return the path for messages and rows."""
+        """Return the path in the form for messages and rows."""
 
 
 class MayHaveHoles(Protocol):
@@ -93,7 +93,7 @@ class MayHaveHoles(Protocol):
 
 
 def may_have_holes(source: Source) -> TypeGuard[MayHaveHoles]:
-    """Return whether a source has the methods of :class:`MayHaveHoles`, much faster than isinstance."""
+    """Return whether a source has the methods of :class:`MayHaveHoles`. isinstance() would be much slower."""
     return hasattr(source, "next_hole")
 
 
@@ -110,10 +110,7 @@ def next_hole(source: Source, position: int) -> int:
 
 
 def data_end(source: Source, start: int, end: int) -> int:
-    """Return the first byte of the hole that ends at ``end``: ``end`` itself if there is none.
-
-    The result is at least ``start``.
-    """
+    """Return the first byte of the hole that ends at ``end``, but at least ``start``; ``end`` if there is no hole."""
     if end <= start or next_data(source, end - 1) < end:
         return end
     low, high = start, end  # all bytes from high to end are a hole
@@ -127,7 +124,7 @@ def data_end(source: Source, start: int, end: int) -> int:
 
 
 def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
-    """Return the first byte from ``position`` on in an open file that is data, or in a hole; ``size`` if there is none.
+    """Return the first byte from ``position`` on that is data, or (not ``data``) in a hole; ``size`` if there is none.
 
     If the file system does not report holes, all bytes are data. The file position of ``descriptor`` changes.
     """
@@ -136,7 +133,7 @@ def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
         if whence is not None:
             return min(os.lseek(descriptor, position, whence), size)
     except OSError as reason:
-        if reason.errno == errno.ENXIO and os.fstat(descriptor).st_size >= size:  # past the last data, of a whole file
+        if reason.errno == errno.ENXIO and os.fstat(descriptor).st_size >= size:  # in the last hole
             return size
     return position if data else size
 
@@ -156,7 +153,7 @@ def size_of_holes(source: Source, start: int, end: int) -> int:
 def read_file(files: Files, path: str) -> bytes:
     """Return all bytes of a small file: an index, a checkpoint, a producer snapshot.
 
-    Raises UnreadableError, also for more than MOST_WHOLE bytes: a sparse file can be terabytes long.
+    Raises UnreadableError, also for more than MOST_WHOLE bytes, because a sparse file can be terabytes long.
     """
     with files.open(path) as source:
         return read_whole(source)
@@ -174,14 +171,14 @@ def read_index(files: Files, path: str) -> bytes:
 
 
 def read_whole(source: Source) -> bytes:
-    """Return all bytes of an open small file, as :func:`read_file` does."""
+    """Return all bytes of an open small file, like :func:`read_file`."""
     if source.size > MOST_WHOLE:
         raise UnreadableError(source.name, f"has {source.size} bytes: Kafka reads at most {MOST_WHOLE} of such a file")
     return source.read(0, source.size)
 
 
 def matches(files: Files, pattern: str) -> list[str]:
-    """Return the paths in a place that match a pattern; ``**`` matches any folders. Raises UnreadableError."""
+    """Return the sorted paths in a place that match ``pattern``; ``**`` matches any folders. Raises UnreadableError."""
     root = "/" if pattern.startswith("/") else ""
     return sorted(set(_matches(files, root, pattern.strip("/").split("/"))))
 

@@ -3,10 +3,10 @@
 Files, globs, partition folders, log dirs, archives and ``-`` become :class:`Partition` objects. Folders are listed one
 at a time, and no file stays open. Skipped files are reported as notes.
 
-Names: ``<topic>-<partition>`` is a partition folder, ``<topic>-<partition>.<uuid>-delete``, ``-future`` and ``-stray``
-are leftovers (``UnifiedLog``). ``<base offset>.log`` is a segment. ``.deleted``, ``.swap`` or ``.cleaned`` follows
-the name of a segment that a broker adds or removes (``LogFileUtils``). ``<base offset>-<uuid>.log`` is a segment of
-remote storage (KIP-405).
+Names: ``<topic>-<partition>`` is a partition folder; ``<topic>-<partition>.<uuid>-delete``, ``-future`` and ``-stray``
+are leftovers (``UnifiedLog``). ``<base offset>.log`` is a segment. A segment that a broker is adding or removing has
+the further suffix ``.deleted``, ``.swap`` or ``.cleaned`` (``LogFileUtils``). ``<base offset>-<uuid>.log`` is a segment
+of remote storage (KIP-405).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 NO_SEGMENT: Final = "no segment is in it or in the folders below"
-"""The reason in the error on a folder without segments."""
+"""The reason in the error about a folder without segments."""
 _MANY: Final = 3
 
 
@@ -59,17 +59,17 @@ class Wanted(NamedTuple):
     leftovers: bool = False
     """Whether ``.deleted``, ``.swap`` and ``.cleaned`` files and -delete, -future and -stray folders are selected."""
     siblings: bool = False
-    """Whether named files without records, such as indexes, are selected: they are in ``Partition.others``."""
+    """Whether named files without records, such as indexes, are selected. They become ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
-    """Largest batch accepted, compressed or decompressed, in bytes. It selects no files."""
+    """Largest batch accepted, compressed or decompressed, in bytes. It does not restrict the files."""
     log_dirs: bool = False
     """Whether folders with only snapshots of the metadata log, or only files of a log dir, are selected."""
     logs_only: bool = False
-    """A file without the name and the start of a segment is an error; else it is read with a note."""
+    """Whether a file with neither the name nor the start of a segment is an error, and not read with a note."""
     every_folder: bool = False
     """Whether all folders are selected, regardless of their contents."""
     remote: RemoteStorage | None = None
-    """Remote storage, whose segments are joined with the local ones of a partition."""
+    """Remote storage, whose segments are joined with the local segments of a partition."""
 
     def takes(self, name: Name) -> bool:
         """Return whether a folder is selected by its name."""
@@ -82,9 +82,9 @@ class Wanted(NamedTuple):
     def missing(self, met: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
         """Yield a sentence for each --topic, or for --partition alone, that selects no partition of ``paths``.
 
-        ``met`` are the names of the partitions there (:attr:`Finder.met`).
+        ``met`` are the names of the partitions in ``paths`` (:attr:`Finder.met`).
         """
-        numbers = " with a number that --partition names" if self.partitions else ""
+        numbers = " with a number in --partition" if self.partitions else ""
         for topic in self.topics or ([None] if self.partitions else []):
             one = self._replace(topics=() if topic is None else (topic,))
             if not any(one.takes(name) for name in met):
@@ -104,7 +104,7 @@ def _hint(topic: str | None, met: Collection[Name]) -> str:
     numbers = [name.partition for name in met if name.partition is not None and topic in {None, name.topic}]
     if numbers:
         low, high = min(numbers), max(numbers)
-        return f"; there {f'is {low}' if low == high else f'are {low} to {high}'}"
+        return f"; found partition {low}" if low == high else f"; found partitions {low} to {high}"
     return "" if topic is None else did_you_mean(topic, {name.topic for name in met if name.topic is not None})
 
 
@@ -114,14 +114,14 @@ def _is_text(head: bytes) -> bool:
 
 
 class Finder:
-    """Finds partitions. Skipped files are notes to ``report``, unreadable ones failures."""
+    """Finds partitions. Skipped files become notes of ``report``, unreadable files become failures."""
 
     def __init__(self, wanted: Wanted | None = None, report: Reporter = RAISING) -> None:
         self.wanted = wanted or Wanted()
         self.report = report
         self.note, self.fail = report.note, report.fail
         self.met: set[Name] = set()
-        """The names of all folders with a log, also of those that are not selected."""
+        """The names of all folders with a log, selected or not."""
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
         self._seen: set[object] = set()
@@ -131,9 +131,9 @@ class Finder:
         self._has_packed_segments = False
 
     def find(self, paths: Iterable[str], files: Files | None = LOCAL) -> Iterator[Partition]:
-        """Yield the partitions in ``paths``, in the order given; in a folder in order of topic and partition.
+        """Yield the partitions in ``paths``, in the order of ``paths``; in a folder in order of topic and partition.
 
-        With ``files`` None a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder in
+        If ``files`` is None, a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder in
         ``paths`` are one partition. Partitions that are only in remote storage come last.
         """
         if self.wanted.remote is None:
@@ -147,7 +147,7 @@ class Finder:
         yield from remote.rest()
 
     def remote(self) -> Iterator[Partition]:
-        """Yield the partitions in remote storage; their segments may overlap."""
+        """Yield the partitions in remote storage. Their segments may overlap."""
         wanted = self.wanted._replace(remote=None, leftovers=False, siblings=False, log_dirs=False, every_folder=False)
         finder = Finder(wanted, self.report)
         finder.met, finder.unread = self.met, self.unread
@@ -159,7 +159,7 @@ class Finder:
         if files is not None:
             yield from self._find(paths, files)
             return
-        from kdump.log_dirs.remote import as_written, places  # a dump has none
+        from kdump.log_dirs.remote import as_written, places  # not needed by a dump of --files
 
         for place, inside in places(paths, as_written):
             yield from self._find(inside, place)
@@ -181,7 +181,7 @@ class Finder:
         self._say_skipped()
 
     def _named(self, paths: Iterable[str], files: Files) -> Iterator[_Named]:
-        """Yield the folders and files that paths name; an archive is yielded as its root folder."""
+        """Yield the folders and files that ``paths`` name. An archive is yielded as its root folder."""
         for path in paths:
             try:
                 if path == "-" and files is LOCAL:
@@ -218,7 +218,7 @@ class Finder:
                 found = _entries(rest, place)
                 if found:
                     return found, place
-                raise UnreadableError(path, f"the archive {place.name} does not hold it{_held(place.entries(''))}")
+                raise UnreadableError(path, f"it is not in the archive {place.name}{_held(place.entries(''))}")
         reason = "matches nothing" if _is_glob(path) else "No such file or directory"
         raise UnreadableError(files.shown(path), reason)
 
@@ -232,7 +232,7 @@ class Finder:
                 from kdump.log_dirs import archives
 
                 place = archives.opened(files, entry)
-                if place is not None:  # else it has changed meanwhile
+                if place is not None:  # else the file has changed meanwhile
                     yield _root(place)
                 return
             foreign = None if is_segment else archive_formats.foreign(head)
@@ -290,7 +290,7 @@ class Finder:
         if must_be_log:
             what = "text, not a file of Kafka's" if _is_text(head) else "not a file of Kafka's"
             raise UnreadableError(shown, f"it is {what}: {begins}", "name a segment, a partition's folder or a log dir")
-        self.note(f"{shown} does not begin as a segment does: {begins}; it is read anyway")
+        self.note(f"{shown} does not begin like a segment: {begins}; it is read anyway")
 
     def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
         """Yield the partition of files that were named in one folder."""
@@ -307,7 +307,7 @@ class Finder:
             beside = {entry.name: entry.path for entry in inside}
             if self._is_packed(inside, folder, files):
                 return
-        except UnreadableError as error:  # the files in it may be readable all the same
+        except UnreadableError as error:  # its files may still be readable
             is_listed, beside = False, self._siblings(entries, files)
             if isinstance(error, StoreError):
                 self.fail(error)
@@ -352,7 +352,7 @@ class Finder:
         return beside
 
     def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
-        """Yield the partitions in a folder that the user named; a folder without any is an error."""
+        """Yield the partitions in a folder that the user named. A folder without partitions is an error."""
         archive = _archive(files)
         if archive is not None:
             for path, reason in archive.left_out:
@@ -438,9 +438,9 @@ class Finder:
         return self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
 
     def _enters(self, name: Name, folder: Entry, files: Files, in_log_dir: bool) -> bool:
-        """Return whether to read a folder below; a skipped leftover is a note.
+        """Return whether to read a subfolder. A skipped leftover is reported as a note.
 
-        Outside a log dir a folder named like a partition may be a log dir, such as broker-1.
+        Outside a log dir, a folder with a name like that of a partition may be a log dir, such as ``broker-1``.
         """
         if not self.wanted.leftovers and leftover_state(folder.name):
             if self.wanted.takes(name):
@@ -451,7 +451,7 @@ class Finder:
         try:
             if not in_log_dir and files.look(posixpath.join(folder.path, file_names.META_PROPERTIES)) is not None:
                 return True
-        except UnreadableError as error:  # other folders are read all the same
+        except UnreadableError as error:  # other folders are still read
             self.unread.add(name)
             self.fail(error)
         self.met.add(name)
@@ -468,7 +468,7 @@ class Finder:
             is_short = found is not None and len(found["stem"]) < file_names.PADDED
             is_unread = is_short and file_names.opened_name(entry.name) in beside
             if is_unread:
-                found = None  # the broker reads only the other one
+                found = None  # the broker reads only the file with the padded name
             if found and (found["state"] is None or self.wanted.leftovers):
                 segments.append(_segment(files, entry, found, beside, self.wanted.max_batch_bytes))
                 continue
@@ -484,7 +484,7 @@ class Finder:
         return Partition(files, path, *name, tuple(segments), tuple(others), limit=limit, folders=folders)
 
     def _takes(self, name: Name, path: str | None) -> bool:
-        """Return whether a folder is selected. A skipped file that the user named (``path``) is a note."""
+        """Return whether a folder is selected. If not, report the file that the user named (``path``) as a note."""
         takes = self.wanted.takes(name)
         if not takes and path is not None:
             self.note(f"{path} is left out: its folder is not of the requested topic and partition")
@@ -536,7 +536,7 @@ def _is_glob(path: str) -> bool:
 
 
 def _held(entries: list[Entry]) -> str:
-    """Return the end of a sentence with the first names in an archive."""
+    """Return the end of a sentence: the first names in an archive."""
     names = [entry.name for entry in entries]
     more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
     return f": it has {', '.join(names[:_MANY])}{more}" if names else ", it is empty"

@@ -29,13 +29,13 @@ class Meter:
         self._read: list[tuple[str, int]] = []
 
     def add(self, path: str, position: int, size: int) -> None:
-        """Count a read of ``size`` bytes. A read of only the first header of a segment does not count."""
+        """Count a read of ``size`` bytes. A read of only the first header of a segment is not counted."""
         if position == 0 and size <= _HEADER:
             return
         self._read.append((path, size))  # atomic: needs no lock
 
     def totals(self) -> dict[str, int]:
-        """Return the bytes that were read from each file, by path."""
+        """Return path -> number of bytes that were read."""
         found: dict[str, int] = {}
         for path, size in self._read:
             found[path] = found.get(path, 0) + size
@@ -46,7 +46,7 @@ class LocalFiles:
     """The files of this machine. Symbolic links are followed."""
 
     def __reduce__(self) -> str:
-        """Pickle as the name ``LOCAL``: code compares with ``is LOCAL``, in every process."""
+        """Pickle as the name ``LOCAL``, so that ``is LOCAL`` is true in every process."""
         return "LOCAL"
 
     def look(self, path: str) -> Entry | None:
@@ -65,7 +65,7 @@ class LocalFiles:
                 for item in inside:
                     try:
                         found.append(_entry(item.name, item.path, item.stat()))
-                    except OSError:  # a broken link, or deleted since: opening it reports why
+                    except OSError:  # a broken link or a deleted file: open() reports it
                         found.append(Entry(item.name, item.path, False, 0, item.path))
         except OSError as reason:
             raise UnreadableError.of(folder, reason) from reason
@@ -97,9 +97,9 @@ class LocalFile:
     """A file of this machine, opened read-only. Raises UnreadableError if it cannot be opened."""
 
     watch: ClassVar[Watch | None] = None
-    """With ``--cache drop``: the object that evicts pages after reads, for all files of the process."""
+    """The object that evicts pages after reads of any file in the process; None without ``--cache drop``."""
     meter: ClassVar[Meter | None] = None
-    """Counts the bytes of all reads, if it is set."""
+    """The object that counts the bytes of all reads, or None."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
@@ -133,7 +133,7 @@ class LocalFile:
 
     @property
     def lost(self) -> int:
-        """Bytes by which the file has shrunk since it was opened: brokers truncate live files."""
+        """Bytes by which the file has shrunk since it was opened. Brokers truncate live files."""
         return max(0, self.size - os.fstat(self._fd).st_size)
 
     @property
@@ -147,16 +147,16 @@ class LocalFile:
             return
         last = min(position + size, self.size) - 1
         if position > last or not (self._cached(position) and self._cached(last)):
-            with suppress(OSError):  # some file systems take no advice
+            with suppress(OSError):  # some file systems do not support it
                 os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
 
     def _cached(self, position: int) -> bool:
-        """Return whether a byte is in the page cache: the check is much cheaper than an unneeded read ahead."""
+        """Return whether a byte is in the page cache. This check is much cheaper than an unneeded read ahead."""
         if not hasattr(os, "RWF_NOWAIT"):
             return False
         try:
             return bool(os.preadv(self._fd, [bytearray(1)], position, os.RWF_NOWAIT))
-        except OSError:  # it is not cached, or the file system does not support the flag
+        except OSError:  # the byte is not cached, or the file system does not support the flag
             return False
 
     def next_data(self, position: int) -> int:

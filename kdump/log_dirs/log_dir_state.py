@@ -41,14 +41,14 @@ READERS: Final[dict[str, Callable[[Bytes], object]]] = {
     file_names.LOG_STARTS: _checkpoint,
     file_names.CLEANER_OFFSETS: _checkpoint,
 }
-"""File name -> its reader. Of ``.kafka_cleanshutdown`` only the existence counts."""
+"""File name -> its reader. Only the existence of ``.kafka_cleanshutdown`` counts, not its content."""
 
 
 class LogDirState(NamedTuple):
-    """The files of a log dir. A missing or unreadable file has no offsets.
+    """The content of the files of a log dir. A missing or unreadable file has no offsets.
 
     ``path`` is as the user wrote it, as far as possible. ``sound`` has the names of the valid files, ``failed`` the
-    errors of the unreadable ones.
+    errors of the unreadable files.
     """
 
     path: str
@@ -58,7 +58,7 @@ class LogDirState(NamedTuple):
     high_watermarks: Offsets
     log_starts: Offsets
     cleaned: Offsets
-    """The first dirty offsets of the log cleaner."""
+    """The log cleaner's first dirty offset of each partition."""
     failed: tuple[UnreadableError, ...]
 
     @property
@@ -78,10 +78,10 @@ class LogDirState(NamedTuple):
 
 
 class LogDirStates:
-    """Reads the files of log dirs that ``readers`` names; each log dir once.
+    """Reads the files named in ``readers`` of each log dir once.
 
-    ``report`` receives broken files as damage, and unreadable ones as failures. ``known`` are log dirs that were read
-    before, by place and path.
+    ``report`` receives broken files as damage, unreadable ones as failures. ``known`` are log dirs that were read
+    before.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class LogDirStates:
         )
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
-        """Return the parsed file of a name, or None if it is broken: then :meth:`wrong` is called."""
+        """Return the parsed content of a file, or None if it is broken. For a broken file :meth:`wrong` is called."""
         try:
             return self._readers[name](data)
         except DamageError as damage:
@@ -134,12 +134,12 @@ class LogDirStates:
             return data if name == file_names.CLEAN_SHUTDOWN else None
 
     def wrong(self, _: str, path: str, damage: DamageError) -> None:
-        """Report a broken file; ``path`` is as messages name it."""
+        """Report a broken file. ``path`` is in the form for messages."""
         self._report.damage(refused(path, damage))
 
 
 def _is_folder(partition: Partition) -> bool:
-    """Return whether the marker is a folder, which counts too (CleanShutdownFileHandler.exists)."""
+    """Return whether the marker of a clean shutdown is a folder, which counts too (CleanShutdownFileHandler.exists)."""
     marker = partition.files.look(partition.path_beside(file_names.CLEAN_SHUTDOWN))
     return marker is not None and marker.is_folder
 

@@ -1,8 +1,8 @@
-"""``--cache drop``: evicts the pages that kdump has loaded into the page cache, and leaves those of the broker there.
+"""``--cache drop``: evicts the pages that kdump has loaded into the page cache, and leaves the broker's pages there.
 
-A broker serves consumers from the page cache, and reads of other files would replace its pages. Linux reports the
-cached pages of a mapping (mincore), and evicts pages on request (posix_fadvise). The mapping is never read, because
-that would end the process if a broker truncates the file.
+A broker serves consumers from the page cache, and kdump's reads would replace its pages. Linux reports the cached pages
+of a mapping (mincore), and evicts pages on request (posix_fadvise). The mapping is never read, because that would end
+the process if a broker truncates the file.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 PAGE: Final = mmap.PAGESIZE
 AHEAD: Final = (16 << 20) // PAGE
-"""Pages after cached ones that are noted too: the operating system may read them ahead."""
+"""Number of pages after cached pages whose state is noted too, because the system may read them ahead."""
 FOLIO: Final = (2 << 20) // PAGE
-"""Pages of the largest folio of Linux. A part of a folio is not evicted."""
+"""Number of pages of the largest folio of Linux. Linux does not evict a part of a folio."""
 _BEYOND: Final = (64 << 20) // PAGE
-"""Pages from the end of the file to a page that is certainly not cached, even if the file grows."""
+"""Number of pages after the end of the file to a page that is certainly not cached, even if the file grows."""
 _MISSING: Final = re.compile(rb"\0+")
 
 
 class Guard:
-    """Notes the cached pages of one open file of ``size`` bytes, and evicts the others after they are read.
+    """Notes which pages of an open file of ``size`` bytes are cached, and evicts the others after they are read.
 
     Raises OSError if the system does not report the cached pages.
     """
@@ -57,7 +57,7 @@ class Guard:
             raise
 
     def before(self, position: int, size: int) -> None:
-        """Prepare a read: evict the pages that earlier reads have loaded and this one does not need."""
+        """Prepare a read: evict the pages that earlier reads loaded and this read does not need."""
         first = min(position // PAGE, self._pages)
         last = max(first, min(-(-(position + size) // PAGE), self._pages))
         if 0 <= first - self._first <= len(self._was):
@@ -75,13 +75,13 @@ class Guard:
         self._libc.munmap(ctypes.c_void_p(self._start), self._length)
 
     def _look(self, last: int) -> None:
-        """Note the cached pages up to ``last``. Each page is noted once, before kdump can load it."""
+        """Note which pages up to ``last`` are cached. Each page is noted once, before kdump can load it."""
         known = self._first + len(self._was)
         if known < last:
             self._was += self._cached(known, last)
 
     def _leave(self, count: int) -> None:
-        """Evict those of the first ``count`` noted pages that were not cached, and drop these notes."""
+        """Evict the first ``count`` noted pages, except those that were cached before, and drop these notes."""
         for run in _MISSING.finditer(self._was, 0, count):
             start, size = (self._first + run.start()) * PAGE, (run.end() - run.start()) * PAGE
             os.posix_fadvise(self._fd, start, size, os.POSIX_FADV_DONTNEED)
@@ -89,7 +89,7 @@ class Guard:
         self._first += count
 
     def _cached(self, first: int, last: int) -> bytearray:
-        """Return a byte for each page, zero where it is not cached."""
+        """Return a byte for each page; it is zero if the page is not cached."""
         found = bytearray(last - first)
         if found:
             room = (ctypes.c_char * len(found)).from_buffer(found)
@@ -100,7 +100,7 @@ class Guard:
 
 
 class Watch:
-    """Makes the guard of each file. If it cannot, ``note`` is called once in this process and its forks."""
+    """Makes the guard of each file. If that fails, ``note`` is called, but only once in this process and its forks."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note

@@ -1,4 +1,4 @@
-"""A partition folder with its segments, names for folders without a topic, and groups of partitions for workers."""
+"""A partition folder with its segments, and groups of partitions for workers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TURN_COST: Final = 1 << 16
-"""The cost of opening a partition, in bytes that could be read in the same time."""
+"""The cost of opening a partition, as the number of bytes that are read in that time."""
 
 
 class Segment(NamedTuple):
     """A file of batches. ``base_offset`` is the offset in its name, else that of its first batch, or None.
 
-    ``siblings``: suffix (``index``, ``timeindex``, ...) -> path of the existing file beside it.
+    ``siblings``: suffix (``index``, ``timeindex``, ...) -> path of the segment's file with this suffix, if it exists.
     """
 
     files: Files
@@ -43,9 +43,9 @@ class Segment(NamedTuple):
     disk_size: int | None = None
     """The occupied disk space in bytes; None if unknown."""
     until: int | None = None
-    """The offset at which reading continues in another segment; None to read this one to its end."""
+    """The offset at which the next segment continues; None if this segment is read to its end."""
     start: int = 0
-    """The first byte of the file that belongs to it: not 0 for a part of a split segment."""
+    """The first byte of the file that belongs to the segment. It is not 0 for a part of a split segment."""
 
     @property
     def entry(self) -> Entry:
@@ -55,7 +55,7 @@ class Segment(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path for messages and rows."""
+        """The path in the form for messages and rows."""
         return self.files.shown(self.path)
 
     def open(self) -> OpenSource:
@@ -69,12 +69,12 @@ class Segment(NamedTuple):
     def first_offset(self) -> int | None:
         """Return the first offset field of the file, or None for an empty file. Raises UnreadableError.
 
-        In a wrapper of magic 0 or 1 it is the last offset.
+        In a wrapper of magic 0 or 1 this field is the last offset of the wrapper.
         """
         return first_offset_of(self.files, self.path)
 
     def sibling(self, suffix: str) -> bytes | None:
-        """Return the content of the file with this suffix, or None if it is absent. Raises UnreadableError."""
+        """Return the content of the segment's file with this suffix, or None. Raises UnreadableError."""
         path = self.siblings.get(suffix)
         if path is None:
             return None
@@ -82,9 +82,9 @@ class Segment(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """The segments of one folder in offset order, and ``others``: the other files of the folder.
+    """The segments of one folder in offset order. ``others`` are the other files of the folder.
 
-    ``whole``: no later segment of the folder is missing in ``segments``.
+    ``whole`` is false if the folder has a later segment that is not in ``segments``.
     """
 
     files: Files
@@ -97,9 +97,9 @@ class Partition(NamedTuple):
     limit: int = DEFAULT_LIMIT
     """Largest batch accepted, compressed or decompressed, in bytes."""
     foreign: bool = False
-    """Whether it is in a log dir, and its folder has no name that a broker writes."""
+    """Whether the folder is in a log dir and has a name that a broker does not write."""
     is_named: bool = False
-    """Whether the user named the folder or its files, not a folder above."""
+    """Whether the user named the folder or its files, and not only a folder above."""
     is_listed: bool = True
     """Whether ``others`` has all other files of the folder, and ``folders`` all folders in it."""
     folders: tuple[Entry, ...] = ()
@@ -132,10 +132,10 @@ class Partition(NamedTuple):
         return read_file(self.files, path)
 
     def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
-        """Return the topic id of ``partition.metadata``, or None without a valid file.
+        """Return the topic id of ``partition.metadata``, or None if the file is missing or invalid.
 
-        A broker does not start with an invalid file: ``wrong`` receives the sentence on it, which is damage in every
-        command. Raises UnreadableError.
+        ``wrong`` is called with a sentence about an invalid file. A broker does not start with such a file, so every
+        command must report it as damage. Raises UnreadableError.
         """
         from kdump.formats import partition_metadata  # most runs need none
 
@@ -143,7 +143,7 @@ class Partition(NamedTuple):
         return None if found is None else found.topic_id
 
     def leader_epochs(self, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...] | None:
-        """Return the entries of ``leader-epoch-checkpoint`` in the file's order, or None without a valid file.
+        """Return the entries of ``leader-epoch-checkpoint`` in the file's order, or None if it is missing or invalid.
 
         ``wrong`` and errors are as in :meth:`topic_id`.
         """
@@ -170,7 +170,7 @@ class Partition(NamedTuple):
 
 
 def index_swaps(partition: Partition) -> dict[str, str]:
-    """Return the paths of index ``.swap`` files without a ``.log.swap``, by the name to which a start renames them.
+    """Return new name -> path for the index ``.swap`` files without a ``.log.swap``, which a broker's start renames.
 
     A start renames all ``.swap`` files below the least offset of a ``.cleaned`` file (LogLoader,
     ``removeTempFilesAndCollectSwapFiles`` and ``load``).
@@ -191,26 +191,26 @@ def index_swaps(partition: Partition) -> dict[str, str]:
 
 
 def least_cleaned(partition: Partition) -> int | None:
-    """Return the least base offset of the ``.cleaned`` files of a folder, or None without one.
+    """Return the least base offset of the ``.cleaned`` files of a folder, or None if it has none.
 
-    A start deletes ``.swap`` files from this offset on: the compaction that wrote them was not finished.
+    A broker's start deletes ``.swap`` files from this offset on, because the compaction that wrote them did not finish.
     """
     names = [posixpath.basename(each.path) for each in partition.segments] + [each.name for each in partition.others]
     return min((stem_offset(name) for name in names if name.endswith(f".{file_names.CLEANED}")), default=None)
 
 
 def stem_offset(name: str) -> int:
-    """Return the offset at the beginning of a file name, 0 without one."""
+    """Return the offset at the beginning of a file name, or 0."""
     return file_names.offset_of(name) or 0
 
 
 def with_index_swaps(segments: Sequence[Segment], lone: Mapping[str, str]) -> list[Segment]:
-    """Return segments with the index files that they have after a start. ``lone`` comes from :func:`index_swaps`."""
+    """Return segments with the index files after a broker's start. ``lone`` is the result of :func:`index_swaps`."""
     return [each._replace(siblings=each.siblings | _renamed(each, lone)) for each in segments] if lone else [*segments]
 
 
 def _renamed(segment: Segment, lone: Mapping[str, str]) -> dict[str, str]:
-    """Return the ``.swap`` files that become index files of a segment, by suffix."""
+    """Return suffix -> path for the ``.swap`` files that become index files of a segment."""
     names = {suffix: file_names.beside_log(posixpath.basename(segment.path), suffix) for suffix in file_names.INDEXES}
     return {suffix: lone[name] for suffix, name in names.items() if name in lone}
 
@@ -218,7 +218,7 @@ def _renamed(segment: Segment, lone: Mapping[str, str]) -> dict[str, str]:
 def task_groups(
     partitions: Sequence[Partition], count: int, unit: Callable[[Partition], object] = id
 ) -> list[list[Partition]]:
-    """Return partitions in order, in groups of about equal work, about four for each of ``count`` workers.
+    """Divide partitions, in order, into groups of about equal work: about four groups for each of ``count`` workers.
 
     Consecutive partitions of the same ``unit`` stay in one group.
     """
@@ -239,7 +239,7 @@ def _cost(partition: Partition) -> int:
 
 
 def start_of(source: Source, offset: int) -> int:
-    """Return the byte at which the first batch of ``offset`` or higher begins; else the source's size."""
+    """Return the position of the first batch whose offset field is at least ``offset``, or the source's size."""
     position = 0
     while position < source.size:
         data = source.read(position, LOG_OVERHEAD.size)

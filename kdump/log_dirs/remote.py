@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)", re.DOTALL)
 HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-"""Hadoop's name of a scheme -> Arrow's."""
+"""Hadoop's name of a scheme -> Arrow's name."""
 _SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *HADOOP_NAMES})
 """The schemes that Arrow opens."""
 _BLOCK: Final = 1 << 20
@@ -29,7 +29,7 @@ _BLOCK: Final = 1 << 20
 def places(
     paths: Iterable[str], place_of: Callable[[str], tuple[Files, str]] | None = None
 ) -> Iterator[tuple[Files, list[str]]]:
-    """Yield each place of ``paths`` with the paths in it, in order. Raises UsageError for an unknown scheme.
+    """Yield the places of ``paths`` in order, each with the paths in it. Raises UsageError for an unknown scheme.
 
     ``place_of`` is :func:`place` or :func:`as_written`.
     """
@@ -47,7 +47,7 @@ def places(
 
 
 def place(path: str) -> tuple[Files, str]:
-    """Return the place of a path or URI, and the path in it; local paths become absolute."""
+    """Return the place of a path or URI, and the path in this place. Local paths become absolute."""
     found = _URI.match(path)
     if found is None:
         return LOCAL, posixpath.abspath(path)
@@ -59,7 +59,7 @@ def place(path: str) -> tuple[Files, str]:
 
 
 def as_written(path: str) -> tuple[Files, str]:
-    """Return the place of a path or URI, and the path in it; local paths stay as written.
+    """Return the place of a path or URI, and the path in this place. Local paths stay as written.
 
     A path is a URI if Arrow opens its scheme and no local file has this name.
     """
@@ -81,9 +81,9 @@ def without_secret(path: str) -> str:
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Return whether a file or folder exists at a path from a message.
+    """Return whether the file or folder of a path in a message exists.
 
-    ``paths`` give the places to look in: the shown path lacks the credentials and options of a store.
+    ``paths`` are the user's paths, because the path in a message lacks the credentials and options of a store.
     """
     for files, _ in places(paths):
         if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
@@ -94,7 +94,7 @@ def is_there(shown: str, paths: Iterable[str]) -> bool:
 class RemoteFiles:
     """A ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). ``prefix`` begins its paths in messages.
 
-    Every method retries (:class:`kdump.log_dirs.retries.Retries`), then raises StoreError.
+    Every method retries after errors (:class:`kdump.log_dirs.retries.Retries`), and finally raises StoreError.
     """
 
     def __init__(self, system: Any, prefix: str, retries: Retries | None = None) -> None:
@@ -111,7 +111,7 @@ class RemoteFiles:
 
     @classmethod
     def of(cls, uri: str) -> tuple[RemoteFiles, str]:
-        """Return the place of ``uri`` and the path in it. The text after ``?`` has Arrow's options of the place."""
+        """Return the place of ``uri`` and the path in this place. The text after ``?`` has Arrow's options."""
         try:
             from pyarrow import ArrowInvalid, ArrowNotImplementedError
         except ImportError:
@@ -127,7 +127,7 @@ class RemoteFiles:
         scheme, _, rest = uri.partition(":")
         scheme = HADOOP_NAMES.get(scheme, scheme)
         bare, query, arguments = rest.partition("?") if re.search(r"\?\w+=", rest) else (rest, "", "")
-        glob = re.search(r"[*?[]", bare)  # Arrow takes no glob: it is added again after its folder
+        glob = re.search(r"[*?[]", bare)  # Arrow does not accept globs: the glob is added to the path below
         folder = bare[: bare.rfind("/", 0, glob.start()) + 1] if glob else bare
         retries, place = Retries(), f"{folder}{query}{arguments}"
         try:
@@ -170,7 +170,7 @@ class RemoteFiles:
         return RemoteSource(self._system, path, self.shown(path), self._retries)
 
     def put(self, source: BinaryIO, path: str) -> None:
-        """Write the bytes of ``source`` to a file, from the first byte again after an error."""
+        """Write the bytes of ``source`` to a file. After an error start again at the first byte."""
         self._retries.call(self.shown(path), lambda: self._put(source, path), "written")
 
     def put_once(self, data: bytes, path: str) -> None:
@@ -197,7 +197,7 @@ class RemoteFiles:
 
 
 class RemoteSource:
-    """A file of a ``pyarrow.fs`` file system. It is opened again after an error."""
+    """A file of a ``pyarrow.fs`` file system, which is opened again after an error."""
 
     def __init__(self, system: Any, path: str, name: str, retries: Retries) -> None:
         self.name, self.limit = name, DEFAULT_LIMIT
@@ -220,11 +220,11 @@ class RemoteSource:
         return self._retries.call(self.name, lambda: self._read(position, wanted)) if wanted else b""
 
     def _read(self, position: int, size: int) -> bytes:
-        """Read once. Raises OSError, also if the store closes the connection before all bytes."""
+        """Read once. Raises OSError, also if the response ends early."""
         if self._has_failed:
             self._file, now = self._opened()
             if now != self._whole:
-                raise StoreError(self.name, f"it has changed while it was read: it had {self._whole} bytes, now {now}")
+                raise StoreError(self.name, f"it changed while it was read: from {self._whole} to {now} bytes")
             self._has_failed = False
         try:
             data: bytes = self._file.read_at(size, position)

@@ -1,7 +1,7 @@
 """Retries operations of a store over a network, with pauses, before an error is raised.
 
 The pauses are those of Hadoop's S3A client (``fs.s3a.retry.interval``: 500 ms, doubled each time). S3A stops after
-seven retries (``fs.s3a.retry.limit``), about a minute; kdump stops after a time.
+seven retries (``fs.s3a.retry.limit``), about a minute; kdump stops after :data:`SECONDS`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ T = TypeVar("T")
 VARIABLE: Final = "KDUMP_STORE_SECONDS"
 """The environment variable that replaces :data:`SECONDS`."""
 SECONDS: Final = 60.0
-"""Seconds after the first error in which an operation is retried."""
+"""An operation is retried for this number of seconds after its first error."""
 RIGHTS_SECONDS: Final = 20.0
-"""The most seconds of retries if access is denied: a key may be replaced, or a new policy take effect."""
+"""Maximum number of seconds of retries if access is denied. A key may be replaced, or a new policy take effect."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
-"""Seconds between two tries. Each pause is twice as long as the one before."""
+"""Seconds between two tries. Each pause is twice as long as the previous one."""
 
 
 class ErrorKind(Enum):
@@ -42,7 +42,7 @@ _FINAL: Final = re.compile(
     r"NO_SUCH_|INVALID_OBJECT_STATE|RESOURCE_NOT_FOUND|NotFound\b|HTTP (404|405|410)\b|[Bb]ucket '.*' not found"
     r"|Unable to load lib(hdfs|jvm)|INVALID_(URI|BUCKET_NAME)|MethodNotAllowed"
 )
-"""No such bucket or object, an object in an archive class (Glacier), a missing library."""
+"""Errors for a missing bucket or object, an object in an archive class (Glacier), or a missing library."""
 _RIGHTS: Final = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|INVALID_SIGNATURE"
     r"|EXPIRED_TOKEN|ExpiredToken|MISSING_AUTHENTICATION_TOKEN|REQUEST_EXPIRED|UNRECOGNIZED_CLIENT"
@@ -51,7 +51,7 @@ _RIGHTS: Final = re.compile(
 
 
 def kind_of(error: OSError) -> ErrorKind:
-    """Return the kind of an error of ``pyarrow.fs``, by the text of the store's own client."""
+    """Return the kind of an error of ``pyarrow.fs``, by its class and its text, which comes from the store's client."""
     text = str(error)
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) or _FINAL.search(text):
         return ErrorKind.FINAL
@@ -65,11 +65,11 @@ def _note(text: str) -> None:
 
 
 notify: Callable[[str], None] = _note
-"""Receives a note before the first retry of an operation. A quiet command replaces it."""
+"""The function that prints a note before the first retry of an operation. A quiet command replaces it."""
 
 
 def seconds() -> float:
-    """Return the seconds in which an operation is retried."""
+    """Return the number of seconds for which an operation is retried."""
     try:
         return max(0.0, float(os.environ.get(VARIABLE, SECONDS)))
     except ValueError:
@@ -79,9 +79,9 @@ def seconds() -> float:
 class Retries:
     """Retries the operations of one store. Ctrl-C ends a pause.
 
-    After an operation has failed in all its tries, other operations get one try each. After an error of transport this
-    ends with the next answer of the store; after a denial of access it does not end. Before the first answer a denial
-    is not retried, because keys that never worked are wrong.
+    After an operation has failed in all its tries, later operations get only one try. After a TRANSPORT error this ends
+    when the store answers again; after a RIGHTS error it does not end. A RIGHTS error before the first answer is not
+    retried, because keys that never worked are wrong.
     """
 
     def __init__(self) -> None:
@@ -92,9 +92,9 @@ class Retries:
         return {"_has_answered": self._has_answered, "_given_up": set()}
 
     def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
-        """Return the result of ``what``, which may raise OSError. Raises StoreError for ``name`` after the last try.
+        """Return the result of ``what``, which may raise OSError. Raises StoreError after the last try.
 
-        ``done`` is the verb of the error: the file could not be ``read`` or ``written``.
+        The error names the file ``name``, and says that it could not be ``done``: "read" or "written".
         """
         began: float | None = None
         pause = FIRST_PAUSE

@@ -4,14 +4,14 @@
 scheme                 client and settings
 =====================  ==============================================================================================
 ``s3``, ``s3a``        PyArrow. Keys and options in the URI; else ``fs.s3a.*`` and ``fs.s3a.bucket.BUCKET.*`` of
-                       Hadoop's S3A client; for what these do not set, ``AWS_*`` and the files and roles of AWS.
+                       Hadoop's S3A client; for missing settings ``AWS_*``, and the files and roles of AWS.
 ``hdfs``, ``viewfs``   hdfs-native, a client without Java: ``fs.defaultFS``, ``dfs.*``, and the files of
-                       ``HADOOP_CONF_DIR``. Without it PyArrow's, which needs Java and libhdfs.
+                       ``HADOOP_CONF_DIR``. If it is not installed, PyArrow's client, which needs Java and libhdfs.
 others                 PyArrow, with options in the URI and the environment of each store's own client.
 =====================  ==============================================================================================
 
 The environment variable :data:`VARIABLE` has the settings of the Spark session, for the processes that list files.
-These processes pass their client with its settings to the processes that read files.
+These processes pass their client, with its settings, to the processes that read files.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VARIABLE: Final = "KDUMP_STORE_SETTINGS"
-"""Hadoop's settings of stores as a JSON object. It may contain keys: kdump never prints it."""
+"""Environment variable with Hadoop's settings of stores as a JSON object. It may have keys: kdump never prints it."""
 SECRETS: Final = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token", "fs.s3a.proxy.password")
 """Settings that Hadoop may keep in a credential provider."""
 PREFIXES: Final = ("fs.s3a.", "fs.defaultFS", "fs.viewfs.", "dfs.")
-"""The prefixes of the names of these settings."""
+"""The prefixes of the names of Hadoop's settings of stores."""
 _S3A: Final = "fs.s3a."
 _ANONYMOUS: Final = "AnonymousAWSCredentialsProvider"
 _FEW_TRIES: Final = {
@@ -40,16 +40,16 @@ _FEW_TRIES: Final = {
     "dfs.client.failover.sleep.base.millis": "100",
     "dfs.client.failover.sleep.max.millis": "500",
 }
-"""Retries within one call of hdfs-native. Its defaults take four minutes; kdump has retries of its own."""
+"""Few retries within a call of hdfs-native, because its defaults take four minutes, and kdump retries itself."""
 
 
 def relevant(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of stores among Hadoop's."""
+    """Return those of Hadoop's settings that are for stores."""
     return {name: value for name, value in settings.items() if name.startswith(PREFIXES)}
 
 
 def settings() -> dict[str, str]:
-    """Return the settings in :data:`VARIABLE`, empty without it. Raises KdumpError when it is not a JSON object."""
+    """Return the settings in :data:`VARIABLE`; empty if it is not set. Raises KdumpError if it is not a JSON object."""
     text = os.environ.get(VARIABLE)
     try:
         found = json.loads(text) if text else {}
@@ -61,7 +61,7 @@ def settings() -> dict[str, str]:
 
 
 def client(scheme: str, rest: str) -> tuple[Any, str]:
-    """Return a file system with the methods of ``pyarrow.fs`` for the URI ``scheme:rest``, and the path in it.
+    """Return a file system with the methods of ``pyarrow.fs`` for the URI ``scheme:rest``, and the path in this system.
 
     Raises KdumpError and UsageError, and the errors of the client: OSError, Arrow's errors.
     """
@@ -78,14 +78,14 @@ def client(scheme: str, rest: str) -> tuple[Any, str]:
             return S3FileSystem(**arguments), f"{host}/{path}".rstrip("/")
     if scheme in ("hdfs", "viewfs"):
         try:
-            import hdfs_native  # noqa: F401  is it there
+            import hdfs_native  # noqa: F401  to test whether it is installed
         except ImportError:
             try:
                 return _by_arrow(scheme, rest)
             except OSError as reason:
                 raise KdumpError(
-                    f"hdfs-native, which opens {scheme}, is not installed, and PyArrow needs libhdfs; "
-                    "to install it: pip install 'kdump[hdfs]'"
+                    f"hdfs-native, which opens {scheme}, is not installed, and PyArrow's client needs libhdfs: "
+                    "pip install 'kdump[hdfs]'"
                 ) from reason
         hdfs = HdfsSystem(f"{scheme}://{host}" if host else None, {**_FEW_TRIES, **given})
         try:
@@ -106,7 +106,7 @@ def _by_arrow(scheme: str, rest: str) -> tuple[Any, str]:
 
 
 def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for the settings of S3A; empty without any."""
+    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for the settings of S3A; empty if there are none."""
     settings = {name.removeprefix(_S3A): value for name, value in given.items() if name.startswith(_S3A)}
     of_bucket = f"bucket.{bucket}."
     settings |= {name.removeprefix(of_bucket): value for name, value in settings.items() if name.startswith(of_bucket)}
@@ -154,7 +154,7 @@ def _proxy(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _region(bucket: str) -> dict[str, str]:
-    """Return the region of a bucket of AWS, as S3A finds it. Without an answer the environment decides."""
+    """Return the region of a bucket of AWS, as S3A finds it; empty if AWS does not answer: the environment decides."""
     from pyarrow.fs import resolve_s3_region
 
     try:
@@ -171,8 +171,8 @@ _AWS_REGION: Final = re.compile(r"s3[.-]([a-z0-9-]+)\.amazonaws\.com")
 class HdfsSystem:
     """HDFS through hdfs-native, with the methods of a ``pyarrow.fs`` file system that kdump calls.
 
-    ``url`` is that of the name node or name service; None stands for ``fs.defaultFS``. All methods raise OSError with a
-    text of one line.
+    ``url`` is that of the name node or name service; None means ``fs.defaultFS``. All methods raise OSError with one
+    line.
     """
 
     url: str | None
@@ -182,7 +182,7 @@ class HdfsSystem:
         return hash(self.url)
 
     def connect(self) -> Any:
-        """Return the client of this process: it cannot be pickled or used after a fork."""
+        """Return the client of this process. A client cannot be pickled or used after a fork."""
         found = _CLIENTS.get((os.getpid(), self))
         if found is None:
             from hdfs_native import Client
@@ -266,8 +266,7 @@ def _info(path: str, status: Any) -> Any:
 def _one_line(call: Any) -> Any:
     """Call a function of hdfs-native. Raises OSError with one line, without the name node's stack.
 
-    hdfs-native raises RuntimeError if the data nodes do not answer, and for errors of the name node that it does not
-    know.
+    hdfs-native raises RuntimeError if the data nodes do not answer, and for unknown errors of the name node.
     """
     try:
         return call()

@@ -1,14 +1,14 @@
 """Remote storage of tiered topics (KIP-405): its segments as files of a log dir, and joined with local segments.
 
-Below ``<prefix>/<topic>-<topic id>/<partition>`` Aiven's remote storage manager writes for each segment a ``.log``, an
-``.indexes`` and a ``.rsm-manifest`` (:mod:`kdump.formats.rsm_manifest`). :class:`TieredFiles` lists them as a
-decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txnindex``. It leaves out the producer snapshot,
-which has the state at the end of the segment; a snapshot in a log dir has the state at the start. Files without a
-manifest, such as plain copies by other managers, are listed unchanged.
+For each segment Aiven's remote storage manager writes a ``.log``, an ``.indexes`` and a ``.rsm-manifest``
+(:mod:`kdump.formats.rsm_manifest`) below ``<prefix>/<topic>-<topic id>/<partition>``. :class:`TieredFiles` lists them
+as a decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txnindex``. It leaves out the producer
+snapshot, which has the state at the end of the segment; a snapshot in a log dir has the state at the start. Files
+without a manifest, such as plain copies by other managers, are listed unchanged.
 
-A broker deletes local segments that are copied. The log then begins in remote storage and ends on the broker's disk,
-and some segments are in both places: the local ones are read. Remote segments overlap each other after a change of
-leader, because the new leader copies segments with other offsets. Each offset is read once, from the later epoch.
+A broker deletes copied segments from its disk later. So the log begins in remote storage and ends on the broker's disk,
+and the local copy of a segment in both places is read. Remote segments overlap each other after a change of leader,
+because the new leader's segments have other base offsets. Each offset is read once, from the later epoch.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ INDEXES: Final = "indexes"
 INDEX_FILES: Final = {INDEX: "offset", TIME_INDEX: "timestamp", TXN_INDEX: "transaction"}
 """Suffix of an index file -> its name in a manifest."""
 UNREADABLE: Final = b"\xff"
-"""Fills an unreadable chunk: no batch begins with this byte, so a reader continues after it."""
+"""The byte that fills an unreadable chunk. No batch begins with it, so a reader continues after the chunk."""
 KEPT: Final = 4
 KEPT_BYTES: Final = 64 << 20
-"""The most decompressed chunks of a segment that are kept, and their most bytes: threads read ahead."""
+"""Maximum number of decompressed chunks of a segment in the cache, and of their bytes. Threads read ahead."""
 
 
 def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
@@ -84,7 +84,7 @@ class LockedError(UnreadableError):
 class TieredFiles:
     """Remote storage at ``place``, as a place of files. ``fail`` receives each error once.
 
-    ``list_locked``: also list encrypted segments without a given key. To open one raises UnreadableError.
+    ``list_locked``: list encrypted segments without a given key too. ``open`` raises UnreadableError for them.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class TieredFiles:
     ) -> None:
         self._place, self._keys, self._fail, self._list_locked = place, keys, fail, list_locked
         self.locked: dict[str, UnreadableError] = {}
-        """Path of a listed segment that cannot be decrypted -> the reason."""
+        """Path of a listed segment that cannot be decrypted -> its error."""
         self._manifests: dict[str, Manifest] = {}
         self._indexes: dict[str, tuple[str, str]] = {}
         self._data_keys: dict[rsm_manifest.Encryption, bytes] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state to pickle: another process prints errors on standard error."""
+        """Return the state to pickle. Another process prints errors on standard error instead of calling ``fail``."""
         return {**self.__dict__, "_fail": _say}
 
     def manifest(self, path: str) -> Manifest | None:
@@ -128,7 +128,7 @@ class TieredFiles:
             if entry.is_folder or suffix not in {LOG, INDEXES, MANIFEST} or f"{stem}.{LOG}" not in there:
                 if suffix == MANIFEST and file_names.SEGMENT_NAME.fullmatch(f"{stem}.{LOG}"):
                     self._fail(
-                        IncompleteCopyError(self.shown(entry.path), "the manifest is there, and its .log is not")
+                        IncompleteCopyError(self.shown(entry.path), "the manifest exists, but its .log is missing")
                     )
                 elif suffix != INDEXES:
                     found.append(entry)
@@ -137,7 +137,7 @@ class TieredFiles:
         return sorted(found)
 
     def _segment(self, stem: str, log: Entry, there: Mapping[str, Entry]) -> list[Entry]:
-        """Return the files of a segment as in a log dir; none if its manifest is missing or invalid."""
+        """Return the files of a segment as in a log dir; empty if its manifest is missing or invalid."""
         manifest_entry, indexes = there.get(f"{stem}.{MANIFEST}"), there.get(f"{stem}.{INDEXES}")
         if manifest_entry is None and indexes is None:
             return [log]
@@ -153,10 +153,10 @@ class TieredFiles:
                 self.locked[log.path] = error
             stored = sum(manifest.chunks)
             if stored != log.size:
-                reason = f"it has {log.size} bytes, and its manifest says {stored}"
+                reason = f"it has {log.size} bytes instead of {stored} as in its manifest"
                 self._fail(PartlyUnreadableError(self.shown(log.path), reason))
             if indexes is None:
-                self._fail(PartlyUnreadableError(self.shown(log.path), f"its .{INDEXES} is absent"))
+                self._fail(PartlyUnreadableError(self.shown(log.path), f"its .{INDEXES} is missing"))
         except UnreadableError as error:
             self._fail(error)
             return []
@@ -292,7 +292,7 @@ class ChunkedSource:
             if self._manifest.is_compressed:
                 data = compression.decompress(compression.ZSTD, data, limit=size)
             if len(data) != size:
-                raise DamageError("chunk", "it has another size than the manifest says", expected=size, found=len(data))
+                raise DamageError("chunk", "its size differs from the manifest", expected=size, found=len(data))
         except DamageError as damage:
             if number not in self._failed:
                 self._failed.add(number)
@@ -312,7 +312,7 @@ def _without_position(damage: DamageError) -> str:
 
 @dataclass(frozen=True)
 class RemoteStorage:
-    """The location of remote storage: folders or URIs, and private keys by the names of their key pairs."""
+    """The location of remote storage: ``paths`` are folders or URIs; ``keys``: name of a key pair -> private key."""
 
     paths: tuple[str, ...]
     keys: Mapping[str, PrivateKey] = field(default_factory=dict)
@@ -321,7 +321,7 @@ class RemoteStorage:
 
     @classmethod
     def of(cls, paths: tuple[str, ...], key_files: Mapping[str, str]) -> RemoteStorage | None:
-        """Return the storage with keys read from ``key_files``; None without ``paths``.
+        """Return the storage, with keys read from ``key_files``; None if there are no ``paths``.
 
         Raises UnreadableError, and UsageError for an invalid key or for keys without a path.
         """
@@ -334,13 +334,13 @@ class RemoteStorage:
         return cls(paths, {name: PrivateKey(read_file(LOCAL, file), file) for name, file in key_files.items()})
 
     def places(self, fail: Callable[[UnreadableError], None]) -> Iterator[tuple[Files, list[str]]]:
-        """Yield each place with the paths in it."""
+        """Yield each place with the paths in it. ``fail`` receives errors."""
         for files, paths in places(self.paths):
             yield TieredFiles(files, self.keys, fail, list_locked=self.list_locked), paths
 
 
 class RemotePartitions:
-    """The partitions of remote storage, to be joined with local ones of the same topic id."""
+    """The partitions of remote storage, to be joined with the local partitions of the same topic id."""
 
     def __init__(self, partitions: Iterable[Partition], report: Reporter) -> None:
         self._report = report
@@ -349,7 +349,7 @@ class RemotePartitions:
             self._left.setdefault((one.topic, one.partition), []).append(one)
 
     def join(self, local: Partition) -> Partition:
-        """Return a local partition with its segments in remote storage. Those of another topic id are not its own."""
+        """Return a local partition with its segments in remote storage, unless these have another topic id."""
         there = self._left.get((local.topic, local.partition), [])
         topic_id = local_id(local, self._report) if there else None
         for one in there:
@@ -367,7 +367,7 @@ class RemotePartitions:
 
 
 def local_id(local: Partition, report: Reporter) -> str | None:
-    """Return the topic id in ``partition.metadata`` of a local partition, in base64; None without a valid file."""
+    """Return the topic id in ``partition.metadata`` of a local partition, in base64; None if the file is not valid."""
     try:
         found = local.topic_id(report.damage)
     except UnreadableError as error:
@@ -419,17 +419,17 @@ def locked(segment: Segment) -> UnreadableError | None:
 
 
 def _ending(segment: Segment, offset: int) -> Segment:
-    """Return a segment that ends before an offset. Its indexes, which have more entries, are left out."""
+    """Return a segment that ends before ``offset``, without its indexes, which have later entries."""
     return segment._replace(until=offset, siblings={})
 
 
 def _order(segment: Segment) -> tuple[int, int, int]:
-    """Return the sort key of a segment: of those with the same base offset, the best one is last."""
+    """Return the sort key of a segment. The best segment of the same base offset is sorted last."""
     return segment.base_offset or 0, _epoch(segment), _end(segment) or 0
 
 
 def _end(segment: Segment) -> int | None:
-    """Return the next offset after a remote segment by its manifest, or None."""
+    """Return the offset after a remote segment, according to its manifest, or None."""
     manifest = segment.files.manifest(segment.path) if isinstance(segment.files, TieredFiles) else None
     return None if manifest is None or manifest.end_offset is None else manifest.end_offset + 1
 

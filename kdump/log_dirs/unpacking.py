@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
 
 BLOCK: Final = 1 << 20
-"""The most bytes that one step reads or returns."""
+"""Maximum number of bytes that one step reads or returns."""
 _STEP: Final = 1 << 14
-"""Bytes given to a decompressor at a time: at the end of each small member it copies the remaining input."""
+"""Bytes given to a decompressor at a time, because it copies the remaining input at the end of each small member."""
 _ZSTD_STEP: Final = 1 << 13
-"""Bytes given to the zstd decompressor at a time: a block of 4 bytes can give 128 KiB."""
+"""Bytes given to the zstd decompressor at a time, because a block of 4 bytes decompresses to up to 128 KiB."""
 _MEMORY: Final = 1 << 27
-"""The most bytes of memory of a stream: the largest window of ``zstd -22``, and twice the dictionary of ``xz -9``."""
+"""Maximum memory of a stream in bytes: the largest window of ``zstd -22``, and twice the dictionary of ``xz -9``."""
 
 
 class OwnedDescriptor:
@@ -42,7 +42,7 @@ class Spool:
     """A temporary file without a name for decompressed bytes, of at most half of the free disk space."""
 
     def __init__(self, name: str) -> None:
-        """``name`` is that of the archive, for messages. Raises UnreadableError."""
+        """``name`` is the name of the archive, for messages. Raises UnreadableError."""
         self.name, self.size = name, 0
         try:
             self.held = OwnedDescriptor(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115  OwnedDescriptor closes it
@@ -50,7 +50,7 @@ class Spool:
             raise self._failed(reason) from reason
 
     def add(self, blocks: Iterable[bytes]) -> int:
-        """Append blocks; return the byte at which the first begins. Raises UnreadableError."""
+        """Append blocks. Return the position of the first one in the file. Raises UnreadableError."""
         start = self.size
         try:
             free = os.fstatvfs(self.held.fd)
@@ -88,7 +88,7 @@ def unpacked(kind: str, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def blocks_of(source: Source, position: int = 0, size: int | None = None) -> Iterator[bytes]:
-    """Yield ``size`` bytes of a source from ``position`` on, by default all, in blocks of up to 1 MiB."""
+    """Yield ``size`` bytes (by default all) of a source from ``position`` on, in blocks of up to 1 MiB."""
     end = source.size if size is None else position + size
     while position < end and (block := source.read(position, min(BLOCK, end - position))):
         yield block
@@ -102,7 +102,7 @@ def _steps(blocks: Iterable[bytes], step: int) -> Iterator[bytes]:
 
 
 def inflated(blocks: Iterable[bytes], name: str, *, wbits: int = 31) -> Iterator[bytes]:
-    """Yield the decompressed bytes of consecutive gzip members; with ``wbits`` -15 of one raw deflate stream."""
+    """Yield the decompressed bytes of consecutive gzip members, or (``wbits`` -15) of one raw deflate stream."""
     member = zlib.decompressobj(wbits=wbits)
     what = "gzip" if wbits > 0 else "deflate"
     for step in _steps(blocks, _STEP):
@@ -177,9 +177,9 @@ def _several(
     magic: bytes,
     is_too_large: Callable[[Exception], bool] = lambda _: False,
 ) -> Iterator[bytes]:
-    """Yield the decompressed bytes of consecutive streams; bytes after the last one are ignored.
+    """Yield the decompressed bytes of consecutive streams. Bytes after the last stream are ignored.
 
-    A stream has the interface of :class:`bz2.BZ2Decompressor`.
+    ``make`` returns a decompressor with the interface of :class:`bz2.BZ2Decompressor`.
     """
     stream = make()
     for step in _steps(blocks, _STEP):

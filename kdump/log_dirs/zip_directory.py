@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LARGEST: Final = 32 << 20
-"""The largest directory in bytes: that of about 40,000 partitions. Its entries need ten times as much memory."""
+"""Largest accepted directory in bytes: enough for 40,000 partitions. Its entries need ten times as much memory."""
 _LOCAL: Final = struct.Struct("<4s22xHH")
-"""The header of a member: signature, size of the name and size of the extra fields after it."""
+"""The header of a member: signature, and the sizes of the name and of the extra fields that follow."""
 _LOCAL_SIGNATURE: Final = b"PK\x03\x04"
 _STORED, _DEFLATED, _BZIP2, _XZ, _ZSTD, _OLD_ZSTD = 0, 8, 12, 95, 93, 20
 _UNPACKED: Final = {
@@ -40,11 +40,11 @@ _ENCRYPTED: Final = 0x0001 | 0x0040 | 0x2000
 """Flags of a member whose content or header is encrypted."""
 _UT: Final = 0x5455
 _FAT: Final = 0
-"""The system of archives by some writers of Windows, whose names have backslashes."""
+"""The system in archives of some Windows programs, which write names with backslashes."""
 
 
 class ZipMember(NamedTuple):
-    """A file of a zip. ``header`` is the byte of its local header, ``modified`` is in ms, UTC."""
+    """A file of a zip. ``header`` is the position of its local header, ``modified`` is in ms, UTC."""
 
     path: str
     size: int
@@ -57,7 +57,7 @@ class ZipMember(NamedTuple):
 
 
 class ZipContent(NamedTuple):
-    """The readable members; unreadable ones and those that are not files, each with the reason."""
+    """The members of a zip: readable ones, and with reasons unreadable ones and those that are not files."""
 
     members: list[ZipMember]
     unread: list[tuple[str, str]]
@@ -136,7 +136,7 @@ def directory(descriptor: int) -> ZipContent:
 
 
 def _overlapping(listed: list[zipfile.ZipInfo]) -> set[zipfile.ZipInfo]:
-    """Return the members that do not end before the next one: a zip of some KB can list the same bytes many times."""
+    """Return the members that overlap the next one. A zip of some KB can list the same bytes many times."""
     ordered = sorted(listed, key=attrgetter("header_offset"))
     return {
         one
@@ -146,7 +146,7 @@ def _overlapping(listed: list[zipfile.ZipInfo]) -> set[zipfile.ZipInfo]:
 
 
 def start_of_content(descriptor: int, member: ZipMember, name: str) -> int:
-    """Return the byte at which a member's content begins. Raises UnreadableError."""
+    """Return the position of a member's content. Raises UnreadableError."""
     head = os.pread(descriptor, _LOCAL.size, member.header)
     if len(head) < _LOCAL.size or not head.startswith(_LOCAL_SIGNATURE):
         raise UnreadableError(name, f"the zip has no member at byte {member.header}, where its directory has one")
@@ -158,7 +158,7 @@ def start_of_content(descriptor: int, member: ZipMember, name: str) -> int:
 
 
 def content(descriptor: int, member: ZipMember, name: str) -> Iterator[bytes]:
-    """Yield the decompressed content of a member. Raises UnreadableError, at the end also for a wrong size or CRC."""
+    """Yield the decompressed content of a member. Raises UnreadableError, also for a wrong size or CRC at the end."""
     blocks = _packed(descriptor, start_of_content(descriptor, member, name), member.packed_size)
     if member.method == _DEFLATED:
         blocks = inflated(blocks, name, wbits=-zlib.MAX_WBITS)
@@ -172,11 +172,11 @@ def content(descriptor: int, member: ZipMember, name: str) -> Iterator[bytes]:
         yield block
     if size != member.size:
         raise UnreadableError(
-            name, f"the zip's directory has {member.size} bytes for it, and it has {_amount(size, member.size)}"
+            name, f"the zip's directory claims {member.size} bytes, but its content has {_amount(size, member.size)}"
         )
     if crc != member.crc:
         raise UnreadableError(
-            name, f"the zip's checksum of it is wrong (expected {member.crc:#010x}, found {crc:#010x})"
+            name, f"its checksum in the zip is wrong (expected {member.crc:#010x}, found {crc:#010x})"
         )
 
 
@@ -195,7 +195,7 @@ def _packed(descriptor: int, position: int, size: int) -> Iterator[bytes]:
 
 
 def _modified(extra: bytes) -> int | None:
-    """Return the time of the last write in ms, or None: the DOS time of a zip has no time zone."""
+    """Return the time of the last write in ms, or None. The DOS time is not used, because it has no time zone."""
     at = 0
     while at + 4 <= len(extra):
         kind, size = struct.unpack_from("<HH", extra, at)

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcome, Outcomes
 
     Offer: TypeAlias = Callable[[SegmentFacts, Batch, Outcome | None], bool]
-    """Reads a batch in place of the selection and returns True, or returns False."""
+    """A function that may read a batch instead of the selection. It returns whether it has read the batch."""
 
 RECORD_COST: Final = 300
-"""Approximate memory of a record object in bytes, beyond the record's own size."""
+"""Approximate memory of a record object in bytes, in addition to the record's own size."""
 HELD: Final = 16 << 20
-"""Most bytes of a batch's records that are held in memory. More are read again on each iteration."""
+"""Maximum size in bytes of a batch's records in memory. The records of a larger batch are read on each iteration."""
 
 CHUNK_BYTES: Final = 256 << 10
 """Approximate memory in bytes of the records that are read at a time."""
@@ -49,23 +49,23 @@ class Take(Enum):
     RECORDS = auto()
     """Each batch with its records, as objects."""
     RUNS = auto()
-    """The records of a valid batch may be a :class:`kdump.segments.lazy_records.BatchRecords`, those of several batches
-    one :class:`kdump.segments.lazy_records.RunRecords`.
+    """The records of a valid batch may be a :class:`kdump.segments.lazy_records.BatchRecords`. Several valid batches
+    may be one item with a :class:`kdump.segments.lazy_records.RunRecords`.
     """
     UNCHECKED_RUNS = auto()
-    """As RUNS, but a RunRecords may contain malformed records. The caller that reads one shortens the RunRecords to the
-    batches before it. The next item is then the malformed batch alone.
+    """Like RUNS, but a RunRecords may contain malformed records. A caller that reads a malformed record shortens the
+    RunRecords to the batches before it. The next item is then the malformed batch alone.
     """
     BATCHES = auto()
     """Batches without records. Records are read only if the filter needs them."""
     BATCH_RUNS = auto()
-    """As BATCHES, but several batches may be one RunRecords, which may contain malformed records."""
+    """Like BATCHES, but several batches may be one RunRecords, which may contain malformed records."""
     HEADERS = auto()
-    """Batches of magic 2 without records, several as one RunRecords; nothing is decompressed. Batches of magic 0 and 1
-    have their records.
+    """Batches of magic 2 without records, and several as one RunRecords; they are not decompressed. Batches of magic 0
+    and 1 have their records.
     """
     COUNT = auto()
-    """Only the numbers of records. For a valid batch without read records the number in its header counts."""
+    """Only numbers of records. If a valid batch comes without records, the number is that of its header."""
 
 
 def _is_plain(run: Run) -> bool:
@@ -84,10 +84,10 @@ class BatchSelection:
     ) -> None:
         """Create the selection of one partition.
 
-        ``outcomes`` returns the outcomes of the partition's transactions; without it, selected batches of transactions
-        have the outcome None. ``offer`` is called with batches of magic 2; a batch for which it returns True is yielded
-        without records. If the filter has conditions on fields of records, ``offer`` is called only with ``offer_all``,
-        and applies the filter itself.
+        ``outcomes`` returns the outcomes of the partition's transactions; without it, transactional batches have the
+        outcome None. ``offer`` is called with batches of magic 2; a batch for which it returns True is yielded without
+        records. If the filter has conditions on fields of records, ``offer`` is called only if ``offer_all`` is true,
+        and then applies the filter itself.
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._offer = None if wanted.looks_into_fields and not offer_all else offer
@@ -102,7 +102,7 @@ class BatchSelection:
         """Whether batch runs may be yielded although the filter selects only some of their records."""
 
     def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the batch with its selected records, and a damaged range for its unreadable records."""
+        """Yield the batch with its selected records, then a damaged range if it has malformed records."""
         if not self._filter.may_hold(batch):
             return
         outcome = self._outcome(batch)
@@ -129,15 +129,15 @@ class BatchSelection:
             yield SelectedBatch(file, batch, batch.base_offset, (), outcome)
         elif looks and is_lazy and (unread := BatchRecords.of(batch, self._filter.takes_all)) is not None:
             records = () if self._of_batches else unread
-            del unread  # it holds the decompressed records
+            del unread  # free the decompressed records
             yield SelectedBatch(file, batch, batch.base_offset, records, outcome, batch.crc_valid)
         else:
             yield from self._read(batch, file, outcome, looks=looks)
 
     def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
-        """Return the valid batches at the start of a run as one item, and the records of that item; else None.
+        """Return the valid batches at the start of a run as one item, and the item's records; None if there are none.
 
-        The filter must take all records, or all committed ones. Any thread may call this.
+        The filter must select all records, or all committed records. Any thread may call this method.
         """
         if not _is_plain(run):
             return None
@@ -197,7 +197,7 @@ class BatchSelection:
     def first_past(self, batches: Batches) -> int:
         """Return the row of the first batch after the filter's last offset, or the number of batches.
 
-        A compressed wrapper of magic 0 or 1 never counts as after it: its base offset requires decompression.
+        A compressed wrapper of magic 0 or 1 is never such a batch, because its base offset requires decompression.
         """
         last, first = self._filter.last_offset, batches.first
         if last is None or (first.magic < MAGIC_2 and first.attributes & CODEC_MASK):
@@ -206,7 +206,7 @@ class BatchSelection:
         return next((row for row, both in enumerate(offsets) if min(both) > last), batches.batch_count)
 
     def _wanted(self, batch: RecordBatch) -> int:
-        """Return the number of records that the prefilter finds in a batch, or -1 without a usable prefilter."""
+        """Return the number of records that the prefilter finds in a batch, or -1 if it cannot be used."""
         if self._prefilter is None or not self._prefilter.looks or not isinstance(batch, Batch) or batch.is_control:
             return -1
         return self._prefilter.of_batch(batch)
@@ -218,7 +218,7 @@ class BatchSelection:
     def _read(
         self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected records of a batch up to the first damaged one, and the damage. See HELD."""
+        """Yield the selected records of a batch before the first malformed one, then the damage."""
         records: list[Record] | None = None if self._of_batches else []
         count, room = 0, min(batch.limit, HELD)
         first: int | None = batch.base_offset if batch.magic > 1 else None
@@ -240,7 +240,7 @@ class BatchSelection:
             first = batch.base_offset if first is None else first
         except DamageError as error:
             damage = error
-        chunk = taken = []  # they may be as large as the batch
+        chunk = taken = []  # free them: they may be as large as the batch
         shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
         if first is not None and (count or shows_empty):
             held: Sequence[Record] | None = () if self._of_batches else records
@@ -258,7 +258,7 @@ class BatchSelection:
         return self._search
 
     def _counts(self, batch: RecordBatch) -> bool:
-        """Return whether the header of a batch is trusted for the number of records. In a compressed one it is."""
+        """Return whether to trust the number of records in a batch's header. If compressed, it is not checked."""
         if not isinstance(batch, Batch) or batch.count < 0:
             return False
         return batch.codec != compression.NONE or self._is_sound(batch)
@@ -272,7 +272,7 @@ class BatchSelection:
             self._cursor = Cursor()
         try:
             data, start = batch.payload()
-        except DamageError:  # reported where the records are read
+        except DamageError:  # the reader of the records reports it
             return False
         return self._cursor.begin(data, start, batch.header, ()) and self._cursor.sound()
 
@@ -285,7 +285,7 @@ class BatchSelection:
 def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
     """Yield the records of a batch in lists of about ``CHUNK_BYTES``.
 
-    Raises DamageError once the records before the damage are yielded.
+    Raises DamageError after the records before the damage are yielded.
     """
     records, most = batch.records(), 1
     while True:
@@ -301,7 +301,7 @@ def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
-    """Return the damage in the records of a batch as a region. Positions in decompressed records are dropped."""
+    """Return damage in the records of a batch as a region, without its position if the batch is compressed."""
     if batch.codec != compression.NONE:
         damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
     return walk.as_region(damage, batch.position, batch.size)

@@ -26,12 +26,12 @@ RecordType: TypeAlias = Literal["data", "control", "tombstone"]
 RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
 GrepPart: TypeAlias = Literal["key", "value", "headers"]
 GREP_PARTS: Final[tuple[GrepPart, ...]] = ("key", "value", "headers")
-"""The parts of a record in which expressions can be searched; of headers the values."""
+"""The parts of a record in which expressions can be searched. "headers" means the values of headers."""
 KEY_AND_VALUE: Final[frozenset[GrepPart]] = frozenset({"key", "value"})
 
 
 class Filter(NamedTuple):
-    """Conditions that a selected record fulfils. None and empty collections mean no condition.
+    """The conditions that a selected record fulfils. None and empty collections mean no condition.
 
     ``last_offset`` and ``since`` are included, ``until`` is not. Times are in ms.
     """
@@ -42,11 +42,11 @@ class Filter(NamedTuple):
     until: int | None = None
     keys: frozenset[bytes] = frozenset()
     greps: tuple[re.Pattern[bytes], ...] = ()
-    """One of them must match in a part of ``grep_in``."""
+    """One of these expressions must match in a part of ``grep_in``."""
     decoded: bool = False
     """Whether ``keys`` and ``greps`` also match decoded keys and values."""
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
-    """The record must have each of them; None stands for any value."""
+    """Pairs of key and value. The record must have all these headers; the value None means any value."""
     producer_ids: frozenset[int] = frozenset()
     leader_epochs: frozenset[int] = frozenset()
     types: frozenset[RecordType] = frozenset()
@@ -56,7 +56,7 @@ class Filter(NamedTuple):
     records from the last stable offset on.
     """
     out_of_order: bool = False
-    """Whether segments that begin at ``until`` or later are read too: they may hold records with older timestamps."""
+    """Whether segments that begin at ``until`` or later are read too. They may hold records with older timestamps."""
     grep_in: frozenset[GrepPart] = KEY_AND_VALUE
 
     @property
@@ -65,7 +65,7 @@ class Filter(NamedTuple):
 
     @property
     def looks_into_records(self) -> bool:
-        """Whether some condition needs the records, not only batch headers."""
+        """Whether a condition needs the records, and not only batch headers."""
         return self.is_bounded or self.looks_into_fields
 
     @property
@@ -135,7 +135,7 @@ class Filter(NamedTuple):
         )
 
     def takes(self, batch: RecordBatch, record: Record, search: DecodedSearch | None = None) -> bool:
-        """Return whether a record is selected; :meth:`may_hold` is true for its batch. ``search`` decodes payloads."""
+        """Return whether a record is selected. :meth:`may_hold` must be true for ``batch``."""
         if self.first_offset is not None and record.offset < self.first_offset:
             return False
         if self.last_offset is not None and record.offset > self.last_offset:
@@ -144,7 +144,7 @@ class Filter(NamedTuple):
             return False
         if self.until is not None and record.timestamp >= self.until:
             return False
-        if self.keys and record.key not in self.keys:  # noqa: SIM102  decoding is the last resort
+        if self.keys and record.key not in self.keys:  # noqa: SIM102  decoding is the slowest test
             if search is None or self.keys.isdisjoint(search.keys(record)):
                 return False
         if self.types and not batch.is_control and ("tombstone" if record.value is None else "data") not in self.types:
@@ -171,7 +171,7 @@ class Filter(NamedTuple):
 
 
 def _latest(batch: RecordBatch) -> int:
-    """Return an upper limit of the timestamps in a batch (ms). Wrappers of magic 1 with CreateTime have none."""
+    """Return an upper limit of the timestamps in a batch (ms): INT64_END for a wrapper of magic 1 with CreateTime."""
     if batch.magic == 1 and batch.codec != compression.NONE and batch.timestamp_type != LOG_APPEND_TIME:
         return INT64_END
     return batch.max_timestamp
@@ -182,7 +182,7 @@ def _has_header(record: Record, name: bytes, value: bytes | None) -> bool:
 
 
 MOST_TEXTS: Final = 64
-"""Most keys, header names and header values that the kernel compares records with."""
+"""Maximum number of keys, header names and header values with which the kernel compares records."""
 _TOKEN: Final = re.compile(
     rb"\\(?P<escape>.)|(?P<wide>\.|\[\^\]?(?:\\.|[^\]\\])*\])|\[\]?(?:\\.|[^\]\\])*\]"
     rb"|(?P<group>\(\?(?!:|P<)|\)(?=[*+{?]))|(?P<anchor>[\^$])|(?P<repeat>(?:[*+]|\{\d*,\d*\})(?P<possessive>\+?))|.",
@@ -193,8 +193,8 @@ _TOKEN: Final = re.compile(
 class Prefilter:
     """Counts the records of magic 2 batches that fulfil a filter's conditions on records, by the kernel.
 
-    The counted records are a superset of the selected ones; they are equal if it is ``exact``. ``looks`` is true if
-    there are conditions on more than offsets.
+    If it is ``exact``, it counts the selected records; else it may also count other records. ``looks`` is true if there
+    are conditions on more than offsets.
     """
 
     def __init__(self, wanted: Filter) -> None:
@@ -216,7 +216,7 @@ class Prefilter:
 
     @classmethod
     def of(cls, wanted: Filter) -> Self | None:
-        """Return the prefilter of a filter, or None if the kernel cannot apply the filter or the filter takes all."""
+        """Return the prefilter of a filter, or None if the kernel cannot apply it or it selects all records."""
         few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
         takes_all = not wanted.looks_into_records and not wanted.looks_into_headers
         if not kernel.COMPILED or wanted.decoded or takes_all or not few or not all(map(is_local, wanted.greps)):
@@ -224,7 +224,7 @@ class Prefilter:
         return cls(wanted)
 
     def of_run(self, run: Run, end: int) -> list[int]:
-        """Return the counts of the batches of a run before row ``end``, up to the first with a malformed record."""
+        """Return the count of each batch of a run before row ``end`` and before the first with a malformed record."""
         from kdump.kernel.batches import WIDTH
         from kdump.kernel.records import may_hold
 
@@ -247,7 +247,7 @@ class Prefilter:
         return [count if match else 0 for count, match in zip(counts, matched, strict=True)]
 
     def of_batch(self, batch: Batch) -> int:
-        """Return the count of a batch, or -1 if the kernel cannot read it."""
+        """Return the count of a batch, or -1 if the kernel cannot read the batch."""
         if batch.count <= 0:
             return -1
         try:
@@ -264,7 +264,7 @@ class Prefilter:
 
 
 def _fast(grep: re.Pattern[bytes]) -> Expression:
-    """Return the expression compiled by RE2 if it has unbounded repetitions, else by ``re``, which starts faster."""
+    """Return an expression with unbounded repetitions compiled by RE2, any other by ``re``, which starts faster."""
     repeats = (token["repeat"] for token in _TOKEN.finditer(grep.pattern))
     if all(_is_bounded(repeat) for repeat in repeats if repeat):
         return grep
@@ -277,7 +277,7 @@ def _fast(grep: re.Pattern[bytes]) -> Expression:
 def is_local(grep: re.Pattern[bytes]) -> bool:
     """Return whether an expression can be searched in a block of many texts at once.
 
-    The match must not depend on surrounding text, and no unbounded repetition may cross from one text into others.
+    The match must not depend on the surrounding text, and an unbounded repetition must not match across two texts.
     """
     if grep.flags & re.VERBOSE:
         return False
@@ -293,9 +293,9 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
 
 
 def literal(grep: re.Pattern[bytes]) -> bytes:
-    """Return a long text that each match of a local expression contains; b"" if none is found easily.
+    """Return a long text that each match of a local expression contains; b"" if it is not easy to find.
 
-    Searching the text is several times as fast as searching the expression.
+    A search for the text is several times as fast as a search for the expression.
     """
     if grep.flags & re.IGNORECASE or re.search(rb"[|(?{]|\\[0-9A-Za-z]", grep.pattern):
         return b""

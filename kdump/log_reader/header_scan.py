@@ -1,4 +1,4 @@
-"""Scans the batch headers of a segment for Spark: where the segment can be split, record counts, transactions.
+"""Scans the batch headers of a segment for Spark: positions at which to split it, record counts, transactions.
 
 Each segment is scanned in one pass by any process. The driver combines the results of a partition's segments.
 """
@@ -38,8 +38,8 @@ FAR: Final = 4096
 class ChunkSummary:
     """Counts of the part of a segment from ``start`` to ``end`` (bytes), which one task reads.
 
-    ``counts_known`` is False if a wrapper of magic 0 or 1 cannot be decompressed. Offsets are None without a batch.
-    Wrong checksums and malformed records do not count as damage here.
+    ``counts_known`` is False if a wrapper of magic 0 or 1 cannot be decompressed. Offsets are None if there is no
+    batch. Wrong checksums and malformed records do not count as damage.
     """
 
     start: int
@@ -108,7 +108,7 @@ def _count(batch: RecordBatch) -> int:
 class Survey(NamedTuple):
     """The chunks of one segment and the outcomes of its transactions.
 
-    ``runs`` are its ranges of consecutive offsets with one leader epoch; empty if checksums were not verified.
+    ``runs`` are ranges of consecutive offsets with one leader epoch; empty if checksums were not verified.
     """
 
     chunks: list[ChunkSummary]
@@ -141,10 +141,10 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
 
 
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
-    """Return the survey of a segment. On a failing disk it is one chunk with unknown counts.
+    """Return the survey of a segment. On a failing disk the segment is one chunk with unknown counts.
 
-    Only the ``.txnindex`` then shows the outcomes of transactions, and the task that reads the chunk raises the error.
-    Raises UnreadableError for any other cause: if the cause has gone when the chunk is read, outcomes would be missing.
+    Then only the ``.txnindex`` shows the outcomes of transactions, and the task that reads the chunk raises the error.
+    Raises UnreadableError for any other cause, because outcomes would be missing if the task can read the chunk.
     """
     try:
         return survey(segment, split_bytes, checked=checked)
@@ -153,9 +153,9 @@ def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Sur
 
 
 def _plain(source: files.Source, chunks: list[ChunkSummary], follower: TransactionFollower, split_bytes: int) -> int:
-    """Count the batches of magic 2 outside of transactions at the start of a segment: a fast path for most segments.
+    """Count the non-transactional batches of magic 2 at the start of a segment: a fast path for most segments.
 
-    Return the position of the first other region. Of large batches in a local file only the headers are read.
+    Return the position of the first other region. For large batches in a local file only the headers are read.
     """
     layout = record_layout.BATCH_HEADER
     is_local = isinstance(source, local.LocalFile)
@@ -191,7 +191,7 @@ def _plain(source: files.Source, chunks: list[ChunkSummary], follower: Transacti
 
 
 def _headers(source: files.Source, start: int) -> Iterator[Region]:
-    """Yield the batches from ``start`` on, with unverified checksums, and the padding. Raises _AstrayError."""
+    """Yield the batches from ``start`` on, without verifying checksums, and the padding. Raises _AstrayError."""
     for region in log.walk(source, start):
         if isinstance(region, RecordBatch):
             if not 0 <= region.magic <= MAGIC_2:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Segment
 
 RANGE_BYTES: Final = 1 << 16
-"""Most bytes of a range of several batches."""
+"""Maximum size in bytes of a range of several batches."""
 
 
 class TailRange(NamedTuple):
-    """The bytes from ``start`` to ``end``, with ``held`` selected records or batches.
+    """The bytes from ``start`` to ``end``. They hold ``held`` selected records or batches.
 
-    The checksums of its batches are all right (``crc_valid``) or all wrong.
+    The checksums of all batches are right if ``crc_valid`` is true, and wrong if it is false.
     """
 
     start: int
@@ -43,9 +43,9 @@ class TailRanges:
     def __init__(
         self, items: Iterable[SelectedBatch | DamagedRange], most: int, size: Callable[[SelectedBatch], int]
     ) -> None:
-        """Read ``items`` and keep the ranges of the last ``most`` records or batches; ``size`` counts those of an item.
+        """Read ``items`` and keep the ranges of the last ``most`` records or batches, and perhaps of some more.
 
-        The first range may add some more.
+        ``size`` returns the number of records or batches of an item.
         """
         self.lost: list[DamagedRange] = []
         self.held = 0
@@ -113,7 +113,8 @@ def without_first(
 ) -> Iterator[SelectedBatch]:
     """Yield the items without the first ``less`` records or batches.
 
-    ``size`` counts those of an item, ``last`` yields the last ones of an item. Leading empty items are dropped.
+    ``size`` returns the number of records or batches of an item, ``last`` yields the last ones. Leading empty items are
+    dropped.
     """
     for item in items:
         held = size(item)
@@ -125,11 +126,11 @@ def without_first(
 
 
 FIRST: Final = 1 << 18
-"""Approximate size of the last part in bytes; each part before it is twice as large."""
+"""Approximate size of the last part in bytes. Each part is half as large as the one before it."""
 MOST: Final = 1 << 24
 """Approximate size of the largest part in bytes."""
 AT_ONCE: Final = 1 << 12
-"""Bytes per read while only the lengths of small batches are needed."""
+"""Bytes per read when only the lengths of small batches are needed."""
 
 
 def backwards(segment: Segment) -> Iterator[SegmentPart]:
@@ -139,7 +140,7 @@ def backwards(segment: Segment) -> Iterator[SegmentPart]:
     """
     with segment.open() as source:
         stop, size = source.size, FIRST
-        start_before: Callable[[int], int] = lambda _: 0  # noqa: E731  one part
+        start_before: Callable[[int], int] = lambda _: 0  # noqa: E731  makes one part
         if isinstance(source, local.LocalFile) and stop > SMALL:
             start_before = _starts(segment, source)
         while stop:
@@ -152,8 +153,8 @@ def backwards(segment: Segment) -> Iterator[SegmentPart]:
 
 
 def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
-    """Return a function that returns the start of the last known valid batch at or before a position, or 0."""
-    seeker = Seeker(segment, source, lambda _: None)  # with a wrong index the segment is read whole
+    """Return a function: position -> start of the last known valid batch at or before it, or 0."""
+    seeker = Seeker(segment, source, lambda _: None)  # with a wrong index the whole segment is read
     if seeker.offset_index:
         return seeker.by_position
     starts = _apart(source)
@@ -168,7 +169,7 @@ def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
 
 
 def _apart(source: Source) -> list[int]:
-    """Return the positions of batches about FIRST bytes apart, found by the lengths, up to an invalid length."""
+    """Return positions of batches, FIRST bytes or more apart. The lengths of batches are followed while valid."""
     starts = [0]
     position = at = size = 0
     block = b""

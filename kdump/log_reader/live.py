@@ -1,7 +1,7 @@
 """Reads the batches that a running broker appends to a partition.
 
-A broker appends to the last segment, and then starts a new one. Bytes at the end that are not a valid batch may be
-part of an unfinished write: they are damage if the next poll finds the same position and file size.
+A broker appends to the last segment until it starts a new one. Bytes at the end that are not a valid batch may be an
+unfinished write. They are damage if the next poll finds the same position and file size.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads one partition repeatedly, from the batch after offset ``after`` on, without outcomes of transactions."""
+    """Reads one partition repeatedly, from the batch after the offset ``after`` on. Outcomes are not determined."""
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader

@@ -1,9 +1,9 @@
 """Search in keys and values: regular expressions in linear time, and decoded payloads.
 
-In Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b`` exponential time. RE2 (google-re2) takes linear time:
-it searches all expressions that have the same meaning in both. ``re`` searches the others: references to groups,
-lookahead and lookbehind, atomic groups, possessive repetitions, flags other than ``(?s)`` and ``(?m)``, ``\\Z``, ``$``
-anywhere but at the end, and more than 1,000 repetitions.
+In Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b`` exponential time. RE2 (google-re2) takes linear time,
+and searches all expressions with the same meaning in both. ``re`` searches the others. They have references to groups,
+lookahead or lookbehind, atomic groups, possessive or over 1,000 repetitions. Or they have flags other than ``(?s)`` and
+``(?m)``, ``\\Z``, or a ``$`` that is not at the end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PART: Final = re.compile(
 )
 _SAME_ESCAPES: Final = rb"\\(?:[dDwWbBAafnrtv]|x[0-9a-fA-F]{2}|[^a-zA-Z0-9])"
 _SPACES: Final = rb"\t-\r "
-"""The bytes of ``\\s``; RE2 omits the vertical tab."""
+"""The bytes of ``\\s``. RE2's ``\\s`` lacks the vertical tab."""
 
 
 @lru_cache(maxsize=64)
@@ -87,7 +87,7 @@ def _translated(pattern: re.Pattern[bytes]) -> bytes | None:
 def _escape(source: bytes, escape: bytes) -> bytes | None:
     if escape in {rb"\s", rb"\S"}:
         return b"[" + (b"^" if escape == rb"\S" else b"") + _SPACES + b"]"
-    if escape == rb"\x":  # its digits follow as letters
+    if escape == rb"\x":  # its two digits are the next matches
         return escape if re.fullmatch(rb"\\x[0-9a-fA-F]{2}", source) else None
     return escape if re.fullmatch(_SAME_ESCAPES, escape) else None
 
@@ -105,16 +105,16 @@ _SIDES: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 
 
 class DecodedSearch:
-    """The decoded keys and values of a topic's records as compact JSON texts of their ``data``.
+    """Returns the decoded keys and values of a topic's records as compact JSON texts (of their ``data``).
 
-    A key or value without a schema, or one that cannot be decoded, has no text.
+    A key or value that has no schema or cannot be decoded has no text.
     """
 
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic
 
     def keys(self, record: Record) -> frozenset[bytes]:
-        """Return the values of --key that select the record: its key as JSON, and a string key also without quotes."""
+        """Return the values of --key that select the record: its key as JSON, and for a string also without quotes."""
         side = self._side("key", record)
         if side is None:
             return frozenset()
@@ -124,7 +124,7 @@ class DecodedSearch:
         return frozenset(found)
 
     def texts(self, record: Record, parts: Collection[str] = ("key", "value")) -> tuple[bytes, ...]:
-        """Return the JSON texts of the record's key and value, of those that are in ``parts``."""
+        """Return the JSON texts of the record's key and value, if ``parts`` names them."""
         sides = [self._side(side, record) for side in _SIDES if side in parts]
         return tuple(self._text(side) for side in sides if side is not None)
 

@@ -44,26 +44,26 @@ class PartitionReader:
     """Reads partitions through a filter."""
 
     offer: Offer | None = None
-    """See :class:`kdump.log_reader.batch_selection.BatchSelection`."""
+    """Explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
     offer_all = False
-    """See :class:`kdump.log_reader.batch_selection.BatchSelection`."""
+    """Explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
     stats: ReadStats | None = None
-    """Counts the regions that are read, if it is set."""
+    """The object that counts the regions that are read, or None."""
 
     def __init__(
         self,
-        filter: Filter = Filter(),  # noqa: A002, B008  what it is; a tuple
+        filter: Filter = Filter(),  # noqa: A002, B008  the clearest name; an immutable tuple
         take: Take = Take.RECORDS,
         *,
         outcomes: bool = True,
         on_error: OnError = "resync",
         include_damaged: bool = False,
-        report: Reporter = Reporter(),  # noqa: B008  a tuple
+        report: Reporter = Reporter(),  # noqa: B008  an immutable tuple
         decoder: PayloadDecoder | None = None,
     ) -> None:
         """Create a reader.
 
-        With ``outcomes`` items carry the outcome of their transaction; it may require a second pass over headers.
+        With ``outcomes`` items have the outcome of their transaction, which may require a second pass over headers.
         With ``include_damaged`` the readable records of batches with a wrong checksum are yielded too. ``decoder``
         decodes payloads for the column ``decoded``.
         """
@@ -72,7 +72,7 @@ class PartitionReader:
         self.report, self.decoder = report, decoder
         self._followed: tuple[Partition, Outcomes] | None = None
         self._ahead: dict[int, Outcomes] = {}
-        """``id()`` of a partition -> its outcomes, from scans made in advance."""
+        """``id()`` of a partition -> its outcomes, from earlier scans (:meth:`follow_ahead`)."""
         self.checkpoints = CheckpointOffsets(report)
         in_runs = self.take not in (Take.RECORDS, Take.BATCHES)
         self._of_batches = self.take in (Take.BATCHES, Take.BATCH_RUNS)
@@ -126,7 +126,7 @@ class PartitionReader:
     def read_part(
         self, partition: Partition, segment: Segment, part: SegmentPart
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches and damaged ranges of a part of a segment; then set the results of ``part``.
+        """Yield the selected batches and damaged ranges of a part of a segment, then set the results in ``part``.
 
         The filter must have no offsets and no times.
         """
@@ -136,8 +136,8 @@ class PartitionReader:
     def tail(self, partition: Partition, count: int) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield the last ``count`` selected records, or batches if the reader yields batches.
 
-        Segments are read backwards until ``count`` are found. These ranges are then read again in offset order. The
-        damaged ranges of a segment are yielded before its batches.
+        Segments are read backwards until ``count`` records or batches are found. Their ranges are then read again in
+        offset order. The damaged ranges of a segment are yielded before its batches.
         """
         selection, facts = self._begin(partition)
         if not count:
@@ -156,7 +156,7 @@ class PartitionReader:
             for part in parts:
                 yield from part.lost
             batches = again._selected_again(segment, selection, file, parts)
-            if left <= 0:  # the first segment has -left more than wanted
+            if left <= 0:  # the first segment has -left records or batches too many
                 last = last_batches_of if self._of_batches else last_of
                 batches = last_records.without_first(batches, -left, self._size, last)
                 left = 1
@@ -181,7 +181,7 @@ class PartitionReader:
             parts.append(TailRanges(self._segment(segment, selection, file, part), left, self._size))
             lost = lost or part.lost
             left -= parts[-1].held
-            if part.reached != stop and not part.is_over:  # the supposed batch is inside a damaged one
+            if part.reached != stop and not part.is_over:  # the part began at a copy inside a damaged batch
                 in_parts = False
             if left <= 0 or not in_parts:
                 break
@@ -194,7 +194,7 @@ class PartitionReader:
     def _selected_again(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailRanges]
     ) -> Iterator[SelectedBatch]:
-        if all(part.is_empty for part in parts):  # an unreadable segment too: its error has been reported
+        if all(part.is_empty for part in parts):  # or the segment is unreadable, which was reported
             return
         try:
             with segment.open() as source:
@@ -233,9 +233,9 @@ class PartitionReader:
         return item.batch_count if self._of_batches else len(item.records)
 
     def _begin(self, partition: Partition, *, reported: bool = False) -> tuple[BatchSelection, SegmentFacts]:
-        """Return the selection of a partition's batches, and the facts on its segments for rows.
+        """Return the selection of a partition's batches, and the facts about its segments for rows.
 
-        Unless ``reported``, note the records that a read_committed consumer does not receive yet.
+        Unless ``reported`` is true, note the records that a read_committed consumer does not receive yet.
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None
@@ -257,7 +257,7 @@ class PartitionReader:
         return facts._replace(decoder=self.decoder, content=content)
 
     def outcomes_of(self, partition: Partition) -> Outcomes:
-        """Return the outcomes of a partition's transactions. Those of the last partition are cached."""
+        """Return the outcomes of a partition's transactions. The outcomes of the last partition are cached."""
         known = self._ahead.get(id(partition))
         if known is not None:
             return known
@@ -304,7 +304,7 @@ class PartitionReader:
                         else:
                             for item in self._region(region, source, selection, file):
                                 yield item, made
-                                made = None  # it belongs to the first item, the whole run
+                                made = None  # it is for the first item, the whole run
                         if isinstance(region, Batches) and stop < region.batch_count:
                             break
                         self.report.progress(region.position + region.size - done)
@@ -364,9 +364,9 @@ class PartitionReader:
     ) -> Iterator[SelectedBatch]:
         for batch in region_stream.wrong_crc(source, damage):
             for item in selection.select(batch, file):
-                if isinstance(item, DamagedRange):  # inside the range that was already yielded
+                if isinstance(item, DamagedRange):  # it is a part of the damaged range that was yielded before
                     self.report.note(
-                        f"{file.name}: byte {batch.position}: the batch with a wrong crc cannot be shown whole: "
+                        f"{file.name}: byte {batch.position}: only a part of the batch with a wrong crc can be shown: "
                         f"{item.damage.kind}, byte {item.damage.at}"
                     )
                 else:
@@ -378,7 +378,7 @@ class PartitionReader:
 def _making(
     make: Callable[[SelectedBatch, Run], M | None], selection: BatchSelection, file: SegmentFacts
 ) -> Callable[[Run], M | None]:
-    """Return a function that calls ``make`` with a run if all of its records are selected, and else returns None."""
+    """Return a function that calls ``make`` with a run if all its records are selected, and otherwise returns None."""
 
     def made(run: Run) -> M | None:
         found = selection.in_one(run, file)

@@ -1,4 +1,4 @@
-"""Yields the regions of a segment, of a range of its bytes, and batches with a wrong CRC; counts what was read."""
+"""Yields the regions of a segment, or of a range of its bytes, and batches with a wrong CRC; counts regions."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def stream(
 ) -> Generator[tuple[Region, M | None], None, None]:
     """Yield the regions of a range of bytes, each with the result of ``make`` or None. ``span`` None is an empty range.
 
-    With ``runs`` several batches may be one Run, with ``packed`` only uncompressed ones. Threads read a whole local
-    file ahead (:func:`kdump.segments.read_ahead.read_making`), unless ``packed`` is false: then the caller needs
-    headers only. With ``check`` the threads also check that records are well-formed. Raises UnreadableError.
+    With ``runs`` several batches may be one Run. ``packed`` is false if the caller needs headers only; if it is true,
+    compressed batches are not in runs, and threads read a whole local file ahead
+    (:func:`kdump.segments.read_ahead.read_making`). With ``check`` the threads also check that records are well-formed.
+    Raises UnreadableError.
     """
     if span is None:
         return
@@ -62,7 +63,7 @@ def stream(
 def part_of(
     segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool, packed: bool
 ) -> Generator[tuple[Region, None], None, None]:
-    """Yield the regions of a part of a segment as :func:`stream` does; then set the results of ``part``."""
+    """Yield the regions of a part of a segment like :func:`stream`, then set the results in ``part``."""
     first = segment.base_offset if part.start == 0 else None
     kinds = _kinds(source, runs=runs, packed=packed)
     reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=kinds)
@@ -72,7 +73,7 @@ def part_of(
 
 
 def batches_of(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region, None, None]:
-    """Yield the batches from ``start`` to ``end`` (bytes). An earlier read has found only valid batches there."""
+    """Yield the batches from ``start`` to ``end`` (bytes), where an earlier read found only valid batches."""
     kinds = _kinds(source, runs=runs, packed=packed)
     if kinds is not None and packed and isinstance(source, local.LocalFile):
         revocable = read_ahead.RevocableSource(source)
@@ -91,7 +92,7 @@ def _kinds(source: Source, *, runs: bool, packed: bool) -> RunKinds | None:
 def _range(
     segment: Segment, source: Source, span: Range, on_error: OnError, kinds: RunKinds | None
 ) -> Iterator[Region]:
-    """Yield the regions of a range. If its end, taken from an index, is inside a batch, continue to the file's end."""
+    """Yield the regions of a range. If its end, which an index gave, is inside a batch, continue to the file's end."""
     start = span.start
     first_offset = segment.base_offset if start == 0 else None
     for region in resync.read(source, start, span.end, on_error=on_error, first_offset=first_offset, runs=kinds):
@@ -120,7 +121,7 @@ def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:
 
 
 def _is_plausible(batch: RecordBatch, last: int) -> bool:
-    """Return whether a supposed batch after a batch with a wrong checksum continues the offsets after ``last``."""
+    """Return whether ``batch`` may follow a batch with a wrong checksum, whose last offset is ``last``."""
     if not last < batch.last_offset or not 0 <= batch.magic <= record_layout.MAGIC_2:
         return False
     if not isinstance(batch, Batch):
@@ -151,5 +152,5 @@ def _records(batches: Batches) -> int:
         return sum(batches.column("records_count"))
     try:
         return sum(1 for _ in batches.first.records())
-    except DamageError:  # it is reported where the records are selected
+    except DamageError:  # the selection of the records reports it
         return 0

@@ -1,4 +1,4 @@
-"""Reads the topic of a schema registry, usually ``_schemas``, out of the given paths."""
+"""Reads the topic of a schema registry, usually ``_schemas``, from the user's paths."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def payload_decoder(
 ) -> PayloadDecoder:
     """Return a decoder for the formats of ``decode`` (``auto``, ``avro``, ``protobuf`` or ``json``).
 
-    The schemas of ``topic`` in ``paths`` are read with the first payload that may have one, with the batch size limit
-    and remote storage of ``wanted``.
+    The schemas of ``topic`` in ``paths`` are read when the first payload that may have a schema is decoded. The batch
+    size limit and the remote storage are those of ``wanted``.
     """
 
     def read() -> SchemaStore:
@@ -58,10 +58,9 @@ def read_store(
     report: Reporter = RAISING,
     lost: Callable[[DamagedRange], None] = lambda _: None,
 ) -> SchemaStore:
-    """Return the schemas of a registry's topic in paths: log dirs, partition folders, segments, archives.
+    """Return the schemas of a registry's topic in ``paths``: log dirs, partition folders, segments or archives.
 
-    If there are several replicas, each offset is replayed once. Unreadable files are reported; ``lost`` receives
-    damaged ranges.
+    Each offset of several replicas is replayed once. Unreadable files are reported. ``lost`` gets damaged ranges.
     """
     from kdump.schemas.store import SchemaStore
 
@@ -93,4 +92,5 @@ def _is_of_registry(unnamed: Partition) -> bool:
 
 def no_record(topic: str, paths: Sequence[str]) -> UnreadableError:
     """Return the error for paths that hold no record of a registry's topic."""
-    return UnreadableError(", ".join(paths), f"no record of {topic} is there: --schemas-topic names another topic")
+    reason = f"no record of {topic} is there: if the topic has another name, give it with --schemas-topic"
+    return UnreadableError(", ".join(paths), reason)

@@ -1,4 +1,4 @@
-"""Replays ``__remote_log_metadata`` into the list of segments in remote storage (KIP-405).
+"""Makes the list of segments in remote storage from the records of ``__remote_log_metadata`` (KIP-405).
 
 Source: Kafka's classes RemoteLogMetadataCache and RemoteLogSegmentState.
 """
@@ -123,7 +123,7 @@ class RemoteSegments:
 
 
 def of_partitions(partitions: Iterable[Partition], report: Reporter) -> RemoteSegments:
-    """Return the remote segments that the partitions of ``__remote_log_metadata`` among ``partitions`` list."""
+    """Return the remote segments that are listed in those ``partitions`` that belong to ``__remote_log_metadata``."""
     found = RemoteSegments()
     for partition in partitions:
         if partition.topic == remote_log_metadata.TOPIC:

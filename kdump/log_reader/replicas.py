@@ -1,7 +1,7 @@
 """Chooses among several replicas of one partition: each offset is read from the replica with the highest leader epoch.
 
-After an unclean election replicas may hold different records at one offset. The cluster continued with those of the
-later leader (KIP-101). With equal leader epochs the records are equal, and the first replica is read.
+After an unclean election replicas may hold different records at one offset. The cluster continued with the records of
+the later leader (KIP-101). With equal leader epochs the records are equal, and the first replica is read.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 NAMED = 3
-"""Most folders that the note on skipped replicas lists."""
+"""Maximum number of folders that the note about skipped replicas lists."""
 
 
 class EpochRange(NamedTuple):
-    """The offsets from ``start`` to before ``end``, in consecutive batches of one leader epoch."""
+    """The offsets from ``start`` to ``end`` (exclusive), in consecutive batches of one leader epoch."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class EpochRange(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """One partition folder: topic and partition (None without such a name), the folder's name, and its offsets."""
+    """One partition folder: topic and partition (None if its name gives none), the folder's name, and its offsets."""
 
     topic: str | None
     partition: int | None
@@ -49,7 +49,7 @@ class Replica(NamedTuple):
 
 
 def extend(runs: list[EpochRange], batch: RecordBatch) -> None:
-    """Add a batch to the ranges of a segment. Magic 0 and 1 have no leader epoch, which counts as -1."""
+    """Add a batch to the ranges of a segment. The leader epoch of magic 0 and 1, which have none, is -1."""
     epoch = -1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch
     start, end = batch.base_offset, batch.last_offset + 1
     if runs and runs[-1].epoch == epoch and runs[-1].end == start:
@@ -59,7 +59,7 @@ def extend(runs: list[EpochRange], batch: RecordBatch) -> None:
 
 
 def common(one: Ranges | None, other: Ranges | None) -> Ranges | None:
-    """Return the offsets that are in both ranges; None stands for all offsets."""
+    """Return the offsets that are in both arguments; None means all offsets."""
     if one is None or other is None:
         return other if one is None else one
     pairs = ((max(first, start), min(last, end)) for first, last in one for start, end in other)
@@ -67,7 +67,7 @@ def common(one: Ranges | None, other: Ranges | None) -> Ranges | None:
 
 
 def choose(replicas: list[Replica]) -> list[Ranges | None]:
-    """Return the offsets to read from each replica; None stands for all offsets, if the partition has one replica."""
+    """Return the offsets to read from each replica; None (all offsets) if its partition has only one replica."""
     same: defaultdict[tuple[str | None, int | None, str], list[int]] = defaultdict(list)
     for number, replica in enumerate(replicas):
         alone = "" if replica.topic is not None else replica.name
@@ -89,7 +89,7 @@ def choose(replicas: list[Replica]) -> list[Ranges | None]:
 
 
 def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int, int]]:
-    """Yield (replica, start, end) in offset order: the replica to read from ``start`` to before ``end``.
+    """Yield (replica, start, end) in offset order: the replica to read from ``start`` to ``end`` (exclusive).
 
     ``runs`` are pairs of a replica's number and one of its ranges.
     """
@@ -109,7 +109,7 @@ def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int,
 
 
 UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
-"""The end of a replica that cannot be read. It ranks above every end, so that the replica is not skipped."""
+"""The end of an unreadable replica. It is above every other end, so that the replica is not skipped."""
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
@@ -153,10 +153,10 @@ def left_out_text(left_out: Sequence[Partition], what: str = "") -> str:
 def each_once_in_turn(
     partitions: Iterable[Partition], paths: Iterable[str], note: Callable[[str], None], option: str
 ) -> Iterator[Partition]:
-    """Yield the partitions that :func:`each_once` returns, without collecting all of them first.
+    """Yield the partitions that :func:`each_once` returns, if possible without collecting all of them first.
 
     ``partitions`` are those that a finder yields for ``paths``. The names of all folders are listed first. Partitions
-    are yielded at once, up to the first one whose name another folder has too; the rest is collected.
+    are yielded at once, up to the first one whose name another folder has too. The others are collected.
     """
     names = _names_below(paths)
     left = iter(partitions)
@@ -168,10 +168,10 @@ def each_once_in_turn(
 
 
 def _names_below(paths: Iterable[str]) -> Counter[Name]:
-    """Return the number of folders for each name of a partition, at any depth below ``paths``.
+    """Return name of a partition -> number of folders with this name, at any depth below ``paths``.
 
-    It is empty if a path is not a local folder, or if there are symbolic links. An unreadable folder counts as empty.
-    A folder without folders in it, as most partitions are, is not listed.
+    The result is empty if a path is not a local folder, or if there are links. An unreadable folder counts as empty.
+    A folder without subfolders, such as most partition folders, is not listed.
     """
     names: Counter[Name] = Counter()
     left: list[str] = []
@@ -225,10 +225,10 @@ def _others(found: list[Partition]) -> Iterator[Partition]:
 
 
 def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
-    """Return whether two folders are replicas: they have common offsets or one is empty, and no different topic ids."""
+    """Return whether two folders are replicas: they have no different topic ids, and common offsets unless empty."""
     from kdump.log_dirs.tiered_storage import local_id  # few runs meet replicas
 
-    if (one.files, one.folder) == (other.files, other.folder):  # segments of one folder, given as separate paths
+    if (one.files, one.folder) == (other.files, other.folder):  # separately named
         return False
     ids = {local_id(each, Reporter(fail=_raise_of_store)) for each in (one, other)} - {None}
     overlap = _first(one) < other_end.offset and _first(other) < one_end.offset
@@ -246,7 +246,7 @@ def _first(partition: Partition) -> int:
 
 
 def _end(partition: Partition) -> LogEnd:
-    """Return the end of a log; UNKNOWN if a segment is unreadable, which is reported when the replica is read."""
+    """Return the end of a log; UNKNOWN if a segment is unreadable, which the reader of the replica reports."""
     try:
         return end_of_log(partition)
     except UnreadableError:

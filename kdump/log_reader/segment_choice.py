@@ -1,4 +1,4 @@
-"""Chooses the segments of a partition, and the byte range of a segment, that may hold records of a filter.
+"""Chooses the segments of a partition, and the byte range of a segment, that may hold selected records.
 
 Segments are excluded by their names, first offsets and time indexes. Byte ranges are excluded by index entries that
 point at valid batches (:mod:`kdump.segments.index_lookup`).
@@ -68,7 +68,7 @@ def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Ca
 
 
 def _ends_below(segment: Segment, after: Segment, offset: int) -> bool:
-    """Return whether a segment has only records below an offset: the segment ``after`` starts at or before it.
+    """Return whether all records of a segment are below ``offset``, because the next segment starts at or before it.
 
     Names are compared with the first offset in each file, because a file may have been renamed.
     """
@@ -94,9 +94,9 @@ def _stored(segment: Segment) -> int | None:
 
 
 class CheckpointOffsets:
-    """The high watermarks and log start offsets in the checkpoint files of log dirs. Each file is read once.
+    """Reads the high watermarks and log start offsets in the checkpoint files of log dirs, each file once.
 
-    A malformed file is reported as damage, an unreadable one as a failure.
+    A malformed file is reported as damage, an unreadable file as a failure.
     """
 
     def __init__(self, report: Reporter = RAISING) -> None:
@@ -115,7 +115,7 @@ OPTION: Final = "--out-of-order"
 
 
 class TimeSpan(NamedTuple):
-    """The timestamps of a segment's first record and its largest one, in ms; None if the files do not show it."""
+    """The timestamp of a segment's first record and its largest timestamp, in ms; None if the files do not show it."""
 
     first: int | None
     largest: int | None
@@ -138,8 +138,8 @@ def within(
 ) -> Iterator[Segment]:
     """Yield the segments among ``chosen`` that may hold records within the times of a filter.
 
-    ``skipped`` is called with the size (bytes) of each other segment, ``note`` with a sentence if segments after the
-    range were skipped.
+    ``skipped`` is called with the size (bytes) of each other segment. ``note`` is called with a sentence if segments
+    after the range were skipped.
     """
     spans = dict(_spans(partition))
     kept = [one for one in chosen if not _is_before(spans[one.path], wanted.since)]
@@ -150,8 +150,8 @@ def within(
     if later and _is_in_order([(one.path in later, spans[one.path]) for one in partition.segments]):
         kept = kept[: len(kept) - after]
         note(
-            f"{partition.name}: {many(after, 'segment')} after the range {'was' if after == 1 else 'were'} not read: "
-            f"records there begin later; {OPTION} reads them too, where producers may have set older times"
+            f"{partition.name}: {many(after, 'segment')} after the range {'was' if after == 1 else 'were'} not read, "
+            f"because the first records there are later; {OPTION} reads them too, if producers may set older times"
         )
     paths = {one.path for one in kept}
     for one in chosen:
@@ -175,10 +175,10 @@ def _after(spans: Sequence[TimeSpan], until: int) -> int:
 
 
 def _is_in_order(spans: Sequence[tuple[bool, TimeSpan]]) -> bool:
-    """Return whether no segment begins before the largest timestamp of the segment before it.
+    """Return whether each segment begins at or after the largest timestamp of the previous segment.
 
-    ``spans`` has for each segment whether it may be skipped, and its times. Unknown times are accepted only of
-    segments that are not skipped.
+    ``spans`` has for each segment whether it may be skipped, and its times. If the times of a segment that may be
+    skipped, or of the one before it, are unknown, the result is False.
     """
     for (_, before), (is_later, span) in pairwise(spans):
         if before.largest is None or span.first is None:
@@ -190,7 +190,7 @@ def _is_in_order(spans: Sequence[tuple[bool, TimeSpan]]) -> bool:
 
 
 def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
-    """Yield the path and the times of each segment. The last segment may still grow: its largest time is None."""
+    """Yield the path and the times of each segment. The largest time of the last segment, which may grow, is None."""
     following = [*partition.segments[1:], None]
     for segment, after in zip(partition.segments, following, strict=True):
         head = _head(segment, after)
@@ -199,7 +199,7 @@ def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
 
 
 def _head(segment: Segment, after: Segment | None) -> _Head | None:
-    """Return the first batch's facts; None unless it has magic 2 and an offset of the segment."""
+    """Return offset and times of the first batch; None unless it has magic 2 and an offset of this segment."""
     try:
         with segment.open() as source:
             data = source.read(0, BATCH_HEADER.size)
@@ -226,7 +226,7 @@ def _is_of(segment: Segment, after: Segment | None, offset: int) -> bool:
 
 
 def _largest(segment: Segment, after: Segment, head: _Head | None) -> int | None:
-    """Return the last timestamp of a closed segment's time index; None if the index is missing or does not fit."""
+    """Return the last timestamp of a closed segment's time index; None if it is missing or contradicts the log."""
     try:
         data = segment.sibling(TIME_INDEX)
     except UnreadableError:  # the log is read without it

@@ -1,4 +1,4 @@
-"""Names of logs whose folders give no topic and partition.
+"""Names logs whose folders give no topic and partition.
 
 The first records show whether a log is one of Kafka's own topics. So ``kdump groups FILE`` reads a segment from any
 folder, and refuses one of another topic.
@@ -73,8 +73,8 @@ def with_names(
             number = _number(numbered.setdefault(known, []), one)
         named = one._replace(topic=topic, partition=number)
         what = one.segments[0].name if len(one.segments) == 1 else f"{len(one.segments)} segments in {one.name}"
-        why = f", its records are of {known}" if known is not None else ""
-        note(f"the name of its folder has no topic and partition{why}: {named.name} is {what}")
+        why = f", but its records are of {known}" if known is not None else ""
+        note(f"{what} is read as {named.name}: the name of its folder has no topic and partition{why}")
         yield named
 
 
@@ -119,7 +119,7 @@ def _is_of(topic: str, record: Record) -> bool:
 
 
 def first_records(partition: Partition) -> Iterator[Record]:
-    """Yield readable records of data batches."""
+    """Yield the readable records in the data batches at the start of each segment."""
     for batch in _first_batches(partition):
         yield from _readable(batch)
 

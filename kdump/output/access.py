@@ -1,4 +1,4 @@
-"""Modes of outputs: a copy of log bytes never has a wider mode than its source."""
+"""Permissions (modes) of outputs. A copy of log bytes never has wider permissions than its source."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ACL: Final = "system.posix_acl_access"
 
 
 class Access(NamedTuple):
-    """The widest modes of the files and folders of an output, before the umask.
+    """The widest permissions of the files and folders of an output, before the umask.
 
-    The group bits are for ``group``. If this user cannot set that group, the group bits become those of others.
+    The group bits are for ``group``. If the user cannot set that group, the group gets only the permissions of others.
     """
 
     file: int = 0o666
@@ -30,7 +30,7 @@ class Access(NamedTuple):
     group: int | None = None
 
     def settle(self, descriptor: int, *, is_folder: bool) -> None:
-        """Set the group and the mode of an open file or folder that this run has created."""
+        """Set the group and the permissions of an open file or folder that this run has created."""
         mode = ((self.folder | 0o700) if is_folder else (self.file | 0o400)) & ~_umask()
         if self.group is not None and os.fstat(descriptor).st_gid != self.group:
             try:
@@ -51,13 +51,13 @@ class Access(NamedTuple):
 
 
 ANY: Final = Access()
-"""No limit but the umask."""
+"""No limit except the umask."""
 
 
 def of_sources(partitions: Iterable[Partition]) -> Access:
     """Return the permissions that all segments and folders of the partitions allow.
 
-    Members of an archive have the mode of the archive file; objects in a store have no mode.
+    Members of an archive have the permissions of the archive file. Objects in a store have none, and do not count.
     """
     access = ANY
     for part in partitions:
@@ -79,11 +79,11 @@ def _of(files: Files, path: str) -> Access:
     """Return the permissions of a file or folder, or ANY if they are unknown."""
     place = path if files is LOCAL else getattr(files, "local", "")
     try:
-        status = os.stat(place)  # noqa: PTH116  of each segment
-    except OSError:  # not a file of this machine, or deleted: then it cannot be copied either
+        status = os.stat(place)  # noqa: PTH116  pathlib is slower, and there may be many segments
+    except OSError:  # a file of another machine, or a deleted file, which cannot be copied
         return ANY
     mode = stat.S_IMODE(status.st_mode)
-    if _has_acl(place):  # then the group bits are the mask of all entries of the list
+    if _has_acl(place):  # with an ACL the group bits are the mask of all its entries
         mode = _group_as_others(mode)
     if stat.S_ISDIR(status.st_mode):
         return Access(folder=mode & 0o777, group=status.st_gid)
@@ -100,7 +100,7 @@ def _has_acl(path: str) -> bool:
 
 
 def _group_as_others(mode: int) -> int:
-    """Return a mode without the group bits that others do not have."""
+    """Return a mode in which the group has no bits that others do not have."""
     return mode & (~_GROUP | (mode & _OTHERS) << _BITS)
 
 

@@ -1,7 +1,7 @@
 """Copy bytes of local files into outputs by ``copy_file_range``.
 
-It clones on Btrfs and XFS, and copies inside the kernel elsewhere. If it fails, this process reads and writes the
-bytes, so that an error of the disk names the file.
+This call clones data on Btrfs and XFS, and copies data inside the operating system elsewhere. If it fails, this process
+reads and writes the bytes, so that an error of the disk names the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.local import LocalFile
 
 AT_ONCE: Final = 32 << 20
-"""Bytes of one system call; progress is reported between calls."""
+"""Bytes of one system call. Progress is reported between calls."""
 BLOCK: Final = 1 << 20
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -27,9 +27,9 @@ _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 def copy_range(
     source: LocalFile, position: int, size: int, target: BinaryIO, done: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Append ``size`` bytes of a file to another one. ``done`` gets the number of bytes of each step.
+    """Append ``size`` bytes of ``source`` to ``target``. ``done`` is called with the number of bytes of each step.
 
-    Raises UnreadableError if the source ends early or cannot be read, OSError if the disk refuses.
+    Raises UnreadableError if the source ends early or cannot be read, OSError if the target cannot be written.
     """
     target.flush()
     end = position + size
@@ -43,7 +43,7 @@ def copy_range(
 
 
 def _by_system(source: LocalFile, position: int, size: int, target: BinaryIO) -> int:
-    """Return how many bytes the system has copied, 0 if it cannot."""
+    """Return the number of bytes that the system has copied; 0 if it cannot copy."""
     descriptor = source.descriptor
     if descriptor is None or not hasattr(os, "copy_file_range"):
         return 0
@@ -58,7 +58,7 @@ def _by_system(source: LocalFile, position: int, size: int, target: BinaryIO) ->
 def _by_hand(source: LocalFile, position: int, size: int, target: BinaryIO) -> int:
     data = source.read(position, size)
     if not data:
-        raise UnreadableError(source.name, f"it ends at byte {position}: it was longer when kdump read it first")
+        raise UnreadableError(source.name, f"it ends at byte {position}, but was longer when kdump read it first")
     target.write(data)
     target.flush()
     return len(data)

@@ -1,11 +1,11 @@
-"""Every file and folder that kdump writes on this machine goes through this module.
+"""Writes every file and folder that kdump creates on this machine.
 
-- An output is written under a random name beside its target (:mod:`kdump.output.parts`), flushed to the disk, and
-  renamed in one step that replaces nothing. An existing empty folder is a valid target.
+- An output is written as a part: under a random name beside its target (:mod:`kdump.output.parts`). It is flushed to
+  the disk, and renamed in one step that replaces nothing. An existing empty folder is a valid target.
 - An output that cannot be written is an error before the first byte. A run that fails, or that Ctrl-C, SIGTERM or
   SIGHUP ends, deletes its own files and no others. After SIGKILL or a power failure a part remains; the next run
   reports it.
-- Output with log bytes never has a wider mode than its source (:mod:`kdump.output.access`), and neither has its part.
+- Outputs with log bytes, and their parts, never have wider permissions than the source (:mod:`kdump.output.access`).
 - Errors name the path that the user gave.
 
 docs/outputs.md lists for each command the files that remain after a kill at each step.
@@ -55,9 +55,9 @@ def write(
     """Write files into ``folder``, create it if it is missing, and return the paths.
 
     Readers see a complete file or none, also after a crash. Raises before the first write: UsageError if ``folder`` is
-    a file, TakenError if a file exists and ``force`` is false. Raises UnreadableError if the disk refuses; without
-    ``force`` the new files are then deleted. ``again``: this run wrote into the folder before, and has reported the
-    parts of other runs there.
+    a file, TakenError if a file exists and ``force`` is false. Raises UnreadableError if writing fails; without
+    ``force`` the new files are then deleted. ``again``: this run wrote into the folder before, and has already reported
+    the parts of other runs in it.
     """
     target = Path(folder)
     paths = {target / name: data for name, data in contents.items()}
@@ -97,7 +97,7 @@ def new_file(
     """Return a file to write. It becomes ``target`` when the block ends, and is deleted if the block fails.
 
     ``force`` replaces an existing file. Without it, raises TakenError if ``target`` exists at the start or at the end
-    of the block. Raises UnreadableError if the disk refuses. ``note`` is called with the leftover files of killed runs.
+    of the block. Raises UnreadableError if writing fails. ``note`` is called about leftover parts of killed runs.
     """
     path = Path(target)
     if not force:
@@ -122,17 +122,17 @@ def new_folder(
 ) -> Iterator[Path]:
     """Return a folder to fill. It becomes ``target`` when the block ends, and is deleted if the block fails.
 
-    ``resumes`` returns whether this run continues in the folder of a dead run, given its path. With it the folder stays
-    if the block fails.
+    ``resumes`` returns whether this run continues in the folder of a dead run, given the folder's path. If ``resumes``
+    is given, the folder is kept when the block fails.
 
-    If ``target`` is an empty folder, the entries are moved into it, ``last`` at the end: if it is there, all are. An
-    empty ``lost+found`` is ignored. Raises the errors of :func:`new_file`.
+    If ``target`` is an empty folder, the entries are moved into it, and ``last`` is moved last: if it exists, all
+    entries do. An empty ``lost+found`` is ignored. Raises the errors of :func:`new_file`.
     """
     path = Path(target)
     folder_must_be_free(path)
     inside = os.path.isdir(path)  # noqa: PTH112  pathlib raises where a name is too long
     with parts.work_in(path if inside else path.parent, path, access, note, resumes) as work:
-        if inside:  # parts of a run that was killed before the folder existed
+        if inside:  # report parts of a run that was killed before the folder existed
             work.name_left_over(path.resolve().parent)
         part = work.folder()
         yield part.path
@@ -146,16 +146,16 @@ def new_folder(
 
 
 def private_file(path: str) -> None:
-    """Create an empty file that only this user may read, and its missing folders. Raises OSError."""
+    """Create an empty file that only this user may read, and the missing folders above it. Raises OSError."""
     Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 @contextmanager
 def scratch_folder(place: str | None) -> Iterator[Path]:
-    """Return a new folder for temporary files that only this user may enter; delete it when the block ends.
+    """Return a new folder for temporary files that only this user may enter, and delete it when the block ends.
 
-    ``place`` is its parent folder, None for the system's. Raises UnreadableError if the disk refuses.
+    ``place`` is its parent folder; None means the system's folder. Raises UnreadableError if it cannot be created.
     """
     import tempfile
     from shutil import rmtree
@@ -166,7 +166,7 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
         for folder in made:
             rmtree(folder, ignore_errors=True)
 
-    with signals.cleaned_up(delete):  # a signal during its creation is raised in this block
+    with signals.cleaned_up(delete):  # a signal during the creation is raised in this block
         try:
             with signals.held():
                 made.append(Path(tempfile.mkdtemp(prefix="kdump-", dir=place)))
@@ -178,8 +178,8 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
 def take_place(part: Path, target: Path, *, is_durable: bool = True) -> None:
     """Rename a file or folder durably, in one step that replaces nothing.
 
-    For callers that write the output themselves, as Spark does. If not ``is_durable`` the caller flushes the folder.
-    Raises FileExistsError if the target exists, and OSError.
+    This is for callers that write the output themselves, such as Spark. Unless ``is_durable``, the caller flushes the
+    folder. Raises FileExistsError if the target exists, and OSError.
     """
     with signals.held():
         parts.put(part, target)
@@ -188,7 +188,7 @@ def take_place(part: Path, target: Path, *, is_durable: bool = True) -> None:
 
 
 def create_text(path: Path, text: str) -> bool:
-    """Write a small file and its missing folders; return False if the file exists. Raises OSError."""
+    """Write a small file, and create missing folders. Return False if the file exists. Raises OSError."""
     for above in reversed([one for one in path.parents if not one.exists()]):
         with suppress(FileExistsError):
             parts.make_folder(above, ANY)
@@ -200,7 +200,7 @@ def create_text(path: Path, text: str) -> bool:
 
 
 def fill(path: Path, data: bytes, access: Access) -> None:
-    """Write a file in a new folder. Raises OSError."""
+    """Write a file into an unpublished folder. Raises OSError."""
     with create(path, access) as file:
         file.write(data)
 
@@ -212,12 +212,12 @@ def flush(file: BinaryIO) -> None:
 
 
 def set_time(file: BinaryIO, modified_ms: int) -> None:
-    """Set the time of the last write of a file in a new folder. Raises OSError."""
+    """Set the time of the last write (ms) of a file. Raises OSError."""
     os.utime(file.fileno(), ns=(modified_ms * 1_000_000,) * 2)
 
 
 def make_folders(root: Path, *names: str, access: Access) -> Path:
-    """Create the missing folders of a path in a new folder, and return the last one. Raises OSError."""
+    """Create the missing folders of a path in an unpublished folder, and return the last one. Raises OSError."""
     for name in ("", *names):
         root /= name
         with suppress(FileExistsError):  # another worker may create it
@@ -226,7 +226,7 @@ def make_folders(root: Path, *names: str, access: Access) -> Path:
 
 
 def delete_folder(path: Path) -> bool:
-    """Delete a folder of this run with its contents; return whether it is gone. Workers may still write there."""
+    """Delete a folder of this run, into which workers may still write. Return whether it is gone."""
     from shutil import rmtree
 
     for _ in range(_DELETIONS):
@@ -238,7 +238,7 @@ def delete_folder(path: Path) -> bool:
 
 
 def drop(path: Path) -> None:
-    """Delete a file, or an empty folder, in a new folder. Raises OSError."""
+    """Delete a file or an empty folder. Raises OSError."""
     if path.is_dir():
         path.rmdir()
     else:
@@ -248,16 +248,16 @@ def drop(path: Path) -> None:
 def begin_flush(file: BinaryIO) -> None:
     """Start writing a file to the disk, and drop its written pages from the page cache.
 
-    The later flush takes less time. The next writes reuse the dropped pages: a new page costs a virtual machine a
-    request to its host, and evicts a page of another file.
+    The later flush takes less time. The next writes reuse the dropped pages. New pages would evict pages of other
+    files, and in a virtual machine each costs a request to the host.
     """
     if hasattr(os, "posix_fadvise"):
-        with suppress(OSError):  # only advice: the flush of the file raises the errors of the disk
+        with suppress(OSError):  # this is only advice; the flush of the file raises errors of the disk
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def must_be_named(out: str) -> None:
-    """Raise UsageError for an empty name, such as that of an unset variable: it would mean the current folder."""
+    """Raise UsageError for an empty name (of an unset shell variable), which would mean the current folder."""
     if not out:
         raise UsageError("the name of the output is empty: name a file or folder")
 
@@ -265,7 +265,7 @@ def must_be_named(out: str) -> None:
 def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()) -> None:
     """Raise UsageError if the output would replace an input, or is inside an input or a log dir.
 
-    ``paths`` are files, folders and globs; ``partitions`` are the partitions found there, whose folders may be links.
+    ``paths`` are files, folders and globs. ``partitions`` are the partitions found in them; their folders may be links.
     Paths are compared by device and inode, because links and bind mounts lead to the same folders.
     """
     must_be_named(out)
@@ -274,7 +274,7 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
     for above in [target, *target.parents]:
         with suppress(OSError):
             around.setdefault(identity(above.stat()), above)
-    alone: set[Path | None] = set()  # folders of named files; other files in them are not inputs
+    alone: set[Path | None] = set()  # folders of files in ``paths``; other files in them are not inputs
     for path in paths:
         for found in [path] if os.path.lexists(path) else LOCAL.glob(path):
             read = Path(found)
@@ -309,8 +309,8 @@ def _be_outside(target: Path, read: Path | None, out: str, path: str) -> None:
 def writable_file(out: str, *, overwrite: bool | None = None) -> None:
     """Raise an error if a file cannot be written at ``out``, before the work for it begins.
 
-    ``overwrite`` is the option of the command, or None if it has no such option. Raises UsageError if ``out`` is not
-    the name of a file or must not be replaced, UnreadableError if its folder cannot be written.
+    ``overwrite`` is the option of the command, or None if the command has no such option. Raises UsageError if ``out``
+    is not the name of a file or must not be replaced, UnreadableError if its folder cannot be written.
     """
     if out in {"", "-"}:
         raise UsageError(f"{out!r} is not the name of a file")
@@ -323,7 +323,7 @@ def writable_file(out: str, *, overwrite: bool | None = None) -> None:
         if path.exists() and not path.is_file():
             raise UsageError(f"{out} is not a file: it is not replaced")
         if not overwrite:
-            raise TakenError(f"{out} is there already: --overwrite replaces it")
+            raise TakenError(f"{out} exists already: --overwrite replaces it")
         if _is_mounted(path) or _is_anothers(path):
             raise UsageError(f"{out} cannot be replaced (it is a mount, or another user's): name another file")
     folder = next(above for above in path.resolve().parents if above.exists())
@@ -332,7 +332,7 @@ def writable_file(out: str, *, overwrite: bool | None = None) -> None:
 
 
 def no_room(where: str | None, reason: str) -> UnreadableError:
-    """Return the error for temporary files that cannot be written in the folder ``where`` (None: unknown)."""
+    """Return the error for temporary files that cannot be written in the folder ``where`` (None if unknown)."""
     return UnreadableError(
         where or "a temporary file", f"cannot be written: {reason}", "set TMPDIR to a folder with more room"
     )
@@ -342,11 +342,11 @@ def must_be_free(path: Path) -> None:
     """Raise TakenError if ``path`` exists, UnreadableError if a file of this name cannot exist."""
     try:
         path.lstat()
-    except (FileNotFoundError, NotADirectoryError):  # a missing folder is an error later
+    except (FileNotFoundError, NotADirectoryError):  # a missing folder is reported later
         return
     except OSError as reason:
         raise UnreadableError(path, f"cannot be written: {reason.strerror}") from reason
-    raise TakenError(f"{path} is there already: name a place that is free")
+    raise TakenError(f"{path} exists already: name a file or folder that does not exist")
 
 
 def folder_must_be_free(path: Path) -> None:
@@ -366,9 +366,7 @@ def _must_be_empty(folder: Path) -> None:
             raise UsageError(f"{lost} cannot be written: name a folder in {folder}, such as {folder / 'kdump'}")
         held = [f"{LOST_AND_FOUND}/{name}" for name in _names(lost)]
     if held:
-        raise TakenError(
-            f"{folder} is there already, and holds {held[0]}: name a folder that is empty or does not exist"
-        )
+        raise TakenError(f"{folder} exists already, and holds {held[0]}: name a folder that is empty or does not exist")
 
 
 def _names(folder: Path) -> list[str]:
@@ -385,7 +383,7 @@ def _refused(folder: Path) -> Iterator[None]:
 
 
 def _move_into(part: Path, target: Path, last: str) -> None:
-    """Move the entries of a new folder into an empty one, ``last`` at the end; on an error move them back.
+    """Move the entries of a new folder into an empty folder, and ``last`` last. On an error move them back.
 
     Raises TakenError if a name is taken, and OSError.
     """
@@ -404,12 +402,12 @@ def _move_into(part: Path, target: Path, last: str) -> None:
                 parts.put(target / move, part / move)
         if isinstance(reason, FileExistsError):
             taken = target / moves[len(done)]
-            raise TakenError(f"{taken} is there already: it was not when this run began") from None
+            raise TakenError(f"{taken} exists now: another program created it during this run") from None
         raise
 
 
 def _is_mounted(path: Path) -> bool:
-    """Return whether a file is a mount point: a rename cannot replace it."""
+    """Return whether a file is a mount point, which a rename cannot replace."""
     try:
         mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:  # not Linux

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from kdump.output.access import Access
 
 NAME: Final = re.compile(r"\.kdump-[0-9a-f]{16}\.part")
-"""The name of a part. It does not contain the output's name, which may already have the maximum of 255 bytes."""
+"""The name of a part. It does not contain the output's name, which may already have 255 bytes, the maximum."""
 _NO_REPLACE: Final = 1
 """RENAME_NOREPLACE of Linux."""
 _CURRENT_FOLDER: Final = -100
 """AT_FDCWD of Linux."""
 _LACKS: Final = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
-"""Errors of a system call that the system or the file system lacks."""
+"""The errors of a system call that the system or the file system does not support."""
 _NO_FLUSH: Final = {errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP}
-"""Errors of a file system that cannot flush folders."""
+"""The errors of a file system that cannot flush folders."""
 _TRIES: Final = 100
 _PAUSE: Final = 0.01
 
@@ -56,7 +56,7 @@ class AnyPart:
         try:
             put(self.path, target)
         except FileExistsError:
-            raise TakenError(f"{target} is there already: it was not when this run began") from None
+            raise TakenError(f"{target} exists now: another program created it during this run") from None
 
     def close(self) -> None:
         """Close the part and release its lock."""
@@ -73,7 +73,7 @@ class FilePart(AnyPart):
         os.fsync(self.descriptor)
 
     def close(self) -> None:
-        with suppress(OSError):  # the contents were flushed
+        with suppress(OSError):  # the contents have been flushed
             self.opened.close()
 
 
@@ -112,7 +112,7 @@ P = TypeVar("P", FilePart, FolderPart)
 
 
 class OutputWork:
-    """The parts of one run in the folder ``place``, for the output ``target``."""
+    """The parts that one run creates in the folder ``place``, for the output ``target``."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class OutputWork:
         note: Callable[[str], None],
         resumes: Callable[[Path], bool] | None = None,
     ) -> None:
-        """``resumes`` returns whether this run continues a part of a dead run. With it parts stay after a failure."""
+        """``resumes`` returns whether this run continues a part of a dead run. Then parts are kept after a failure."""
         self._place, self._target, self._access, self._note = place, target, access, note
         self._resumes = resumes
         self._parts: list[AnyPart] = []
@@ -145,19 +145,19 @@ class OutputWork:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self._place))
 
     def name_left_over(self, folder: Path) -> None:
-        """Report the parts in a folder that no run holds."""
+        """Report the parts in a folder that no running kdump has locked."""
         with _locked(folder):
             for path, is_dead in _left_over(folder):
                 if is_dead and self._resumes is not None and self._resumes(path):
                     continue
-                whose = "a run that was killed" if is_dead else "another run, which may still work,"
-                self._note(f"{path}: {whose} has left it unfinished; to delete it: rm -r {shlex.quote(str(path))}")
+                whose = "a run that was killed" if is_dead else "another run, which may still work on it"
+                self._note(f"{path}: an unfinished output of {whose}; to delete it: rm -r {shlex.quote(str(path))}")
 
     def file(self) -> FilePart:
         return self._add(FilePart)
 
     def folder(self) -> FolderPart:
-        """Create a folder, or take over that of a dead run which this run resumes. Raises OSError."""
+        """Create a folder, or take over the folder of a dead run that this run resumes. Raises OSError."""
         return self._resumed() or self._add(FolderPart)
 
     def _resumed(self) -> FolderPart | None:
@@ -173,7 +173,7 @@ class OutputWork:
         return None
 
     def _add(self, kind: Callable[[Path, Access], P]) -> P:
-        """Create a part and lock it. Rename it once as a test: without renames no output can be published."""
+        """Create a part and lock it. Rename it once to test that the output can be published."""
         with signals.held(), _locked(self._place):
             part = kind(self._place / _random_name(), self._access)
             self._parts.append(part)
@@ -192,7 +192,7 @@ class OutputWork:
             part.close()
             if self._resumes is not None and not self.is_done and self._resumes(part.path):
                 self._note(
-                    f"{part.path}: the written files stay: the same command with --resume continues; to delete them: "
+                    f"{part.path} keeps the written files: the same command with --resume continues; to delete them: "
                     f"rm -r {shlex.quote(str(part.path))}"
                 )
                 continue
@@ -205,7 +205,7 @@ class OutputWork:
                 made.rmdir()
 
     def error(self, reason: OSError) -> UnreadableError:
-        """Return an error of writing with the path in the output instead of the path in the part."""
+        """Return a write error that names the path in the output instead of the path in the part."""
         name = str(self._target if reason.filename is None else reason.filename)
         for part in self._parts:
             if name == str(part.path) or name.startswith(f"{part.path}/"):
@@ -223,10 +223,10 @@ def work_in(
     *,
     again: bool = False,
 ) -> Iterator[OutputWork]:
-    """Begin work on an output. At its end delete unpublished parts, unless a later run ``resumes`` them.
+    """Begin work on an output. When the block ends, delete unpublished parts, unless ``resumes`` is true for them.
 
-    Parts of other runs in ``place`` are reported, unless this run works there ``again``. Raises UnreadableError if the
-    disk refuses.
+    Parts of other runs in ``place`` are reported, unless this run worked there before (``again``). Raises
+    UnreadableError if writing fails.
     """
     work = OutputWork(place, target, access, note, resumes)
     with signals.cleaned_up(work.end):
@@ -236,7 +236,7 @@ def work_in(
                 work.name_left_over(place)
             yield work
             work.is_done = True
-        except BrokenPipeError:  # of messages during the work
+        except BrokenPipeError:  # from printing messages
             raise
         except OSError as reason:
             raise work.error(reason) from reason
@@ -245,8 +245,8 @@ def work_in(
 def put(part: Path, target: Path) -> None:
     """Rename a file or folder within its file system, in one step that replaces nothing.
 
-    Uses RENAME_NOREPLACE, else a hard link. If the file system has neither, an empty file or folder takes the name
-    first and is then replaced: a kill between the two steps leaves it. Raises FileExistsError, and OSError.
+    Uses RENAME_NOREPLACE, else a hard link. If the file system has neither, an empty file or folder is created first
+    and then replaced. A kill between these two steps leaves the empty one. Raises FileExistsError, and OSError.
     """
     rename = _rename_without_replacing()
     if rename is not None:
@@ -254,7 +254,7 @@ def put(part: Path, target: Path) -> None:
             rename(part, target)
             return
     if part.is_dir() and not part.is_symlink():
-        target.mkdir(0o700)  # a rename replaces an empty folder only
+        target.mkdir(0o700)  # a rename replaces only an empty folder
         _take_over(part, target, target.rmdir)
         return
     is_linked = False
@@ -288,7 +288,7 @@ def _take_over(part: Path, target: Path, give_back: Callable[[], None]) -> None:
 
 
 def _rename_without_replacing() -> Callable[[Path, Path], None] | None:
-    """Return a rename that replaces nothing (``renameat2`` of Linux), or None if the system has none."""
+    """Return a function that renames and replaces nothing (``renameat2`` of Linux), or None on other systems."""
     import ctypes  # slow to import
 
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # of glibc 2.28
@@ -338,7 +338,7 @@ def flush(path: Path) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    """Flush the names in a folder to the disk, if it is readable and the file system can. Raises OSError."""
+    """Flush the names in a folder to the disk, if the folder is readable and its file system can. Raises OSError."""
     with _opened(path) as descriptor:
         if descriptor is not None:
             try:
@@ -350,7 +350,7 @@ def flush_folder(path: Path) -> None:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[int | None]:
-    """Open a folder; yield None without read permission."""
+    """Open a folder and yield its descriptor, or None if this user may not read it."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
@@ -368,7 +368,7 @@ def _random_name() -> str:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other runs from creating or searching parts in a folder: a new part has no lock at first."""
+    """Prevent other runs from creating or searching parts in a folder, because a new part is not locked at first."""
     with _opened(folder) as descriptor:
         for _ in range(_TRIES):
             if descriptor is None:
@@ -385,7 +385,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _lock(descriptor: int) -> None:
-    """Lock a part while it is open here or in a child process. NFS has only shared locks of folders."""
+    """Lock a part while it is open in this process or a child process. NFS has only shared locks for folders."""
     for kind in (fcntl.LOCK_EX, fcntl.LOCK_SH):
         with suppress(OSError):
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
@@ -393,15 +393,15 @@ def _lock(descriptor: int) -> None:
 
 
 def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the parts in a folder whose run seems dead, and whether that is certain."""
+    """Yield the parts in a folder whose run seems to have ended, each with whether this is certain."""
     try:
         names = sorted(path.name for path in folder.iterdir() if NAME.fullmatch(path.name))
-    except OSError:  # it may be written but not read
+    except OSError:  # the user may have only the permission to write
         return
     for name in names:
         try:
             descriptor = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:  # deleted, or of another user
+        except OSError:  # deleted, or owned by another user
             continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -419,7 +419,7 @@ def _remove(path: Path) -> None:
         path.unlink()
     except FileNotFoundError:
         pass
-    except (IsADirectoryError, PermissionError):  # Linux, and POSIX, of a folder
+    except (IsADirectoryError, PermissionError):  # a folder: on Linux, and on other POSIX systems
         from shutil import rmtree  # slow to import
 
         rmtree(path)

@@ -1,6 +1,6 @@
-"""Standard output in bytes: its own error, control characters escaped on a terminal, a pager for long tables.
+"""Standard output in bytes. It has its own error class, escapes control characters on a terminal, and can use a pager.
 
-Also replaces standard streams that were closed when kdump started.
+This module also replaces standard streams that were closed when kdump started.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BUFFER: Final = 1 << 18
 PIPE: Final = 1 << 20
-"""The size of a pipe, if the system allows it. With the usual 64 KiB writer and reader wait for each other."""
+"""The size of a pipe in bytes, if the system allows it. With the usual 64 KiB writer and reader wait for each other."""
 
 
 class OutputError(KdumpError):
@@ -36,12 +36,12 @@ class OutputError(KdumpError):
 
 
 class _Raw(io.RawIOBase):
-    """File descriptor 1. ``escape`` replaces the bytes that control a terminal; ``paint`` then colours each line."""
+    """Writes to file descriptor 1. ``escape`` replaces bytes that control a terminal; ``paint`` colours each line."""
 
     def __init__(self, *, escape: bool, paint: Callable[[bytes], bytes] | None) -> None:
         self._paint = paint
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace") if escape else None
-        """Holds a character that two writes split. A byte that is not UTF-8 may be an 8-bit control character."""
+        """Keeps the start of a character that two writes split. Escapes bytes that are not UTF-8."""
         self._line = b""
         self._interrupted = False
 
@@ -58,7 +58,7 @@ class _Raw(io.RawIOBase):
             try:
                 self._show(view)
                 return view.nbytes
-            except KeyboardInterrupt:  # unknown how much was written: the buffer must not be written twice
+            except KeyboardInterrupt:  # a part may be written: do not write the buffer again
                 self._interrupted = True
                 raise
             except BrokenPipeError:
@@ -67,7 +67,7 @@ class _Raw(io.RawIOBase):
                 raise OutputError(reason) from reason
 
     def close(self) -> None:
-        """Write the rest of the last character and line."""
+        """Write the incomplete last character and line."""
         if not self.closed and not self._interrupted:
             if self._decoder is not None:
                 self._show(memoryview(b""), final=True)
@@ -88,7 +88,7 @@ class _Raw(io.RawIOBase):
                 done += os.write(1, view[done:])
 
     def _painted(self, data: bytes, paint: Callable[[bytes], bytes]) -> bytes:
-        """Colour complete lines. An incomplete line waits for the next bytes."""
+        """Colour complete lines. Keep an incomplete line for the next call."""
         *lines, self._line = (self._line + data).split(b"\n")
         return b"".join(paint(line) + b"\n" for line in lines)
 
@@ -96,9 +96,9 @@ class _Raw(io.RawIOBase):
 def open_output(*, escape: bool = True, paint: Callable[[bytes], bytes] | None = None) -> BinaryIO:
     """Return standard output, buffered, for a ``with`` statement. File descriptor 1 stays open after it.
 
-    With ``escape`` a terminal gets ``\\x1b`` and the like for control characters except tab and newline, and for bytes
-    that are not UTF-8; a pipe or a file gets every byte unchanged. ``paint`` colours each line and gets it without its
-    newline. Writing raises OutputError, and BrokenPipeError if the reader has closed the pipe.
+    With ``escape`` control characters (except tab and newline), and bytes that are not UTF-8, are escaped on a terminal
+    (``\\x1b``); a pipe or a file gets all bytes unchanged. ``paint`` colours a line without its newline. Writing raises
+    OutputError, and BrokenPipeError if the reader has closed the pipe.
     """
     _widen_pipe()
     return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and is_terminal(), paint=paint), BUFFER))
@@ -111,7 +111,7 @@ def is_terminal() -> bool:
 
 @contextmanager
 def sent_to(pager: IO[bytes]) -> Iterator[None]:
-    """Send standard output, and standard error if it is a terminal, to a pager during the block; then close it.
+    """Send those of standard output and standard error that are a terminal to a pager during the block.
 
     Raises BrokenPipeError if the pager has ended; standard output is then discarded.
     """
@@ -143,7 +143,7 @@ def sent_to(pager: IO[bytes]) -> Iterator[None]:
 
 def _widen_pipe() -> None:
     if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with suppress(OSError):  # not a pipe, or beyond the user's limit
+        with suppress(OSError):  # not a pipe, or above the user's limit
             if fcntl.fcntl(1, fcntl.F_GETPIPE_SZ) < PIPE:
                 fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, PIPE)
 
@@ -151,8 +151,8 @@ def _widen_pipe() -> None:
 def open_standard_streams() -> None:
     """Open closed descriptors 0 to 2 again, so that no other file gets their numbers.
 
-    Then reads of standard input and writes to standard output fail, and standard error is discarded. Standard output
-    escapes characters that the locale cannot encode, as Python's standard error does.
+    Reads of such a standard input and writes to such a standard output then fail; such a standard error is discarded.
+    Standard output escapes characters that the locale cannot encode, like Python's standard error.
     """
     for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -174,17 +174,17 @@ def give_up() -> None:
 
 
 PAGERS: Final = ("KDUMP_PAGER", "PAGER")
-"""Environment variables that name the pager; the first one that is set counts. Empty or ``cat``: no pager."""
+"""Environment variables that name the pager. The first one that is set counts; empty or ``cat`` means no pager."""
 PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
-"""Defaults for pagers, if the user sets none: less ends if the text fits on the screen."""
+"""Options of pagers, unless the user sets others: less ends if the text fits on the screen."""
 
 
 @contextmanager
 def paged(*, wanted: bool = True) -> Iterator[None]:
     """Show the output of the block on a terminal through the user's pager, as git does.
 
-    Standard error goes to the pager too, so that it does not overwrite the page. If the user leaves the pager early,
-    the pipe is closed. Without a terminal or a pager nothing changes.
+    Standard error goes to the pager too, so that messages do not overwrite the page. If the user leaves the pager
+    early, the pipe is closed. If there is no terminal or no pager, output is not changed.
     """
     process = _started_pager() if wanted and is_terminal() else None
     if process is None or process.stdin is None:
@@ -210,7 +210,7 @@ def _started_pager() -> subprocess.Popen[bytes] | None:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
-    """Wait until the user leaves the pager; Ctrl-C does not end it."""
+    """Wait until the user leaves the pager, which Ctrl-C does not end."""
     while True:
         try:
             process.wait()

@@ -1,7 +1,7 @@
-"""Runs work on chunks in several workers, where each chunk depends on the state after the chunk before it.
+"""Runs work on chunks in several workers, although each chunk depends on the state after the previous chunk.
 
-A worker assumes the state before its chunk and makes a result. When the chunk before is finished, the state is known. A
-result from a wrong assumption is dropped and made again. The results are yielded in order.
+A worker assumes the state before its chunk and makes a result. When the previous chunk is finished, the state is known.
+If the assumption was wrong, the result is dropped and made again. The results are yielded in order.
 
 There are two executors: :class:`Threads` of this process, and forked processes that write standard output
 (:class:`kdump.parallel.turns.Forks`).
@@ -20,28 +20,27 @@ C = TypeVar("C")
 C_contra = TypeVar("C_contra", contravariant=True)
 R = TypeVar("R")
 IN_FLIGHT: Final = 4
-"""Most chunks that are begun and whose results are not used yet."""
+"""Maximum number of chunks that workers have taken and whose results are not used yet."""
 
 
 class ChunkState(Protocol):
     @property
     def start(self) -> object:
-        """The part of the state on which the next result depends. It is compared with the assumption."""
+        """The part of the state on which the next result depends. A worker's assumption is compared with it."""
 
 
 S = TypeVar("S", bound=ChunkState)
 
 
 class Turn(Generic[S]):
-    """The turn of a chunk. ``state`` is the state before the chunk, or None until the turn has come."""
+    """The turn of a chunk. It comes when the previous chunk is finished: then ``state`` is set, the state after it."""
 
     state: S | None = None
 
     def take(self) -> S:
-        """Wait for the turn; return the state before the chunk.
+        """Wait for the turn, and return the state before the chunk.
 
-        Raises WrongAssumptionError if the chunk does not start from the assumed state, and TooMuchError if the worker
-        cannot wait.
+        Raises WrongAssumptionError if the assumed state was wrong, and TooMuchError if the worker cannot wait.
         """
         if self.state is None:
             raise TooMuchError
@@ -49,10 +48,10 @@ class Turn(Generic[S]):
 
 
 class ChunkWork(Protocol[C_contra, S, R]):
-    """The work on chunks, which workers call."""
+    """The work on chunks. Workers call its methods."""
 
     def assume(self, chunk: C_contra) -> Any | None:
-        """Return an assumption on ``start`` of the state before a chunk, or None to wait for that state."""
+        """Return the assumed ``start`` of the state before a chunk, or None to wait for that state."""
 
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
         """Return the result of a chunk. ``turn`` is the :class:`Turn` of the executor.
@@ -65,7 +64,7 @@ class ChunkWork(Protocol[C_contra, S, R]):
 
 
 class WrongAssumptionError(Exception):
-    """A chunk was begun on a wrong assumption."""
+    """The assumption about the state before a chunk was wrong."""
 
 
 class TooMuchError(Exception):
@@ -73,13 +72,13 @@ class TooMuchError(Exception):
 
 
 class Revocable(Protocol):
-    """A source whose reads raise once ``is_over`` is set."""
+    """A source whose reads raise after ``is_over`` is set."""
 
     is_over: bool
 
 
 class _ChunkTask(Generic[C]):
-    """A chunk and its result ``made`` or ``failure``; ``start`` is the assumption of the result, or None."""
+    """A chunk, and its result ``made`` or ``failure``. ``start`` is the assumption of this result, or None."""
 
     def __init__(self) -> None:
         self.chunk: C | None = None
@@ -90,10 +89,10 @@ class _ChunkTask(Generic[C]):
 
 
 class Threads:
-    """Additional threads that make results. The calling thread makes some too while it waits."""
+    """Threads that make results. The calling thread makes results too while it waits."""
 
     def __init__(self, count: int, source: Revocable) -> None:
-        """Use ``count`` threads, or fewer if the system starts no more. ``source`` is revoked at the end."""
+        """Use ``count`` threads, or fewer if the system refuses more. ``source.is_over`` is set at the end."""
         self._count, self._source = count, source
 
     def run(
@@ -103,11 +102,10 @@ class Threads:
         state: S,
         split: Callable[[C], Iterable[C]] = lambda chunk: (chunk,),
     ) -> Generator[tuple[R, S]]:
-        """Yield the result of each chunk, and the state after it.
+        """Yield the result of each chunk, and the state after the chunk.
 
-        An error of ``chunks`` or ``make`` is raised after the results before it. After a TooMuchError nothing is made
-        before its turn, and ``split`` divides each chunk into smaller ones. When the generator is closed, no thread
-        reads the source.
+        An error of ``chunks`` or ``make`` is raised after the results before it. After a TooMuchError every chunk is
+        divided by ``split``, and made only in its turn. After the generator is closed, no thread reads the source.
         """
         threads = _ChunkThreads(iter(chunks), work)
         turn: Turn[S] = Turn()
@@ -143,7 +141,7 @@ class _ChunkThreads(Generic[C]):
         self._tasks: deque[_ChunkTask[C]] = deque()
         self._in_flight = 0
         self._is_taking = False
-        """Whether a thread reads ``chunks``, which only one may do at a time."""
+        """Whether a thread reads ``chunks``. Only one thread may do so at a time."""
         self._is_over = False
         """Whether there are no more chunks."""
         self.has_too_much = False
@@ -166,13 +164,16 @@ class _ChunkThreads(Generic[C]):
             thread.join()
 
     def done(self) -> None:
-        """Allow another chunk, because the result of one was used."""
+        """Allow the threads another chunk, because the result of a chunk was used."""
         with self._changed:
             self._in_flight -= 1
             self._changed.notify_all()
 
     def next(self) -> _ChunkTask[C] | None:
-        """Return the next chunk, with or without a result, or None. While a thread works on it, make others here."""
+        """Return the next chunk in order, or None at the end. Make other chunks while a thread works on it.
+
+        The chunk has no result if no worker has begun it.
+        """
         while True:
             with self._changed:
                 while not self._tasks and self._is_taking:
@@ -183,7 +184,7 @@ class _ChunkThreads(Generic[C]):
             other = self._take(Exception, wait=False)  # Ctrl-C ends the work here
             if other is not None:
                 with self._changed:
-                    if self._tasks[0] is other:  # the caller makes it: its state is known
+                    if self._tasks[0] is other:  # the caller makes it, because its state is known
                         return self._tasks.popleft()
                 self._make(other, Exception)
                 continue
@@ -198,7 +199,7 @@ class _ChunkThreads(Generic[C]):
             self._make(task, BaseException)
 
     def _take(self, kept: type[BaseException], *, wait: bool) -> _ChunkTask[C] | None:
-        """Return the next chunk to work on; None at the end, and without ``wait`` if none is available now."""
+        """Take the next chunk to work on; None at the end. Without ``wait``, None also if no chunk is available now."""
         with self._changed:
             while self._is_taking or self._in_flight >= IN_FLIGHT:
                 if self._is_over or not wait:
@@ -214,7 +215,7 @@ class _ChunkThreads(Generic[C]):
                 task.chunk = chunk
                 is_some = True
                 break
-        except kept as failure:  # raised where the chunk would be used
+        except kept as failure:  # raised again when this chunk's turn comes
             task.failure, task.is_ready = failure, True
             is_some = True
         finally:
@@ -228,7 +229,7 @@ class _ChunkThreads(Generic[C]):
         return task if is_some else None
 
     def _make(self, task: _ChunkTask[C], kept: type[BaseException]) -> None:
-        """Make the result of a chunk on an assumption. Exceptions of type ``kept`` are raised again in its turn."""
+        """Make the result of a chunk from an assumption. Exceptions of type ``kept`` are raised again in its turn."""
         if task.chunk is None:
             return
         start = made = failure = None

@@ -1,8 +1,7 @@
 """Chooses the number of workers, and divides a segment into parts. ``bench.cores`` and ``bench.endings`` measure it.
 
-Workers must be started, and wait for their turns. They save most time if batches are decompressed, and little if only
-headers are read. A part is assumed to begin at the first valid batch after its first byte, which may also be a copy of
-a batch in a record (:mod:`kdump.parallel.chunks`).
+It takes time to start workers, and they wait for their turns. They save most time if batches are decompressed, and
+little if only headers are read.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
 
 MOST: Final = 16
-"""Most processes without --jobs. More do not make standard output faster."""
+"""Maximum number of processes without --jobs. More do not make standard output faster."""
 BUSY: Final = 2
 """Load average per processor above which only one process is used."""
 AS_THREADS: Final = 2
-"""Processes that use as many processors as one process with its thread, which is faster without compression."""
+"""Number of processes that use as many processors as one process with a thread, which is faster if uncompressed."""
 
 CHUNK: Final = 6 << 20
-"""Bytes of an uncompressed chunk. A worker must be able to hold its result."""
+"""Bytes of an uncompressed chunk. A worker must be able to hold the result."""
 PACKED_CHUNK: Final = 1 << 19
 """Bytes of a compressed chunk."""
 FINDINGS_CHUNKS: Final = 3
 """Size of a part in chunks if no output waits for its turn."""
 
-# Each of the following is the minimum number of bytes for which several processes are faster.
+# Each of the following is the minimum number of bytes for which several processes are faster at a task.
 PRINTING: Final = 12 << 20
 """Printing or checking compressed records, or costly work."""
 PRINTING_PLAIN: Final = 96 << 20
@@ -57,7 +56,7 @@ OPENING: Final = 1 << 18
 LARGE_SEGMENTS: Final = 16 << 20
 """Minimum average bytes of an uncompressed segment for which one process with threads is faster than two."""
 
-# Each of the following is the minimum number of bytes for which threads are faster.
+# Each of the following is the minimum number of bytes for which threads are faster at a task.
 THREAD_OF_HEADERS: Final = 128 << 20
 """Reading the headers of a segment in a second thread."""
 READING_AHEAD: Final = 12 << 20
@@ -67,14 +66,14 @@ UNPACKED_AHEAD: Final = 1 << 16
 PRINTED_AHEAD: Final = 1 << 16
 """Printing a run in a thread."""
 SMALL_BATCHES: Final = 1 << 11
-"""Bytes of a first batch below which one worker reads a segment: sending the findings of each batch takes longer."""
+"""One worker reads a segment whose first batch is smaller (bytes), because sending findings per batch takes time."""
 UNPACKING: Final = 8
 """The cost of a compressed byte divided by that of an uncompressed one."""
 
 BUDGET: Final = 1 << 16
 """Records that a search through damage may skip without success, in addition to those that its progress allows."""
 UNKNOWN: Final = -(1 << 63)
-"""Stands for the last offset before a part until it is known. Any offset after it is a gap."""
+"""The last offset before a part while it is unknown. Any offset after this value is a gap."""
 
 
 class Positioned(Protocol):
@@ -86,24 +85,24 @@ P = TypeVar("P", bound=Positioned)
 
 
 class Effort(Enum):
-    """The work on the records of partitions."""
+    """The kinds of work on the records of partitions."""
 
     COSTLY = auto()
     """Work that takes far longer than reading: hashes, JSON values, decoded records."""
     LINES = auto()
     """A line for each record, which threads can make ahead."""
     SOME = auto()
-    """Other work: records are filtered or counted, or threads cannot make their lines."""
+    """Other work: records are filtered or counted, or printed as lines that threads cannot make."""
     HEADERS = auto()
     """Only headers of batches are read."""
 
 
 class SegmentPart:
-    """A part of a segment: from the batch at ``start`` to the first one at ``stop`` or after it (bytes).
+    """A part of a segment: the batches that begin between ``start`` and ``stop`` (bytes, exclusive).
 
     The other attributes are results of the reader. ``reached`` is the position of the first batch after the part.
-    ``is_over`` is whether later parts are not needed. ``skips_left`` is the rest of the budget for damage
-    (:class:`kdump.segments.resync.ResyncReader`), ``lost`` the number of bytes that the file lost while it was read.
+    ``is_over`` is true if later parts are not needed. ``skips_left`` is the rest of the budget for damage
+    (:class:`kdump.segments.resync.ResyncReader`), ``lost`` the number of bytes by which the file became shorter.
     """
 
     __slots__ = ("is_over", "lost", "reached", "skips_left", "start", "stop")
@@ -130,7 +129,7 @@ def processors() -> int:
 
 
 def free_processors() -> int:
-    """Return the number of processors for a run: 1 on a busy machine, where processes with turns would wait."""
+    """Return the number of processors for a run: 1 on a busy machine, where processes would wait for their turns."""
     count = processors()
     try:
         return 1 if os.getloadavg()[0] > BUSY * count else count
@@ -151,7 +150,7 @@ def processes(size: int) -> int:
 def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bool]) -> int:
     """Return the number of processes for ``size`` bytes of a segment: ``jobs``, or the fastest number for None.
 
-    It is 1 if the work is not costly and ``jobs`` is None or 2: a thread of the process is the second worker.
+    The result is 1 if the work is not costly and ``jobs`` is None or 2, because a thread is the second worker then.
     """
     if jobs not in (None, AS_THREADS):
         return jobs
@@ -182,8 +181,8 @@ def processes_of_dump(partitions: Sequence[Partition], jobs: int | None, effort:
 def processes_within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
     """Return the number of processes that share each large segment, while partitions are read one after the other.
 
-    It is 1 unless this is faster than one process per partition, because most bytes are in the largest partition.
-    ``jobs`` None stands for the fastest number: 1 for less than ``much`` bytes.
+    The result is above 1 only if most bytes are in the largest partition, so that one process per partition is slower.
+    If ``jobs`` is None, the result is the fastest number: 1 for less than ``much`` bytes.
     """
     sizes = [partition.size for partition in partitions]
     largest, total = max(sizes, default=0), sum(sizes)
@@ -198,10 +197,10 @@ def processes_within(partitions: Sequence[Partition], much: int, jobs: int | Non
 
 
 def processes_beside(partitions: Sequence[Partition], much: int, *, least: int = 1) -> int:
-    """Return the number of processes that read one partition at a time, without --jobs.
+    """Return the number of processes without --jobs, if each reads one partition at a time.
 
-    It is 1 for less than ``much`` bytes, for archives, and while the page cache is watched; else at least ``least``,
-    for processes that wait for the disk.
+    The result is 1 for less than ``much`` bytes, for archives, and while the page cache is watched. Otherwise it is at
+    least ``least`` (but at most the number of partitions), for processes that wait for the disk.
     """
     if not _is_shareable(partitions):
         return 1
@@ -217,10 +216,10 @@ def enough_records(partitions: Sequence[Partition]) -> int:
 
 
 def segment_parts(source: Source, end: int, times: int = 1, *, unpacks: bool = True) -> list[SegmentPart]:
-    """Return the parts of a segment up to ``end`` (bytes); empty if it is too small for two.
+    """Return the parts of a segment up to ``end`` (bytes); empty if it is too small for two parts.
 
-    A part has the size of ``times`` chunks. With ``unpacks`` batches are decompressed, so parts of compressed segments
-    are smaller.
+    A part has ``times`` chunks. If the caller ``unpacks`` (decompresses) batches, parts of compressed segments are
+    smaller.
     """
     header = first_header(source)
     packed = unpacks and header is not None and header.attributes & CODEC_MASK

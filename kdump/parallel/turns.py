@@ -1,7 +1,7 @@
 """Forked processes that write standard output in turns, with the same bytes as one process.
 
-Each process makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output until its turn, and then writes
-to standard output itself. Forked processes can read the files that their parent has open.
+Each of N processes makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output until its turn, and then
+writes to standard output itself. Forked processes can read the files that their parent has open.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ C = TypeVar("C")
 R = TypeVar("R")
 
 HELD: Final = 16 << 20
-"""Most bytes of output that a process holds. With more it waits for its turn."""
+"""Maximum number of bytes of output that a process holds. When they are full, it waits for its turn."""
 AT_ONCE: Final = 1 << 18
-"""Bytes of output per write during the turn."""
+"""Bytes of output per write during a turn."""
 NONE_BEFORE: Final = 75
 """Exit status of a process that waited for its turn when the process before it ended."""
 NONE_AFTER: Final = 76
@@ -44,14 +44,14 @@ EVERY: Final = 0.1
 
 
 class OutputTurn(Turn[S]):
-    """The output of one process, as a file. The process uses it for one chunk after the other."""
+    """The output of one process, as a file. The process uses it for all of its chunks, one after the other."""
 
     def __init__(self, receive: Callable[[], S], has_come: Callable[[], object]) -> None:
-        """``receive`` waits for the state before the chunk; ``has_come`` returns whether the state is available."""
+        """``receive`` waits for the state before the chunk. ``has_come`` returns whether this state is available."""
         self._receive, self._has_come = receive, has_come
         memory = mmap.mmap(-1, HELD, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if hasattr(mmap, "MADV_HUGEPAGE"):
-            with suppress(OSError):  # the system has none
+            with suppress(OSError):  # the system has no huge pages
                 memory.madvise(mmap.MADV_HUGEPAGE)
         self._memory, self._buffer = memory, memoryview(memory)
         self._used = 0
@@ -59,7 +59,7 @@ class OutputTurn(Turn[S]):
         """The assumed start of the chunk, or None if it began with the known state."""
         self._on_turn: Callable[[S], None] = lambda _: None
         self.lead = b""
-        """Bytes written before output of the chunk, if it has any. Set it before the turn, or by :meth:`when_come`."""
+        """Bytes to write before the chunk's output, if any. Set them before the turn, or by :meth:`when_come`."""
         self.has_written = False
         """Whether the chunk has any output."""
 
@@ -76,7 +76,7 @@ class OutputTurn(Turn[S]):
         self._on_turn = lambda _: None
 
     def take(self) -> S:
-        """Wait for the turn; return the state. Raises WrongAssumptionError if the assumed start differs from it."""
+        """Wait for the turn, and return the state. Raises WrongAssumptionError if its start is not the assumed one."""
         has_come = self.state is None
         if self.state is None:
             self.state = self._receive()
@@ -87,7 +87,7 @@ class OutputTurn(Turn[S]):
         return self.state
 
     def when_come(self, do: Callable[[S], None]) -> None:
-        """Call ``do`` with the state when the turn comes, before any output; call it at once if the turn has come."""
+        """Call ``do`` with the state when the turn comes, before any output. If it has come, call ``do`` at once."""
         if self.state is None:
             self._on_turn = do
         else:
@@ -96,7 +96,7 @@ class OutputTurn(Turn[S]):
     def room(self, size: int) -> memoryview | None:
         """Return memory for the next ``size`` or more bytes; None if the turn has come or too little memory is left.
 
-        Bytes at its start that are then written first are not copied.
+        :meth:`write` does not copy bytes that the caller has put at the start of this memory.
         """
         return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None
 
@@ -142,10 +142,10 @@ class Forks:
         self._count = count
 
     def run(self, chunks: Sequence[C], work: ChunkWork[C, S, R], state: S) -> Generator[tuple[R, S]]:
-        """Yield the result of each chunk, in order, and the state after it.
+        """Yield the result of each chunk, in order, and the state after the chunk.
 
-        ``work.make`` is called with an :class:`OutputTurn`. The caller must flush its standard output before. An error
-        of ``make`` is raised after the output before it is written. Also raises OutputError, BrokenPipeError, and
+        ``work.make`` is called with an :class:`OutputTurn`. The caller must flush its standard output first. An error
+        of ``make`` is raised after the earlier output is written. Also raises OutputError, BrokenPipeError, and
         KdumpError if a process ends without a result.
         """
         if not chunks:
@@ -160,7 +160,7 @@ class Forks:
             stack.callback(_close, turns)
             try:
                 for _ in range(jobs):
-                    turns.append(os.pipe())  # noqa: PERF401  if one fails, the others must be closed
+                    turns.append(os.pipe())  # noqa: PERF401  if a call fails, the earlier pipes must be closed
                 workers = stack.enter_context(processes.children(jobs, child, threads=False))
             except OSError as reason:
                 raise processes.no_process(reason) from None
@@ -170,7 +170,7 @@ class Forks:
                 try:
                     result = workers.result_of(number % jobs)
                 except GoneError:
-                    workers.let_end()  # the others write the output of their turns, and then miss a neighbour
+                    workers.let_end()  # the others end when they miss the state from, or for, an ended process
                     raise processes.failure(_first_to_end(workers, number % jobs, jobs)) from None
                 if isinstance(result, BaseException):
                     raise _raised(result)
@@ -186,14 +186,14 @@ def _close(turns: list[tuple[int, int]]) -> None:
 
 
 def _raised(failure: BaseException) -> BaseException:
-    """Return the error to raise for an error of a process. An OSError is an error of output."""
+    """Return the error to raise for an error of a process: OutputError for an OSError."""
     if isinstance(failure, OSError) and not isinstance(failure, BrokenPipeError):
         return OutputError(failure)
     return failure
 
 
 def _first_to_end(workers: Children, number: int, jobs: int) -> int:
-    """Return the exit status of the process that ended first, starting from one without a result."""
+    """Return the exit status of the process that ended first. ``number`` is a process that sent no result."""
     status = workers.status(number)
     for _ in range(jobs):
         if status in MISSING:
@@ -245,7 +245,7 @@ def _hand_on(following: int, state: object) -> None:
 
 
 def _chunk(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
-    """Make a chunk, again after a wrong assumption, and write its output."""
+    """Make a chunk, if necessary again because of a wrong assumption, and write its output."""
     turn.begin(work.assume(chunk))
     try:
         made = _made(chunk, work, turn)
@@ -257,7 +257,7 @@ def _chunk(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
 
 
 def _made(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
-    """Make a chunk and wait for its turn. An error is raised in the turn, after the output before it."""
+    """Make a chunk and wait for its turn. An error is raised in the turn, after the earlier output."""
     try:
         made = work.make(chunk, turn.take().start if turn.assumed is None else turn.assumed, turn)
     except (GoneError, WrongAssumptionError):

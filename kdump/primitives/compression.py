@@ -1,6 +1,6 @@
-"""Compresses and decompresses the codecs of batches, with a limit of the decompressed size.
+"""Compresses and decompresses records with the codecs of batches, with a limit of the decompressed size.
 
-A batch has its codec in the lowest three bits of its attributes (KIP-98; zstd: KIP-110). Framings:
+The lowest three bits of a batch's attributes are its codec (KIP-98; zstd: KIP-110). Framings:
 
 * gzip: RFC 1952, members one after the other; bytes after the last member are ignored (java.util.zip).
 * snappy: the chunked stream of snappy-java (16-byte header, then chunks after a 4-byte big-endian size), or, without
@@ -9,8 +9,8 @@ A batch has its codec in the lowest three bits of its attributes (KIP-98; zstd: 
   verified, as in ``Lz4BlockInputStream``.
 * zstd: RFC 8878 frames, one after the other.
 
-Libraries are imported on first use. The streams of usual clients are decompressed in one call; any other stream is read
-in steps, which find damage. isal, if it is installed, decompresses gzip twice as fast as zlib. zlib reports damage.
+Libraries are imported on first use. The streams of usual clients are decompressed in one call. Other streams are read
+in steps, which find damage. isal, if installed, decompresses gzip twice as fast as zlib; zlib reports the damage.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SNAPPY_AROUND: Final = _SNAPPY_JAVA_HEADER.size + 4
 """Bytes of a one-chunk stream before the chunk."""
 _LZ4_BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 _ZSTD_STEP: Final = 1 << 10
-"""Bytes given to zstd at a time; they decompress to 32 MiB at most (128 KiB for a block of 4 bytes)."""
+"""Bytes given to zstd at a time. They decompress to at most 32 MiB, because a block of 4 bytes makes 128 KiB."""
 _SNAPPY_GREATEST_RATIO: Final = 22
 """Upper limit of Snappy's compression ratio: a copy element of 3 bytes decompresses to at most 64 bytes."""
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -60,7 +60,7 @@ _ZSTD_BLOCK: Final = 1 << 17
 _ZSTD_AT_ONCE: Final = 4 << 20
 """Largest decompressed size in bytes of a frame that is decompressed in one call."""
 _ZSTD_SOURCE: Final = 131075
-"""Bytes that zstd-jni reads at a time. It accepts a truncated frame if a complete one ends in the same read."""
+"""Bytes that zstd-jni reads at a time. It accepts a truncated frame if a complete frame ends in the same read."""
 _GZIP_STEP: Final = 1 << 14
 """Bytes given to zlib at a time. The unused rest after a member is copied, so steps must be small."""
 _GZIP_PLAIN_HEADER: Final = b"\x1f\x8b\x08" + bytes(7)
@@ -72,7 +72,7 @@ _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> bytes:
     """Return the decompressed ``data``.
 
-    Raises DamageError if it is not a valid stream of the codec, LimitError if it has more than ``limit`` bytes.
+    Raises DamageError if ``data`` is not a valid stream of the codec, LimitError if the result exceeds ``limit`` bytes.
     """
     if codec == LZ4:
         return _lz4(data, limit, magic)
@@ -80,11 +80,11 @@ def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_
 
 
 _JOINED: Final = 8 << 20
-"""Maximum size for joining parts, which is faster than a growing buffer. Usual batches are smaller."""
+"""Maximum size in bytes of a stream whose parts are joined, which is faster than a growing buffer."""
 
 
 class _Parts:
-    """Collects the parts of a decompressed stream. Many parts of a large one are not held twice."""
+    """Collects the parts of a decompressed stream. A large stream of many parts is not held twice."""
 
     __slots__ = ("_grown", "_held", "_room")
 
@@ -105,7 +105,7 @@ class _Parts:
             self._held = []
 
     def whole(self) -> bytes:
-        """Return all bytes; the buffer itself, not a copy of it."""
+        """Return all bytes, without a copy of the buffer."""
         if self._grown is not None:
             return self._grown.getvalue()
         return self._held[0] if len(self._held) == 1 else b"".join(self._held)
@@ -116,9 +116,9 @@ LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
 
 
 def compress(codec: int, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
-    """Return ``data`` in the framing that Kafka's Java clients write (in magic 0 with the wrong LZ4 header checksum).
+    """Return ``data`` in the framing that Kafka's Java clients write (LZ4 in magic 0: with the wrong header checksum).
 
-    ``level`` is in the range of LEVELS; None is the codec's default.
+    ``level`` is in the range of LEVELS; None means the codec's default.
     """
     if codec == GZIP:
         packer = zlib.compressobj(-1 if level is None else level, wbits=31)
@@ -159,7 +159,7 @@ def _library(name: str) -> Any:
 
 @cache
 def _isal() -> Any:
-    """Return isal's module like zlib, or None if it is not installed."""
+    """Return isal's replacement of zlib, or None if it is not installed."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -208,11 +208,11 @@ def _gzip_by_zlib(data: Bytes, limit: int) -> bytes:
 
 
 def _gzip_header_end(data: Bytes, start: int) -> int:
-    """Return the end of the header of a gzip member with reserved flags: Java ignores them, zlib refuses them."""
+    """Return the end of a gzip member's header with reserved flags, which Java ignores and zlib refuses."""
     flags = data[start + 3]
     position = start + len(_GZIP_PLAIN_HEADER)
     if data[start : start + 3] != _GZIP_PLAIN_HEADER[:3]:
-        _broken(GZIP, "it does not begin as a gzip stream does", start)
+        _broken(GZIP, "it does not begin with the gzip magic", start)
     if flags & _GZIP_EXTRA:
         position += 2 + int.from_bytes(data[position : position + 2], "little")
     for flag in (_GZIP_NAME, _GZIP_COMMENT):
@@ -243,14 +243,14 @@ def _snappy_by_chunks(data: Bytes, limit: int) -> bytes:
     left = limit
     while len(data) - position >= 4:
         size = int.from_bytes(data[position : position + 4], "big", signed=True)
-        if data[position : position + 4] == SNAPPY_JAVA_MAGIC[:4]:  # streams one after the other
+        if data[position : position + 4] == SNAPPY_JAVA_MAGIC[:4]:  # another stream follows
             header = data[position : position + _SNAPPY_JAVA_HEADER.size]
             if len(header) < _SNAPPY_JAVA_HEADER.size:
                 _broken(SNAPPY, "its header is truncated", position)
             magic, version, _ = _SNAPPY_JAVA_HEADER.unpack(header)
             if magic != SNAPPY_JAVA_MAGIC:
                 break
-            if version < 1 and position:  # snappy-java looks at the version of later headers only
+            if version < 1 and position:  # snappy-java checks the version of later headers only
                 _broken(SNAPPY, f"version {version} of the chunked stream is unknown", position)
             position += _SNAPPY_JAVA_HEADER.size
             continue
@@ -308,7 +308,7 @@ def _lz4_header(data: Bytes, magic: int) -> _Lz4Header:
 
 
 class UnpackedLz4(NamedTuple):
-    """Decompressed LZ4, and the rising positions of empty blocks in it.
+    """Decompressed data of LZ4, and the positions in it at which the stream had empty blocks, in rising order.
 
     An empty block is one byte, a token without literals. No known writer creates one.
     """
@@ -328,7 +328,7 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
         lz4 = _library("lz4.block")
         try:
             whole: bytes = lz4.decompress(data[11:-4], uncompressed_size=1 << 16)
-        except lz4.LZ4BlockError:  # it is reported below
+        except lz4.LZ4BlockError:  # decompress_lz4() reports it
             whole = b""
         if 0 < len(whole) <= limit:
             return whole
@@ -336,7 +336,7 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
 
 
 def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> UnpackedLz4:
-    """Return a decompressed LZ4 stream. Raises DamageError and LimitError as :func:`decompress`."""
+    """Return a decompressed LZ4 stream. Raises DamageError and LimitError like :func:`decompress`."""
     import lz4.block
 
     flags, largest, position = _lz4_header(data, magic)
@@ -374,11 +374,11 @@ def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -
 
 
 def _lz4_frame(data: bytes, *, right_checksum: bool) -> bytes:
-    """Write a frame as KafkaLZ4BlockOutputStream does: 64 KiB independent blocks, no checksums of content."""
+    """Write a frame like KafkaLZ4BlockOutputStream: independent blocks of 64 KiB, no checksums of content."""
     import lz4.block
 
     header = b"\x60\x40"
-    summed = header if right_checksum else LZ4_FRAME_MAGIC + header  # the old bug: the frame magic was summed too
+    summed = header if right_checksum else LZ4_FRAME_MAGIC + header  # KAFKA-3160: it covered the frame magic too
     out = [LZ4_FRAME_MAGIC, header, bytes([_xxh32(summed) >> 8 & 0xFF])]
     for start in range(0, len(data), 1 << 16):
         plain = data[start : start + (1 << 16)]
@@ -398,7 +398,7 @@ def _xxh32(data: Bytes) -> int:
 
 @cache
 def _of_thread() -> threading.local:
-    """Return the storage for the decompressor of each thread."""
+    """Return the storage for each thread's own decompressor."""
     from threading import local  # needed only for zstd
 
     return local()
@@ -415,7 +415,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
         try:
             plain: bytes = decompressor.decompress(data, max_output_size=most)
         except zstandard.ZstdError:
-            pass  # it is reported below
+            pass  # the steps below report it
         else:
             return plain
     parts = _Parts()
@@ -445,8 +445,8 @@ def _zstd(data: Bytes, limit: int) -> bytes:
 def _zstd_most(data: Bytes) -> int:
     """Return an upper limit of the decompressed size of a frame, from its block headers (RFC 8878).
 
-    Return 0 if the data is not exactly one frame, or if its header has a content size of 0 or above this limit: the
-    library trusts that size.
+    Return 0 if the data is not exactly one frame, or if the content size in its header is 0 or above this limit,
+    because the library trusts that size.
     """
     if len(data) < _ZSTD_HEAD or data[:4] != _ZSTD_MAGIC:
         return 0

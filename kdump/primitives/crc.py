@@ -14,16 +14,15 @@ if TYPE_CHECKING:
 
 
 class Checksum(Protocol):
-    """A function that returns the unsigned 32-bit checksum of ``data``, after bytes with the checksum ``before``."""
+    """A function that returns the unsigned 32-bit checksum of ``data``; ``before`` is that of the bytes before it."""
 
     def __call__(self, data: Bytes, before: int = 0, /) -> int: ...
 
 
 def _fastest() -> Checksum:
-    """Return the CRC-32C of the package crc32c, or else the slower one of crcmod.
+    """Return the CRC-32C function of the package crc32c, or else the slower one of crcmod.
 
-    If possible only the compiled module of crc32c is loaded: the import of the package takes longer than reading a
-    small file.
+    If possible, only its compiled module is loaded. The import of the package takes longer than reading a small file.
     """
     if (
         (package := find_spec("crc32c"))
@@ -61,7 +60,7 @@ CRC32: Final = Kind(crc32, 0xEDB88320)
 
 
 def combine(kind: Kind, first: int, second: int, size: int) -> int:
-    """Return the checksum of two adjacent ranges from the checksum of each; ``size`` is the second's size in bytes.
+    """Return the checksum of two adjacent ranges from both checksums; ``size`` is that of the second range in bytes.
 
     The first checksum is multiplied by x to the power of 8 * size, modulo the polynomial.
     """

@@ -1,4 +1,4 @@
-"""Bytes as text: in the encodings that a user can select for keys and values, and as Java decodes UTF-8."""
+"""Converts bytes to text: in the encodings that a user can select for keys and values, or as Java decodes UTF-8."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 Encoding: TypeAlias = Literal["auto", "utf8", "hex", "base64", "json"]
 ENCODINGS: Final[tuple[Encoding, ...]] = ("auto", "utf8", "hex", "base64", "json")
-# A surrogate in UTF-8 is malformed. Java replaces it once, with the last byte if that continues the sequence; Python
-# replaces each byte. The patterns are compiled on first use.
+# A surrogate in UTF-8 is malformed. Java replaces the whole sequence by one U+FFFD, Python replaces each byte.
 _SURROGATE = rb"\xed[\xa0-\xbf][\x80-\xbf]?"
 _REPLACEMENT = "\ufffd".encode()
 _LONE_ESCAPE: Final = (
@@ -21,14 +20,14 @@ _LONE_ESCAPE: Final = (
 
 
 class Text(NamedTuple):
-    """Bytes as text, and their encoding; None stands for utf8."""
+    """The text of some bytes, and its encoding; None means utf8."""
 
     text: str
     encoding: str | None
 
 
 def to_text(data: bytes, encoding: Encoding) -> Text:
-    """Return ``data`` as text. With ``utf8``, malformed UTF-8 becomes U+FFFD; ``auto`` and ``json`` use base64 for it.
+    """Return ``data`` as text. For malformed UTF-8, ``utf8`` uses U+FFFD; ``auto`` and ``json`` use base64.
 
     With ``json``, a text that is one JSON value has the encoding ``json``.
     """

@@ -1,8 +1,8 @@
 """Decrypts segments in remote storage: AES-GCM with keys that are encrypted by RSA.
 
 Sources: Aiven's ``AesEncryptionProvider`` (12 bytes of IV, the encrypted bytes, 16 bytes of tag) and
-``RsaEncryptionProvider`` (OAEP and MGF1 with SHA3-512). The library is the optional ``cryptography``. Its OAEP does not
-support SHA3, so the padding is removed here (RFC 8017, 7.1.2).
+``RsaEncryptionProvider`` (OAEP and MGF1 with SHA3-512). The padding is removed here (RFC 8017, 7.1.2), because OAEP of
+the optional library ``cryptography`` does not support SHA3.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ def _xor(left: bytes, right: bytes) -> bytes:
 
 
 def decrypt(data: bytes, key: bytes, aad: bytes) -> bytes:
-    """Return the decrypted bytes. Raises DamageError if the tag does not fit them, ``key`` and ``aad``."""
+    """Return the decrypted bytes. Raises DamageError if the tag does not match ``data``, ``key`` and ``aad``."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     if len(data) < IV + TAG:
         raise DamageError(
-            "encryption", "it is too short to be encrypted", expected=f"{IV + TAG} bytes", found=len(data)
+            "encryption", "it is too short for encrypted data", expected=f"{IV + TAG} bytes", found=len(data)
         )
     cipher: Any = AESGCM(key)
     try:

@@ -1,7 +1,7 @@
 """The iteration order of Java's and Scala's hash collections.
 
-DumpLogSegments prints files, members of a group and partitions in the order of a hash table. Each function is called
-with keys in insertion order, with repeated insertions, and returns them in iteration order. Source:
+DumpLogSegments prints files, members of a group and partitions in the order of a hash table. Each function takes the
+keys in insertion order, repeated insertions included, and returns them in iteration order. Source:
 ``java.util.HashMap`` and ``scala.collection.mutable.HashMap`` of the Scala versions of the releases.
 """
 
@@ -55,12 +55,12 @@ def _byteswap32(value: int) -> int:
 
 
 def scala_2_9(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashMap`` of Scala 2.9: last slot first, in each slot the newest key first."""
+    """Return the order of ``mutable.HashMap`` of Scala 2.9: last slot first, and the newest key of a slot first."""
     return _scala(keys, hash_of, rotation=0)
 
 
 def scala_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashMap`` of Scala 2.10 to 2.12: as in 2.9, with rotated hashes."""
+    """Return the order of ``mutable.HashMap`` of Scala 2.10 to 2.12, which is that of 2.9 with rotated hashes."""
     return _scala(keys, hash_of, rotation=SMALLEST_TABLE.bit_length() - 1)
 
 
@@ -95,8 +95,8 @@ def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 def scala_2_12_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
     """Return the order of ``mutable.HashSet`` of Scala 2.10 to 2.12 after adding immutable sets one after the other.
 
-    It has 32 slots of one key and doubles when 45 % are taken. A key is in the slot of its mixed hash's highest bits,
-    or in the next free one.
+    The table has 32 slots of one key, and doubles when 45 % are taken. The highest bits of its mixed hash are the slot
+    of a key; if that is taken, the key gets the next free slot.
     """
     table: list[list[Key]] = [[] for _ in range(SMALLEST_SET)]
 
@@ -119,7 +119,7 @@ def scala_2_12_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]
 
 
 def _immutable_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of an immutable Set: insertion order up to four keys, else by groups of five hash bits."""
+    """Return the order of an immutable Set: up to four keys by insertion, more keys by groups of five hash bits."""
     distinct = list(dict.fromkeys(keys))
     if len(distinct) <= 4:
         return distinct
@@ -138,8 +138,8 @@ def _immutable_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[
 def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
     """Return the order of ``mutable.HashSet`` of Scala 2.13 after adding immutable sets one after the other.
 
-    A set of more than four keys resizes the table once, only by the size of the set. Each key of a smaller set, even a
-    repeated one, may double the table.
+    A set of more than four keys resizes the table once, according to the size of this set alone. Each key of a smaller
+    set may double the table, even a repeated key.
     """
     distinct: dict[Key, None] = {}
     size = SMALLEST_TABLE
@@ -164,10 +164,9 @@ def _place_2_13(value: int, size: int) -> tuple[int, int]:
 
 
 def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: in each slot the newest key first.
+    """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: the newest key of a slot first.
 
-    The table grows at the insertion after the one that filled it. Slots with eight keys, which become trees, are not
-    imitated.
+    The table grows at the insertion after it was filled. The trees of slots with eight keys are not imitated.
     """
     size = SMALLEST_TABLE
     distinct: dict[Key, None] = {}
@@ -185,9 +184,9 @@ def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 
 
 def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMALLEST_TABLE) -> list[Key]:
-    """Return the order of ``java.util.HashMap`` filled by ``put``: in each slot the oldest key first.
+    """Return the order of ``java.util.HashMap`` filled by ``put``: the oldest key of a slot first.
 
-    ``size`` is the length of the first table, which doubles when more than three quarters are filled.
+    ``size`` is the initial length of the table, which doubles when more than three quarters are filled.
     """
     distinct = list(dict.fromkeys(keys))
     while len(distinct) > size * 3 // 4:
@@ -201,7 +200,7 @@ def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMA
 
 
 def java_put_all(groups: Iterable[Sequence[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of a ``java.util.HashMap`` after ``putAll`` of each group; the first one sets the table size."""
+    """Return the order of a ``java.util.HashMap`` after ``putAll`` of each group; the first sets the table size."""
     filled = [group for group in groups if group]
     first = 4 * len(filled[0]) // 3 + 1 if filled else 1
     return java_put((key for group in filled for key in group), hash_of, 1 << (first - 1).bit_length())

@@ -1,4 +1,4 @@
-"""Prints kdump's messages on standard error, and finds names that a user may have meant.
+"""Prints kdump's messages on standard error, and suggests the right name for a misspelled one.
 
 An ``error:`` changes the exit status, a ``warning:`` restricts the meaning of an answer, a ``note:`` changes nothing, a
 ``hint:`` is the next step. In a pipe or file each message is one line. On a terminal it is coloured and wrapped, and a
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 Level: TypeAlias = Literal["error", "warning", "note", "hint"]
 STYLES: Final[dict[Level, bytes]] = {"error": b"1;31", "warning": b"1;33", "note": b"1;36", "hint": b"1;32"}
-"""Level -> the SGR parameters of its word."""
+"""Level -> the SGR parameters (colours) of its word."""
 LEVEL: Final = re.compile(rf"\A({'|'.join(STYLES)}): ")
 COMMANDS: Final = ("kdump ", "pip ", "mv ", "rm ", "sh ", "sudo ")
-"""Prefixes of hints with a command to paste: such lines are never wrapped."""
+"""Prefixes of hints that are a command to paste. Their lines are never wrapped."""
 INDENT: Final = 2
 """Spaces before the second and later lines of a message."""
 _TOGETHER: Final = r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\S*|\S*[/@]\S*|[A-Z]+\b))*"
-"""A command in a sentence, with its paths and options."""
+"""A command in a sentence, with its paths and options. It is not broken across lines."""
 _PATH: Final = r"[\w./@%+,=-]*/[\w./@%+,=-]*[\w/]"
 """A path at the beginning of a message. Paths with other characters get no link."""
 _NO_BREAK: Final = "\xa0"
@@ -35,7 +35,7 @@ _LINKING: Final = ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM"
 _PROGRAMS: Final = frozenset({"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "zed"})
 """Values of ``TERM_PROGRAM`` of terminals that support links."""
 _VTE: Final = 5000
-"""The first ``VTE_VERSION`` with links."""
+"""The first ``VTE_VERSION`` of terminals that support links."""
 
 
 def message(level: Level, text: object, *hints: str) -> None:
@@ -56,7 +56,7 @@ def _shown(level: Level, text: str) -> str:
 
 
 def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
-    """Return the lines of a message in ``width`` columns. Commands and longer words are not broken."""
+    """Wrap a message into lines of ``width`` columns. Commands, and words that are longer, are not broken."""
     if len(text) <= width or LEVEL.sub("", text, count=1).startswith(COMMANDS):
         return [text]
     from textwrap import wrap  # only for terminals
@@ -68,7 +68,7 @@ def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
 
 
 def linked(path: str) -> str:
-    """Return a path as a terminal link to its file, or the path itself if there is no such file."""
+    """Return a path as a terminal link to its file, or the path itself if the file does not exist."""
     if not re.fullmatch(_PATH, path) or not os.path.lexists(path):
         return path
     from socket import gethostname
@@ -79,9 +79,9 @@ def linked(path: str) -> str:
 
 
 def has_links() -> bool:
-    """Return whether the terminal of standard error shows links, by environment variables.
+    """Return whether the terminal of standard error supports links, according to environment variables.
 
-    ``FORCE_HYPERLINK`` overrides the others; 0 stands for no links.
+    ``FORCE_HYPERLINK`` overrides the others; 0 means no links.
     """
     forced = os.environ.get("FORCE_HYPERLINK")
     if forced is not None:
@@ -97,7 +97,7 @@ def has_links() -> bool:
 
 
 def did_you_mean(name: str, known: Iterable[str], start: str = "; did") -> str:
-    """Return a question such as ``; did you mean 'txn'?`` for an unknown ``name``; empty if no known name is near.
+    """Return a question such as ``; did you mean 'txn'?`` for an unknown ``name``; empty if no known name is similar.
 
     ``start`` is the text before " you mean".
     """
@@ -106,7 +106,7 @@ def did_you_mean(name: str, known: Iterable[str], start: str = "; did") -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is nearest to ``name``, or None."""
+    """Return the known name that is most similar to ``name``, or None."""
     from difflib import get_close_matches
 
     names = sorted(known)

@@ -26,7 +26,7 @@ _MUCH = 1 << 18
 
 
 class GoneError(Exception):
-    """The process at the other end of a pipe has ended. A child that raises it exits with ``status``."""
+    """The process at the other end of a pipe has ended. A child process that raises this exits with ``status``."""
 
     def __init__(self, status: int = 1) -> None:
         self.status = status
@@ -35,11 +35,11 @@ class GoneError(Exception):
 class Children:
     """Forked processes, numbered from 0, and the results that they send.
 
-    Each call receives the results of all processes, because a process with a full pipe would block the others.
+    A call that waits for one process receives the results of all, because a process with a full pipe is blocked.
     """
 
     def __init__(self, started: Sequence[tuple[int, int]], ended: dict[int, int]) -> None:
-        """``started`` has process id and result pipe of each process. Exit statuses are added to ``ended``."""
+        """``started`` is the process id and the result pipe of each process. Exit statuses are added to ``ended``."""
         self._processes = [process for process, _ in started]
         self._ended = ended
         self._received: list[deque[Any]] = [deque() for _ in started]
@@ -68,7 +68,7 @@ class Children:
                 raise GoneError(*failed[:1])
 
     def _receive(self) -> list[int]:
-        """Wait for results of any process; return the numbers of the processes that have ended."""
+        """Wait for results of any process. Return the numbers of the processes that have ended."""
         through = []
         for reader, _ in self._waiting.poll():
             number = self._sending[reader]
@@ -80,7 +80,7 @@ class Children:
         return through
 
     def let_end(self) -> None:
-        """Wait until all processes have ended; drop their results."""
+        """Wait until all processes have ended, and drop their results."""
         while self._sending:
             for reader, _ in self._waiting.poll():
                 if not os.read(reader, _MUCH):
@@ -91,7 +91,7 @@ class Children:
         del self._sending[reader]
 
     def status(self, number: int) -> int:
-        """Wait for the end of a process; return its exit status, or the negative number of the signal that ended it."""
+        """Wait until a process ends. Return its exit status, or the negative number of the signal that ended it."""
         process = self._processes[number]
         if process not in self._ended:
             self._ended[process] = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -105,15 +105,15 @@ def children(
     """Fork ``count`` processes that run ``work``. They are killed at the end of the block.
 
     ``work`` is called with the number of its process, a list for results, and a function that sends and empties the
-    list. After ``work`` the rest of the list is sent, with the KdumpError, OSError or MemoryError that ``work`` raised.
-    Any other exception is a bug; the process prints it. Without ``threads`` the processes start no threads. Raises
-    OSError if the system starts no more processes.
+    list. When ``work`` ends, the rest of the list is sent, with the KdumpError, OSError or MemoryError that ``work``
+    raised. Any other exception is a bug, which the process prints. Without ``threads`` the processes start no threads.
+    Raises OSError if the system starts no more processes.
     """
     started: list[tuple[int, int]] = []
     ended: dict[int, int] = {}
     gc.freeze()  # a garbage collection in a child would copy all shared memory pages
     try:
-        # Signals wait until all new processes are listed, so that none is left running.
+        # Block signals until all new processes are listed, so that none is left running.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
         try:
             for number in range(count):
@@ -131,7 +131,7 @@ def children(
 
 
 def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Fork a process that runs ``child`` with the pipe for its results; return its id and the pipe's reading end.
+    """Fork a process that runs ``child`` with a pipe for results. Return its id and the reading end of the pipe.
 
     Raises OSError.
     """
@@ -164,7 +164,7 @@ def _child(
 
     def send_news() -> None:
         sent = news[:]
-        news.clear()  # before it is sent: unsendable results are not sent again
+        news.clear()  # before sending, so that results that cannot be sent are not tried again
         send(results, sent)
 
     try:
@@ -180,7 +180,7 @@ def _child(
             send_news()
     except GoneError:  # the parent has ended
         pass
-    except BaseException:  # a bug: the parent reports the end of a process
+    except BaseException:  # a bug; the parent reports that the process ended
         status = 1
         sys.excepthook(*sys.exc_info())
     finally:
@@ -195,7 +195,7 @@ def failure(status: int) -> BaseException:
     if status == -signal.SIGINT:
         return KeyboardInterrupt()
     if status == -signal.SIGKILL:
-        return KdumpError("a process was killed before it had a result; the system may lack memory (try fewer --jobs)")
+        return KdumpError("a worker process was killed; the system may lack memory (try fewer --jobs)")
     if status in (-signal.SIGTERM, -signal.SIGHUP):
         return KdumpError(f"a worker process was ended by {signal.Signals(-status).name}")
     return KdumpError(f"a worker process ended with {status}")
@@ -238,11 +238,11 @@ R = TypeVar("R")
 
 
 class Workers(Protocol):
-    """Workers that do a list of tasks: processes of this machine, or the executors of a cluster."""
+    """Workers for a list of tasks: processes on this machine, or the executors of a cluster."""
 
     @property
     def count(self) -> int:
-        """The number of tasks at a time."""
+        """The number of tasks that run at the same time."""
 
     def results(
         self, work: Callable[[T], R], tasks: Sequence[T], merge: Callable[[R, R], R] | None = None
@@ -254,7 +254,7 @@ class Workers(Protocol):
 
 
 _AHEAD = 512
-"""Most tasks in the queue: their numbers must fit into a pipe."""
+"""Maximum number of tasks in the queue. Their numbers must fit into a pipe."""
 _NUMBER = 8
 
 
@@ -271,7 +271,7 @@ class Processes:
         self,
         work: Callable[[T], R],
         tasks: Sequence[T],
-        merge: Callable[[R, R], R] | None = None,  # noqa: ARG002  results are few: the caller merges them
+        merge: Callable[[R, R], R] | None = None,  # noqa: ARG002  the caller merges the few results
     ) -> Iterator[R]:
         """Yield the result of ``work`` for each task, in order.
 

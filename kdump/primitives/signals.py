@@ -2,7 +2,7 @@
 
 SIGTERM and SIGHUP end a run at once, with the status that a shell reports for them (143 and 129). Inside
 :func:`cleaned_up` they raise :class:`EndedBySignal`, as Ctrl-C raises KeyboardInterrupt. Inside :func:`held` all three
-are delayed. A signal that kdump was started to ignore (``nohup``) stays ignored.
+are delayed. A signal that was ignored when kdump started (``nohup``) stays ignored.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that ask a program to end."""
 BY_SIGNAL: Final = 128
-"""A shell adds this to the number of a signal for the exit status of a program that the signal ended."""
+"""A shell reports a program that was ended by a signal with the exit status of this plus the signal's number."""
 _PR_SET_PDEATHSIG: Final = 1
 
 
 class EndedBySignal(SystemExit):
-    """SIGTERM or SIGHUP ends this run, with the exit status ``status``."""
+    """SIGTERM or SIGHUP was received: the run ends with the exit status ``status``."""
 
     def __init__(self, number: int) -> None:
         self.status = BY_SIGNAL + number
@@ -32,7 +32,7 @@ class EndedBySignal(SystemExit):
 
 class _State:
     cleaning: ClassVar[list[Callable[[], None]]] = []
-    """Callbacks at the ends of :func:`cleaned_up` blocks."""
+    """The callbacks of open :func:`cleaned_up` blocks."""
     held = 0
     """The number of open :func:`held` blocks."""
     waiting: int | None = None
@@ -44,7 +44,7 @@ class _State:
 
 
 def heed(numbers: Iterable[int]) -> None:
-    """Install the handler of this module for these signals."""
+    """Install this module's handler for the signals ``numbers``."""
     for number in numbers:
         signal.signal(number, _end)
 
@@ -68,7 +68,7 @@ def _raise(number: int) -> None:
 
 
 class Interrupts:
-    """Raises KeyboardInterrupt again that a compiled library has swallowed since this object was made."""
+    """Raises KeyboardInterrupt again if a compiled library swallowed one after this object was made."""
 
     def __init__(self) -> None:
         self._before = _State.interrupts
@@ -80,9 +80,9 @@ class Interrupts:
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """End the run at once on a signal in the block, for imports of compiled libraries.
+    """End the run at once if a signal arrives in the block, unless a :func:`cleaned_up` block is open.
 
-    These swallow a KeyboardInterrupt, make an ImportError of it, or abort. A run that must clean up is not ended.
+    This is for imports of compiled libraries, which swallow a KeyboardInterrupt, turn it into an ImportError, or abort.
     """
     _State.at_once += 1
     try:
@@ -112,7 +112,7 @@ def clean_up() -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Delay the signals of ``ENDING`` while the block runs. The first one is raised after it."""
+    """Delay the signals of ``ENDING`` until the end of the block, where the first one takes effect."""
     _State.held += 1
     try:
         yield
@@ -124,7 +124,7 @@ def held() -> Iterator[None]:
 
 
 def by_default() -> None:
-    """Restore the default action of the signals of ``ENDING`` in this forked process. Ignored ones stay ignored."""
+    """Restore the default action of the signals of ``ENDING`` in this forked process. Ignored signals stay ignored."""
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -140,5 +140,5 @@ def end_with(parent: int) -> None:
 
     if hasattr(CDLL(None), "prctl"):
         CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
-    if os.getppid() != parent:  # it has ended already
+    if os.getppid() != parent:  # the parent ended before prctl()
         os._exit(1)

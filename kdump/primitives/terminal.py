@@ -1,6 +1,6 @@
-"""Escapes text for terminals and shells: names in files must not control a terminal, and commands must be pastable.
+"""Escapes text: names from files must not control a terminal, and printed commands must work when pasted.
 
-Every word of a suggested command line is quoted by ``shell_word``, ``shell_path``, ``shell_pattern`` or ``shell_text``.
+Every word of a printed command is quoted by ``shell_word``, ``shell_path``, ``shell_pattern`` or ``shell_text``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 from typing import IO, Final
 
 BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
-"""Control characters beyond ASCII, as a set of a regular expression: C1, line separators, writing direction.
+"""Control characters beyond ASCII, for a character class: C1, line separators, writing direction.
 
 ``_is_harmless`` of the kernel (``lines.pyx``) has the same set.
 """
@@ -33,7 +33,7 @@ def path_text(path: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Return ``text`` with escaped control characters, except tab and newline."""
+    """Return ``text`` with control characters escaped, except tab and newline."""
     return text.translate(_escapes()) if re.search(_CONTROL, text) else text
 
 
@@ -44,8 +44,8 @@ def _escapes() -> dict[int, str]:
 
 
 def harmless_line(text: str) -> str:
-    """Return ``text`` as one line, with escaped control characters and bytes that are not UTF-8."""
-    if text.isascii() and text.isprintable():  # most texts; ten times as fast
+    """Return ``text`` as one line, with control characters and bytes that are not UTF-8 escaped."""
+    if text.isascii() and text.isprintable():  # ten times as fast for most texts
         return text
     return harmless(path_text(text)).replace("\n", "\\x0a")
 
@@ -56,7 +56,7 @@ def say(text: object) -> None:
 
 
 def terminal_width() -> int:
-    """Return the terminal's number of columns: COLUMNS, else that of a standard stream's terminal, else 80."""
+    """Return the number of columns: COLUMNS, else the width of a standard stream's terminal, else 80."""
     named = os.environ.get("COLUMNS", "")
     if named.isascii() and named.isdigit() and int(named):
         return int(named)
@@ -68,7 +68,7 @@ def terminal_width() -> int:
 
 
 MEASURE: Final = 72
-"""Most columns of sentences."""
+"""Maximum number of columns of a line of sentences."""
 
 
 def prose_width() -> int:
@@ -80,7 +80,7 @@ PAGED: Final[set[int]] = set()
 
 
 def on_terminal(out: IO[str], descriptor: int) -> bool:
-    """Return whether a standard stream is a terminal or a pager on one."""
+    """Return whether a standard stream is a terminal, or a pager on a terminal."""
     return out.isatty() or descriptor in PAGED
 
 
@@ -94,14 +94,14 @@ def has_colours(out: IO[str], descriptor: int) -> bool:
 
 
 def shell_path(path: str) -> str:
-    """Return :func:`shell_word` of a path; a leading dash does not make it an option."""
+    """Return :func:`shell_word` of a path. A path with a leading dash gets ``./``, so that it is not an option."""
     return shell_word(f"./{path}" if path.startswith("-") and path != "-" else path)
 
 
 def shell_word(text: str) -> str:
     """Return a text quoted for a shell. ``*`` replaces characters that cannot be shown or typed.
 
-    The shell replaces the pattern by the file's name, or else kdump does.
+    The shell, or else kdump, expands this pattern to the file's name.
     """
     from shlex import quote  # slow to import, and few runs need it
 

@@ -1,4 +1,4 @@
-"""Whether this process may start threads: not with ``--jobs 1``, and not where other processes use the processors."""
+"""Whether this process may start threads. It may not with ``--jobs 1``, or beside other worker processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _allowed = True
 
 
 def start_none() -> None:
-    """Start no threads in this process from now on."""
+    """Forbid threads in this process from now on."""
     global _allowed  # noqa: PLW0603  it is set once in the life of a process
     _allowed = False
 

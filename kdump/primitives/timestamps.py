@@ -11,7 +11,7 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY: Final = 86_400_000
 _UNITS: Final = ((_DAY, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 NONE: Final = -1
-"""The timestamp of a batch or record without one."""
+"""The stored value of a missing timestamp."""
 FIRST, LAST = (date.min.toordinal() - _EPOCH) * _DAY, (date.max.toordinal() - _EPOCH + 1) * _DAY
 
 
@@ -26,12 +26,12 @@ def now() -> int:
 
 
 def iso_or_ms(timestamp: int) -> str:
-    """Return a timestamp as ISO 8601 in UTC, or as ``N ms`` outside of the years 1 to 9999."""
+    """Return a timestamp as ISO 8601 in UTC; as ``N ms`` for -1 and outside of the years 1 to 9999."""
     return iso(timestamp) or f"{timestamp} ms"
 
 
 def for_people(timestamp: int | None) -> str | None:
-    """Return :func:`iso_or_ms` for a table; None for None and -1."""
+    """Return :func:`iso_or_ms`, or None for None and -1."""
     return None if timestamp is None or timestamp == NONE else iso_or_ms(timestamp)
 
 
@@ -44,6 +44,6 @@ def iso(timestamp: int) -> str | None:
 
 
 def span(ms: int) -> str:
-    """Return a duration in ms as text in its largest unit, rounded down."""
+    """Return a duration in ms as a number of its largest unit, rounded down, such as ``3 h``."""
     size, unit = next(((size, unit) for size, unit in _UNITS if abs(ms) >= size), (1, "ms"))
     return f"{ms // size} {unit}" if ms >= 0 else f"-{-ms // size} {unit}"

@@ -1,6 +1,6 @@
 """Kafka's primitive types (big endian), and fixed layouts of them.
 
-A layout is declared as a NamedTuple whose fields are annotated with the types; sizes and offsets are derived from it.
+A layout is a NamedTuple whose fields are annotated with the types. Sizes and positions are derived from it.
 Source: the protocol guide's "Protocol Primitive Types", and ``org.apache.kafka.common.utils.ByteUtils`` for
 variable-length integers (KIP-98).
 """
@@ -64,7 +64,7 @@ class Layout(Generic[T]):
         return self.struct.pack(*value)
 
     def write_all(self, *columns: Sequence[int]) -> bytes:
-        """Return the bytes of consecutive values. There is one column for each field."""
+        """Return the bytes of consecutive values, which are given as one column for each field."""
         codes = self.struct.format[1:]
         numbers = [0] * (len(codes) * len(columns[0]))
         for at, column in enumerate(columns):
@@ -80,9 +80,9 @@ class Read(NamedTuple):
 
 
 def read_unsigned_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
-    """Read an unsigned varint of ``bits`` bits (at most 5 or 10 bytes), least significant group first.
+    """Read an unsigned varint of 32 or 64 ``bits`` (at most 5 or 10 bytes), least significant group first.
 
-    Raises DamageError if it is truncated or too long. As in Java, bits beyond the type are dropped.
+    Raises DamageError if the varint is truncated or too long. As in Java, bits beyond the type are dropped.
     """
     value = shift = 0
     start = position
@@ -118,7 +118,7 @@ def read_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
 
 
 def write_unsigned_varint(value: int) -> bytes:
-    """Return the shortest varint of a value from 0 on."""
+    """Return the shortest unsigned varint of a value that is not negative."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -45,7 +45,7 @@ MARKER: Final = Layout(EndTxnMarker)
 
 
 def read_key(key: bytes | None) -> ControlKey:
-    """Return version and type. Raises DamageError if the key is null or shorter than 4 bytes."""
+    """Return the version and the type. Raises DamageError if the key is null or shorter than 4 bytes."""
     if key is None:
         raise DamageError("control key", "a control record has no key", expected=f"{KEY.size} bytes", found="null")
     if len(key) < KEY.size:

@@ -1,6 +1,6 @@
 """The fields of a batch in byte order, each with position, bytes, name and value (for ``kdump get``).
 
-The names are those of Kafka's protocol guide, KIP-98 (magic 2) and KIP-32 (magic 1).
+Names: Kafka's protocol guide, KIP-98 (magic 2), KIP-32 (magic 1).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class FieldBytes(NamedTuple):
 
 HIDDEN: Final = "hidden (--show-secrets shows it)"
 _UNREAD: Final = "unread"
-"""The name of the bytes from a malformed record on."""
+"""The field name of a malformed record and all bytes after its start."""
 PAYLOADS: Final = {"key", "value", "headerKey", "headerValue", _UNREAD}
-"""The names of fields with a producer's data."""
+"""The names of the fields with data of a producer."""
 _NAMES: Final = {
     "base_offset": "baseOffset",
     "length": "batchLength",
@@ -65,8 +65,8 @@ _TIMES: Final = {"base_timestamp", "max_timestamp"}
 def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]:
     """Yield the fields of a batch: its header, then the record at ``offset``, or all records.
 
-    The bytes from a malformed record on are one field, as are records that cannot be decompressed. Then DamageError is
-    raised.
+    A malformed record and the bytes after it are one field, and so are records that cannot be decompressed. DamageError
+    is raised after this field.
     """
     if isinstance(batch, Batch):
         yield from _header(batch)
@@ -78,7 +78,7 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]
 
 
 def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = None) -> Iterator[FieldBytes]:
-    """Yield fields without the bytes of payloads. With ``hashed``, add their hashes and keep the keys of headers."""
+    """Yield fields without the bytes of payloads. ``hashed`` adds the payloads' hashes and keeps the header keys."""
     for part in parts:
         if part.name not in PAYLOADS or (hashed is not None and part.name == "headerKey"):
             yield part

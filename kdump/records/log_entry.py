@@ -43,7 +43,7 @@ def check_limit(size: int, limit: int) -> None:
 
 
 def needs(size: int, magic: int) -> int:
-    """Return the bytes that :func:`read` needs for a batch with this size field: in magic 2 at least a full header."""
+    """Return the number of bytes that :func:`read` needs for a batch with this size field: in magic 2 a full header."""
     return (
         max(LOG_OVERHEAD.size + size, record_layout.BATCH_HEADER.size)
         if magic >= record_layout.MAGIC_2

@@ -36,7 +36,7 @@ _TIMESTAMP: Final = MESSAGE_HEADER_1.offsets["timestamp"]
 
 
 class LyingSizeError(DamageError):
-    """A key or value size (``found``) above the bytes that are left in its message (``room``)."""
+    """The size of a key or value (``found``) exceeds the bytes left in its message (``room``)."""
 
     room = 0
 
@@ -45,9 +45,9 @@ class Message(RecordBatch):
     """One entry of magic 0 or 1: a message, or a wrapper around a compressed set of messages.
 
     As in Kafka, an entry is a batch and, if it is not compressed, also the only record of that batch. Fields are read
-    on first use and raise DamageError if the message is too short, because DumpLogSegments prints the fields before a
-    bad one. An inner message of a magic 1 wrapper has the wrapper's timestamp type, and under LogAppendTime also its
-    timestamp.
+    on first use and raise DamageError if the message is too short, because DumpLogSegments prints the fields before the
+    invalid one. An inner message of a magic 1 wrapper has the wrapper's timestamp type, and under LogAppendTime also
+    the wrapper's timestamp.
     """
 
     __slots__ = (
@@ -73,9 +73,9 @@ class Message(RecordBatch):
         *,
         limit: int = compression.DEFAULT_LIMIT,
     ) -> None:
-        """Read the message in ``data``, which is without log overhead; ``position`` is that of its entry in the file.
+        """Read the message in ``data``, which has no log overhead; ``position`` is that of its entry in the file.
 
-        ``newest`` is the newest magic (0 or 1) of the imitated release: its reader reads any other magic as this one.
+        ``newest`` is the newest magic (0 or 1) of the imitated release, which reads an unknown magic as the newest.
         """
         self.position = position
         self.size = LOG_OVERHEAD.size + len(data)
@@ -262,7 +262,7 @@ class Message(RecordBatch):
         return bytes(self._data[start : start + size])
 
     def record(self) -> Record:
-        """Return the message as a record. Raises DamageError if its fields do not fit into it."""
+        """Return the message as a record. Raises DamageError if a field does not fit into the message."""
         smallest = SMALLEST_MESSAGE[min(max(self._magic, 0), 1)]
         if len(self._data) < smallest:
             raise DamageError(
@@ -292,18 +292,18 @@ class Message(RecordBatch):
             yield message.record()
 
     def messages(self, limit: int | None = None, *, in_chunks: bool = False) -> Iterator[Message]:
-        """Yield this message, or the inner ones of a wrapper. Raises DamageError where Kafka's reader throws.
+        """Yield this message, or the inner messages of a wrapper. Raises DamageError where Kafka's reader throws.
 
-        For ``in_chunks`` see :meth:`unpacked`.
+        ``in_chunks`` is explained at :meth:`unpacked`.
         """
         codec = self.codec
         if codec == compression.NONE:
             yield self
             return
         data = self.unpacked(codec, limit, in_chunks=in_chunks)
-        last = deque(frames(data), maxlen=1)  # Kafka too checks all sizes before it returns the first message
+        last = deque(frames(data), maxlen=1)  # like Kafka, check all sizes before the first message
         if not last:
-            raise DamageError("inner messages", "a compressed message set without messages", position=LOG_OVERHEAD.size)
+            raise DamageError("inner messages", "a compressed message set has no messages", position=LOG_OVERHEAD.size)
         base = self.inner_base(last[0].offset)
         for frame in frames(data):
             message = self._inside(data, frame, base)
@@ -314,7 +314,7 @@ class Message(RecordBatch):
     def unpacked(self, codec: int, limit: int | None = None, *, in_chunks: bool = False) -> memoryview:
         """Return the message set inside this wrapper, decompressed with ``codec``. Raises DamageError and LimitError.
 
-        With ``in_chunks`` it ends at the empty LZ4 block that Kafka from 3.6 on takes for the end of the stream.
+        With ``in_chunks`` the set ends at the empty LZ4 block that Kafka from 3.6 on takes for the end of the stream.
         """
         if self._magic not in (0, 1):
             raise DamageError("magic", f"a wrapper of magic {self._magic}", position=MAGIC_POSITION, expected="0 or 1")
@@ -322,7 +322,7 @@ class Message(RecordBatch):
             raise DamageError("codec", f"zstd in magic {self._magic}", position=self._attributes_position, found=codec)
         value = self.value
         if value is None:
-            raise DamageError("value size", "a compressed message set without a value", position=LOG_OVERHEAD.size)
+            raise DamageError("value size", "the value of a wrapper is null", position=LOG_OVERHEAD.size)
         limit = self.limit if limit is None else limit
         if codec != compression.LZ4:
             return memoryview(compression.decompress(codec, value, magic=self._magic, limit=limit))
@@ -343,7 +343,8 @@ class Message(RecordBatch):
     def inner_base(self, last_inner: int) -> int:
         """Return the number to add to inner offsets, which are relative in magic 1 (KIP-31).
 
-        It is 0 in magic 0, and for a wrapper with offset 0, which the producer did not set.
+        The number is 0 in magic 0, and for a wrapper whose offset the producer left at 0. Raises DamageError if the
+        wrapper's offset is below ``last_inner``.
         """
         if self._magic == 0 or self._offset == 0:
             return 0
@@ -366,7 +367,7 @@ class Frame(NamedTuple):
 
 
 def frame_at(data: memoryview, at: int) -> Frame:
-    """Return the frame whose log overhead is at position ``at``. It may end after ``data``."""
+    """Return the frame whose log overhead is at position ``at``. It may extend past the end of ``data``."""
     offset, size = LOG_OVERHEAD.read(data, at)
     start = at + LOG_OVERHEAD.size
     return Frame(offset, start, start + size)

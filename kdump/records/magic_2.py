@@ -40,17 +40,17 @@ if kernel.COMPILED:
     from kdump.kernel.records import Records
 
 AHEAD: Final = 16 << 20
-"""Most decompressed bytes of a batch that a thread keeps for its reader."""
+"""Maximum size in bytes of the records that a thread decompresses ahead of the reader."""
 CHUNK: Final = 1000
-"""Most records that the kernel reads per call."""
+"""Maximum number of records that the kernel reads per call."""
 _HELD: Final = 1 << 16
-"""Most records of a compressed batch that are held in memory. The records of a larger batch are read twice."""
+"""Maximum number of records of a compressed batch to hold in memory. The records of a larger batch are read twice."""
 _HELD_BYTES: Final = 4 << 20
-"""Most bytes of these records: a record header of 3 bytes takes about 110 bytes as an object."""
+"""Maximum size in bytes of these records. A record header of 3 bytes takes about 110 bytes as an object."""
 
 
 class Batch(RecordBatch):
-    """A magic 2 batch. ``data`` holds its bytes, and at least the 61 of its header."""
+    """A magic 2 batch. ``data`` starts with the bytes of the batch, and has at least the 61 bytes of a header."""
 
     __slots__ = ("_data", "_empty", "_unpacked", "_valid", "header")
 
@@ -109,7 +109,7 @@ class Batch(RecordBatch):
 
     @property
     def base_timestamp(self) -> int:
-        """The timestamp in ms to which the records' deltas are added. With a delete horizon, it is that horizon."""
+        """The timestamp in ms to which the records' deltas are added, or the delete horizon if the batch has one."""
         return self.header.base_timestamp
 
     @property
@@ -191,7 +191,7 @@ class Batch(RecordBatch):
     def unpack(self, room: int = AHEAD) -> int:
         """Decompress the records of a compressed batch for :meth:`payload`; return their size in bytes.
 
-        Raises DamageError if the stream is malformed, and LimitError if they have more than ``room`` bytes.
+        Raises DamageError if the stream is malformed, and LimitError if the records have more than ``room`` bytes.
         """
         if self.size >= BATCH_HEADER.size and self.header.attributes & CODEC_MASK and self.header.records_count:
             data, self._empty = self._decompress(min(room, self.limit))
@@ -219,12 +219,12 @@ class Batch(RecordBatch):
             return self._read(data, start)
         if self.count <= _HELD and len(data) - start <= _HELD_BYTES:
             return iter(list(self._read(data, start)))
-        for _ in self._read(data, start):  # check all before the first is yielded, without holding them in memory
+        for _ in self._read(data, start):  # check all records before the first is yielded
             pass
         return self._read(data, start)
 
     def _read(self, data: Bytes, position: int) -> Iterator[Record]:
-        """Yield the records: the well-formed first ones by the kernel, the rest by :meth:`_read_on`."""
+        """Yield the records. The kernel reads those before the first malformed one, :meth:`_read_on` the rest."""
         done = 0
         for records in self._read_well_formed(data, position) if kernel.COMPILED else ():
             done += len(records)
@@ -264,12 +264,12 @@ class Batch(RecordBatch):
 
 
 def _record_bytes(data: bytes, count: int) -> Iterator[RecordBytes]:
-    """Yield the byte ranges of the records in a decompressed batch, up to the first whose size does not fit."""
+    """Yield the byte ranges of the records in a decompressed batch, up to the first record whose size does not fit."""
     start = 0
     for _ in range(count):
         try:
             size, content = read_varint(data, start)
-        except DamageError:  # reported where the records are read
+        except DamageError:  # read_record() reports it
             return
         yield RecordBytes(start, content, content + size)
         if size < 0 or content + size > len(data):

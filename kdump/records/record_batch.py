@@ -1,6 +1,6 @@
-"""The interface of batches: a single batch of any magic, or several consecutive ones.
+"""The interface of batches: a single batch of any magic, or several consecutive batches.
 
-The functions find records that Kafka refuses or does not read.
+The functions of this module find records that Kafka refuses or does not read.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
     size: int
     """The size of all batches in bytes, with their log overheads."""
     rows: array[int] | None
-    """The table of header fields of a :class:`kdump.segments.batch_runs.Run`; None for others."""
+    """The table of header fields of a :class:`kdump.segments.batch_runs.Run`; None for a single batch."""
     block: memoryview
-    """The bytes that contain a run."""
+    """The bytes that contain a :class:`kdump.segments.batch_runs.Run`."""
 
     @property
     def end(self) -> int:
@@ -76,11 +76,11 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
 
     @abstractmethod
     def brief_records(self) -> tuple[list[BriefRecord], int]:
-        """Return the records of the first batches, as far as the kernel reads them, and the number of these batches."""
+        """Return the records of the leading batches that the kernel can read, and the number of these batches."""
 
     @abstractmethod
     def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:
-        """Return a header field of the batches from ``row`` to before ``stop``, by default of all.
+        """Return a header field of the batches ``row`` to ``stop`` (exclusive); by default, of all batches.
 
         As in Kafka, fields that magic 0 and 1 do not have are -1. Raises DamageError.
         """
@@ -119,13 +119,13 @@ class RecordBatch(Batches):
     def last(self) -> RecordBatch:
         return self
 
-    def batch(self, row: int) -> RecordBatch:  # noqa: ARG002  there is one
+    def batch(self, row: int) -> RecordBatch:  # noqa: ARG002  it has one row
         return self
 
     def batches(self, row: int = 0) -> Iterable[RecordBatch]:
         return () if row else (self,)
 
-    def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:  # noqa: ARG002  there is one
+    def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:  # noqa: ARG002  it has one row
         value = getattr(self, _PROPERTIES.get(name, name))
         return (-1 if value is None else value,)
 
@@ -145,7 +145,7 @@ class RecordBatch(Batches):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the header counts a record for each offset: the log cleaner removed none."""
+        """Whether the header counts a record for each offset, so that the log cleaner removed none."""
         return self.count is not None and self.count == self.last_offset - self.base_offset + 1
 
     @property
@@ -168,7 +168,7 @@ class RecordBatch(Batches):
     @property
     @abstractmethod
     def max_timestamp(self) -> int:
-        """The greatest timestamp in ms, as stored; -1 without one."""
+        """The greatest timestamp in ms, as stored; -1 if the batch has no timestamp."""
 
     @property
     @abstractmethod
@@ -207,9 +207,9 @@ class RecordBatch(Batches):
     def records(self, limit: int | None = None) -> Iterator[Record]:
         """Yield the records in order.
 
-        The records before a malformed one are yielded, unless the batch is compressed. Raises LimitError if the records
-        have more than ``limit`` bytes (by default the batch's own limit). Raises DamageError with a position from the
-        start of the batch, or of its decompressed records.
+        An uncompressed batch yields the records before a malformed one, a compressed batch yields none. Raises
+        LimitError if the records have more than ``limit`` bytes (by default the batch's own limit). Raises DamageError
+        with a position from the start of the batch, or of its decompressed records.
         """
 
     @property
@@ -229,16 +229,16 @@ class RecordBatch(Batches):
 
 
 def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | None:
-    """Return the error for the first record whose offset does not follow the one before it, or None.
+    """Return an error for the first record whose offset is not the next one, or None.
 
-    ``offsets`` are those of the records in order. The result is None if the cleaner removed records.
+    ``offsets`` are the offsets of the records in order. The result is None if the cleaner removed records.
     """
     if not batch.is_whole:
         return None
     for number, offset in enumerate(offsets, batch.base_offset):
         if offset != number:
             at = number - batch.base_offset + 1
-            reason = f"record {at} of {batch.count} has offset {offset} where {number} belongs"
+            reason = f"record {at} of {batch.count} has offset {offset} instead of {number}"
             return DamageError("record offset", reason, expected=number, found=offset)
     return None
 
@@ -247,7 +247,7 @@ _CHUNK: Final = 2048
 
 
 class RecordBytes(NamedTuple):
-    """The positions of a record in a decompressed stream: of its size field, its content, and its end."""
+    """Where a record is in a decompressed stream: the positions of its size field, its content, and its end."""
 
     start: int
     content: int
@@ -257,8 +257,8 @@ class RecordBytes(NamedTuple):
 def end_of_lz4_chunks(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
     """Return the position at which Kafka from 3.6 on stops reading ``records``; None if it reads them all.
 
-    It reads LZ4 through a ChunkedBytesStream, for which an empty block may be the end (KAFKA-14633). ``empty`` are the
-    rising positions of empty blocks (:class:`kdump.primitives.compression.UnpackedLz4`).
+    Kafka reads LZ4 through a ChunkedBytesStream, which takes some empty blocks for the end (KAFKA-14633). ``empty`` are
+    the rising positions of empty blocks (:class:`kdump.primitives.compression.UnpackedLz4`).
     """
     for record in records:
         for position in empty:

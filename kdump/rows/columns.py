@@ -1,10 +1,10 @@
-# ruff: noqa: E501  a table reads best with a row a line
+# ruff: noqa: E501  one line for each row of the table
 """The columns of records, batches and damaged ranges, declared once for JSON lines, CSV, tables, Spark and the docs.
 
-``source`` names the origin of a value: ``file`` (the segment and its folder), ``batch`` (a
-:class:`kdump.records.record_batch.RecordBatch`), ``record`` (:class:`kdump.formats.record.Record`), ``damage``
-(:class:`kdump.segments.regions.Damage`) or ``state`` (other files and batches), and its attribute. Values are as
-stored: -1 is Kafka's -1. Null is Kafka's null, or a field that this magic does not have.
+``source`` is the origin of a value, a dot and the attribute. Origins: ``file`` (the segment and its folder), ``batch``
+(:class:`kdump.records.record_batch.RecordBatch`), ``record`` (:class:`kdump.formats.record.Record`), ``damage``
+(:class:`kdump.segments.regions.Damage`), ``state`` (other files and batches). Values are as stored: -1 is Kafka's -1.
+Null is Kafka's null, or means that this magic has no such field.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 VERSION: Final = 1
-"""The version of these names and types: a new optional column keeps it, other changes raise it."""
+"""The version of these names and types. A new optional column does not change it, other changes increase it."""
 
 Type: TypeAlias = Literal[
     "string", "int", "long", "boolean", "binary", "headers", "timestamp", "timestampType", "codec", "any", "json"
 ]
 """``binary``: bytes or null. ``headers``: ordered pairs of name and value, duplicates kept. ``timestamp``: ms in the
-source, ISO 8601 in UTC in text. ``timestampType``: 0 or 1 in the source and in Spark, in text the word of
-:data:`kdump.formats.record_layout.TIMESTAMP_TYPES`. ``codec``: the number in the source, the codec's name everywhere
-else. ``any``: a number or a text. ``json``: an object of JSON."""
+source, ISO 8601 (UTC) in text. ``timestampType``: 0 or 1 in the source and in Spark, in text the name in
+:data:`kdump.formats.record_layout.TIMESTAMP_TYPES`. ``codec``: the codec's number in the source, elsewhere its name.
+``any``: a number or a text. ``json``: a JSON object."""
 
 
 class Column(NamedTuple):
@@ -33,7 +33,7 @@ class Column(NamedTuple):
     doc: str
     nullable: bool = False
     optional: bool = False
-    """Whether JSON objects omit the name without a value."""
+    """Whether JSON objects omit the name if there is no value."""
 
     @property
     def scope(self) -> str:
@@ -99,16 +99,16 @@ RECORD: Final = (
     Column("coordinatorEpoch", "int", "state.coordinator_epoch", "The epoch of the transaction coordinator, in a transaction marker.", optional=True),
     *_MARKS,
 )
-"""A record: one line of ``kdump dump -o jsonl``, one row of the Spark source."""
+"""The columns of a record: a line of ``kdump dump -o jsonl``, a row of the Spark source."""
 
 DECODED: Final = Column("decoded", "json", "state.decoded", "With --decode: a record of one of Kafka's own topics, or payloads that carry a schema id, decoded.", optional=True)
-"""The column that ``kdump dump --decode auto`` adds after those of a record."""
+"""The column that ``kdump dump --decode auto`` adds after the columns of a record."""
 
 SHOWN: Final = (
     Column("key", "json", "shown.key", "The decoded key, or the key as text.", nullable=True),
     Column("value", "json", "shown.value", "The decoded value, or the value as text.", nullable=True),
 )
-"""The columns of a table with --decode in place of the stored key and value."""
+"""The columns that replace the stored key and value in a table with --decode."""
 
 
 def with_decoded_payloads(columns: Iterable[Column]) -> tuple[Column, ...]:
@@ -123,7 +123,7 @@ FIELD: Final = "field"
 
 
 def decoded_field(name: str) -> Column | None:
-    """Return the column of a field such as ``value.customer.id``; None for a name of another form."""
+    """Return the column of a field such as ``value.customer.id``; None if the name has another form."""
     side, dot, path = name.partition(".")
     if side not in ("key", "value") or not dot or not path:
         return None
@@ -138,7 +138,7 @@ TYPED: Final = (
     Column("problem", "string", "typed.problem", "A short stable word for the reason why a payload has no such value."),
     Column("why", "string", "typed.why", "The reason as a sentence."),
 )
-"""The columns that a subject adds after ``decoded``, in binary formats and SQL. The schema replaces ``json``."""
+"""The columns that a subject adds after ``decoded``, in binary formats and SQL. Its schema decides their types."""
 
 BATCH: Final = (
     KIND,
@@ -159,7 +159,7 @@ BATCH: Final = (
     *_TRANSACTION,
     *_MARKS,
 )
-"""A batch, or an entry of magic 0 or 1: one line of ``kdump dump -o jsonl --batches``."""
+"""The columns of a batch, or of an entry of magic 0 or 1: a line of ``kdump dump -o jsonl --batches``."""
 
 DAMAGE: Final = (
     KIND,
@@ -176,10 +176,10 @@ DAMAGE: Final = (
     Column("missingFrom", "long", "damage.missing_from", "The first offset that may be missing: the one after the last valid batch.", optional=True),
     Column("missingUntil", "long", "damage.missing_until", "The first offset of the next valid batch: the offsets in between are missing.", optional=True),
 )
-"""An unreadable range."""
+"""The columns of a damaged range."""
 
 # fmt: on
 KINDS: Final = {"record": RECORD, "batch": BATCH, "damage": DAMAGE}
 
 SPARK_FIRST: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
-"""The first columns: those of Spark's own Kafka source, in its order."""
+"""The first columns in Spark: the columns of Spark's own Kafka source, in its order."""

@@ -1,7 +1,7 @@
 """Decoded records of Kafka's own topics, for the column ``decoded``.
 
-Keys and values become objects of type, version and data with Kafka's names. Bytes and uuids in them are base64 for URLs
-without padding, as Kafka writes uuids. A record without a schema comes with the reason.
+A key or value becomes an object with Kafka's name, the version and the data. Its bytes and uuids are URL-safe base64
+without padding, as Kafka writes uuids. If it cannot be decoded, the object has the reason.
 """
 
 from __future__ import annotations

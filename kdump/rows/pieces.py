@@ -1,6 +1,6 @@
-"""Large payloads as text in pieces, in the memory of one piece.
+"""Converts large payloads to text in pieces, in the memory of one piece.
 
-Joined, the pieces equal the result of :func:`kdump.primitives.encodings.to_text`.
+The joined pieces equal the result of :func:`kdump.primitives.encodings.to_text`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if kernel.COMPILED:
     from kdump.kernel import texts
 
 PIECE: Final = 3 << 14
-"""Bytes of a piece; a multiple of three, which base64 needs."""
+"""Number of bytes of a piece: a multiple of three, because of base64."""
 
 
 class Pieces(NamedTuple):
-    """A text in pieces, and its encoding; None stands for utf8. Each call of :attr:`texts` yields all pieces."""
+    """A text in pieces, and its encoding; None means utf8. Each call of :attr:`texts` yields all pieces."""
 
     texts: Callable[[], Iterator[str]]
     encoding: str | None
 
 
 def to_pieces(data: Bytes, encoding: Encoding) -> Pieces:
-    """Return ``data`` as pieces of text in an encoding: see :func:`kdump.primitives.encodings.to_text`."""
+    """Return ``data`` as pieces of text in one of the encodings of :func:`kdump.primitives.encodings.to_text`."""
     if encoding == "hex":
         return Pieces(lambda: (bytes(part).hex() for part in parts(data)), "hex")
     if encoding == "utf8":
@@ -43,7 +43,7 @@ def to_pieces(data: Bytes, encoding: Encoding) -> Pieces:
 
 
 def decoded(data: Bytes, errors: str = "strict") -> Iterator[str]:
-    """Yield the text of UTF-8 in pieces. Raises UnicodeDecodeError as ``bytes.decode`` does."""
+    """Yield the text of UTF-8 bytes in pieces. Raises UnicodeDecodeError like ``bytes.decode``."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
     for part in parts(data):
         yield decoder.decode(part)
@@ -60,7 +60,7 @@ def is_utf8(data: Bytes) -> bool:
 
 
 def _is_json(data: Bytes) -> bool:
-    """Return whether UTF-8 text is one JSON value. The kernel decides without building objects."""
+    """Return whether UTF-8 text is one JSON value. The kernel needs no objects for this."""
     found = texts.is_json(data) if kernel.COMPILED else -1
     return bool(found) if found >= 0 else is_json(bytes(data).decode())
 

@@ -1,9 +1,9 @@
-"""Payloads replaced by a keyed hash (``--redact``), and the secrets of Kafka's own topics hidden.
+"""Replaces payloads by keyed hashes (``--redact``), and hides the secrets in Kafka's own topics.
 
 The hash is HMAC-SHA256 (RFC 2104): equal payloads get equal hashes, and without the secret even short payloads cannot
 be guessed. Null stays null. With ``--redact value.email`` the column ``decoded`` shows payloads with hashes in place of
-such fields; the stored bytes are hashed whole, since they hold the same fields. Uncertain parts are hidden too: a
-payload that cannot be decoded has no ``data``, and a value above the end of the path is hashed whole.
+such fields; the stored bytes are hashed whole, because they hold the same fields. Uncertain parts are hidden too: a
+payload that cannot be decoded has no ``data``, and a value at which the path cannot continue is hashed whole.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "hmac-sha256:"
 HASHED: Final = len(PREFIX) + 64
-"""Bytes of the replacement of a payload."""
+"""Number of bytes of the text that replaces a payload."""
 
 
 class Redactor:
-    """Redacts records with one secret. Control records have no payload of users, and stay."""
+    """Redacts records with one secret. Control records are not changed, because they hold no payload of users."""
 
     def __init__(self, key: bytes) -> None:
-        from hmac import digest  # which takes longer to load than much else
+        from hmac import digest  # slow to import
 
         self.key = key
         self._digest = digest
@@ -51,7 +51,7 @@ class Redactor:
         return item._replace(records=ChangedRecords(item.records, self.record))
 
     def record(self, record: Record) -> Record:
-        """Return a record with hashes in place of payloads; its sizes stay the stored ones."""
+        """Return a record with hashes in place of payloads. Its sizes are still the stored sizes."""
         headers = tuple(Header(header.key, self._of(header.value)) for header in record.headers)
         return record._replace(key=self._of(record.key), value=self._of(record.value), headers=headers)
 
@@ -63,7 +63,7 @@ class Redactor:
 
 
 def bare(damage: Damage) -> Damage:
-    """Return damage without the values of its fields: a wrong field may be a part of a payload."""
+    """Return damage without the expected and found values, because a wrong field may be a part of a payload."""
     return damage._replace(reason=redacted_reason(damage.kind), expected=None, found=None)
 
 
@@ -72,7 +72,7 @@ def redacted_reason(kind: str) -> str:
 
 
 _FIRST_BYTES: Final = (0, 1)
-"""The first byte of a record of the metadata log: the version of its frame."""
+"""The possible first bytes of a value of the metadata log: the versions of its frame."""
 
 
 class Secrets:
@@ -83,7 +83,7 @@ class Secrets:
         self._known: Mask | None = None
 
     def mask(self, item: SelectedBatch) -> Mask | None:
-        """Return the function that hides secrets in the values of a segment; None without secrets."""
+        """Return the function that hides secrets in the values of a segment; None if it has no secrets."""
         if item.file.name != self._file:
             self._file, self._known = item.file.name, _mask_of(item)
         return self._known
@@ -151,17 +151,17 @@ def _by_content(record: Record, *, is_control: bool) -> Mask | None:
 
 
 ANY: Final = "*"
-"""A path element for every name and every item."""
+"""The path element that matches every name and every item."""
 HIDDEN_REASON: Final = "it cannot be decoded, and --redact hides why"
 _OF_SCHEMA: Final = frozenset({"schema-invalid", "reference-missing"})
-"""Problems whose reason has no part of a payload, unless the payload brings its schema."""
+"""Problems whose reason shows no part of a payload, unless the schema is in the payload."""
 
 
 class FieldRedactor(Redactor):
-    """Redacts the stored payloads of records whole, and the named fields of decoded ones."""
+    """Redacts the stored payloads of records whole, and the named fields of decoded payloads."""
 
     def __init__(self, key: bytes, fields: Sequence[str]) -> None:
-        """``fields`` are names such as ``value.customer.email``. Raises UsageError for one of another form."""
+        """``fields`` are names such as ``value.customer.email``. Raises UsageError for any other form."""
         super().__init__(key)
         self._paths: list[tuple[str, str, tuple[str, ...]]] = []
         for name in fields:
@@ -196,7 +196,7 @@ class FieldRedactor(Redactor):
     def _side(self, side: str, part: dict[str, Any]) -> dict[str, Any]:
         if "problem" in part or "reason" in part or "data" not in part:
             return _undecoded(part)
-        if "window" in part and part["framing"] is None:  # the application's key as it is stored
+        if "window" in part and part["framing"] is None:  # the application's key in its stored form
             return part | {"data": self._hashed(part["data"])}
         data = part["data"]
         for name, of, path in self._paths:
@@ -209,7 +209,7 @@ class FieldRedactor(Redactor):
     def _within(self, value: Any, path: tuple[str, ...]) -> tuple[Any, bool]:
         """Return a JSON value with hashes at a path, and whether it has the path.
 
-        A name takes the fields of all items of a list, a number also the item of that number.
+        At a list, a name selects this field of all items. A number selects also the item with that number.
         """
         if not path or not (value is None or isinstance(value, dict | list)):
             return self._hashed(value), not path
@@ -220,7 +220,7 @@ class FieldRedactor(Redactor):
     def _in_object(self, value: dict[str, Any], path: tuple[str, ...]) -> tuple[dict[str, Any], bool]:
         made, is_there, meets = dict(value), False, False
         for name in value:
-            for count in range(1, len(path) + 1):  # a name may hold dots itself
+            for count in range(1, len(path) + 1):  # a name may contain dots
                 if name == ".".join(path[:count]) or (count == 1 and path[0] == ANY):
                     meets = True
                     made[name], found = self._within(made[name], path[count:])
@@ -253,7 +253,7 @@ class FieldRedactor(Redactor):
 
 
 def _undecoded(part: dict[str, Any]) -> dict[str, Any]:
-    """Return an undecodable side without possible parts of its payload."""
+    """Return a key or value that was not decoded, without the texts that may show parts of the payload."""
     problem, framing = part.get("problem"), part.get("framing")
     left_out = {"data"} | ({"schemaId", "guid"} if problem == "schema-missing" else set())
     made = {name: value for name, value in part.items() if name not in left_out}

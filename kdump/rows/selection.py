@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SegmentFacts(NamedTuple):
-    """A segment for rows, and its partition's offsets in the checkpoints of the log dir, None without one."""
+    """A segment for rows, and its partition's offsets in the checkpoints of the log dir, or None for missing ones."""
 
     name: str
     topic: str | None = None
@@ -27,9 +27,9 @@ class SegmentFacts(NamedTuple):
     high_watermark: int | None = None
     log_start: int | None = None
     decoder: PayloadDecoder | None = None
-    """Decodes payloads that carry a schema, for the column ``decoded``."""
+    """Decodes payloads with a schema, for the column ``decoded``."""
     content: str | None = None
-    """The topic of Kafka's own whose records a log without a topic has, if payloads are decoded."""
+    """If the log has no topic and payloads are decoded: the topic of Kafka's own to which its records belong."""
 
     @property
     def layout(self) -> str | None:
@@ -40,8 +40,8 @@ class SegmentFacts(NamedTuple):
 class SelectedBatch(NamedTuple):
     """A batch and its selected records.
 
-    ``base_offset`` is known even of a wrapper of magic 0 or 1; ``transaction`` is a word of the column
-    transactionState.
+    ``base_offset`` is the first offset, also for a wrapper of magic 0 or 1, which does not store it. ``transaction`` is
+    a value of the column transactionState.
     """
 
     file: SegmentFacts
@@ -53,7 +53,7 @@ class SelectedBatch(NamedTuple):
 
     @property
     def run(self) -> RunRecords | None:
-        """The records of a run of batches, None for a single batch."""
+        """The records of a batch run, None for a single batch."""
         return self.records if isinstance(self.records, RunRecords) else None
 
     @property
@@ -69,9 +69,9 @@ class SelectedBatch(NamedTuple):
         return self.batch.end if self.run is None else self.run.end
 
     def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
-        """Yield the batches one by one; ``batches``: without the records of a batch run.
+        """Yield the batches one by one; if ``batches`` is true, without the records of a batch run.
 
-        Of a run that may have malformed records nothing is taken: its reader then yields its batches.
+        A run that may have malformed records yields nothing, and is shortened: then its reader yields its batches.
         """
         run = self.run
         if run is None:
@@ -90,12 +90,12 @@ class DamagedRange(NamedTuple):
 
 
 def may_hold_secrets(topic: str | None) -> bool:
-    """Return whether values of a topic may hold credentials of Kafka; None means an unknown topic."""
+    """Return whether values of a topic (None: unknown) may hold Kafka's passwords and credentials."""
     return topic is None or topic == CLUSTER_METADATA or "config" in topic
 
 
 def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the first ``count`` records (1 or more) of a batch or run that has at least ``count``."""
+    """Yield the first ``count`` (1 or more) records of a batch or run, which has at least that many."""
     run = item.run
     if run is None:
         yield item if len(item.records) <= count else item._replace(records=item.records[:count])
@@ -112,13 +112,13 @@ def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
 
 
 def last_batches_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the last ``count`` batches (1 or more) of a run that has at least ``count``."""
+    """Yield the last ``count`` (1 or more) batches of a run, which has at least that many."""
     run = item.run
     yield item if run is None else _from_row(item, run, run.stop - count)
 
 
 def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the last ``count`` records (1 or more) of a batch or run that has at least ``count``."""
+    """Yield the last ``count`` (1 or more) records of a batch or run, which has at least that many."""
     run, less = item.run, len(item.records) - count
     if run is None:
         yield item._replace(records=item.records[less:]) if less else item

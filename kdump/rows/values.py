@@ -1,8 +1,4 @@
-"""The value of an item in each column.
-
-A batch comes with facts that its bytes lack: its file, the outcome of its transaction, the log dir's checkpoints.
-:func:`value` returns the value of a column of :mod:`kdump.rows.columns`, before it is written as text.
-"""
+"""The value of a record, batch or damaged range in each column of :mod:`kdump.rows.columns`, before it becomes text."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RedactedRecord(Record):
-    """A record with hashes in place of payloads. Its column ``decoded`` is made when it is needed."""
+    """A record with hashes in place of payloads. The value of its column ``decoded`` is made on first use."""
 
     _read: Callable[[], dict[str, Any] | None]
 
@@ -102,7 +98,7 @@ def _below(found: SelectedBatch, record: Record | None) -> bool | None:
 
 
 ITEM_DIGITS: Final = 9
-"""Maximum digits of the number of a list item: Python refuses to parse thousands of digits."""
+"""Maximum number of digits in the number of a list item. Python does not parse thousands of digits."""
 _OF_CONTROL: Final = {"state.control_type", "state.coordinator_epoch"}
 MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log_start": "log_start"}
 
@@ -114,13 +110,13 @@ def mark(column: Column, found: SelectedBatch) -> int | None:
 
 
 def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> bool:
-    """Return whether a mark may lie between the first and the last of ``offsets``."""
+    """Return whether the checkpointed offset of a column of MARKS is between ``offsets``, (first, last)."""
     offset = mark(column, found)
     return offset is not None and offsets[0] < offset <= offsets[1]
 
 
 def against_marks(column: Column, found: SelectedBatch, record: Record | None = None) -> object:
-    """Return the value of a column, where a false mark is False, as in Arrow; None without a checkpoint."""
+    """Return the value of a column. In columns of MARKS it is False, not None, below or above the checkpoint."""
     shown = value(column, found, record)
     return False if shown is None and column.source in MARKS and mark(column, found) is not None else shown
 
@@ -161,7 +157,7 @@ def needs_frame(topic: str | None) -> bool:
 
 
 def decoded(found: SelectedBatch, record: Record | None) -> Any:
-    """Return a decoded record of Kafka's own topics, or of the file's decoder; None without either."""
+    """Return a decoded record: by the layouts of Kafka's own topics or the file's decoder; None if neither applies."""
     if isinstance(record, RedactedRecord):
         return record.decoded
     if has_words(found.file.layout):
@@ -175,12 +171,12 @@ def decoded(found: SelectedBatch, record: Record | None) -> Any:
 
 
 _last: tuple[Record | None, Any] = (None, None)
-"""The last record with a field that was read, and its decoded form; a large record is not kept."""
+"""The last record from which a field was read, and its decoded form. A large record is not kept."""
 
 
 def decoded_side(found: SelectedBatch, record: Record | None, side: str) -> dict[str, Any] | None:
-    """Return the decoded key or value of a record, as :func:`decoded`; None without one."""
-    global _last  # noqa: PLW0603  several fields of a record are read one after the other: it is decoded once
+    """Return the key or value (``side``) of the result of :func:`decoded`, or None."""
+    global _last  # noqa: PLW0603  the fields of a record are read one after the other: decode it once
     last = _last
     if record is None or last[0] is not record:
         last = (record, decoded(found, record))
@@ -196,9 +192,9 @@ def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Recor
 
 
 def within(value: object, path: tuple[str, ...]) -> object:
-    """Return the part of a JSON value at a path of names and numbers of list items; None without one.
+    """Return the part of a JSON value at a path of names and numbers of list items, or None.
 
-    A name with dots is found too: the longest name counts.
+    Consecutive elements may be one name with dots; the longest such name counts.
     """
     if not path:
         return value
@@ -223,4 +219,4 @@ SOURCES: Final[dict[str, Callable[..., object]]] = {
     "batch.base_offset": lambda found, _: found.base_offset,
     "batch.crc_valid": _crc_valid,
 }
-"""The functions for columns that are more than an attribute."""
+"""Source of a column -> the function for its value, if the value is more than an attribute."""

@@ -26,14 +26,13 @@ if kernel.COMPILED:
 
     C = TypeVar("C", bound=Cursor)
 LARGE: Final = 1 << 20
-"""Minimum size of a batch that is not part of a run, in bytes."""
+"""Size in bytes from which on a batch is not part of a run."""
 
 
 class Run(Batches):
     """Batches of magic 2 with right checksums, equal attributes and equal delete horizons.
 
-    ``rows`` has a row of WIDTH numbers for each batch: start and end of its records in ``block``, its header fields,
-    and the fields OTHERS.
+    ``rows`` has WIDTH numbers for each batch: start and end of its records in ``block``, its header fields, and OTHERS.
     """
 
     __slots__ = ("_sound", "batch_count", "block", "first", "position", "rows", "size", "start")
@@ -81,12 +80,12 @@ class Run(Batches):
 
     @property
     def has_usual_numbers(self) -> bool:
-        """Whether the kernel can print all headers: no negative count, and no base timestamp out of its range."""
+        """Whether the kernel can print all headers: no count is negative, and all base timestamps are in its range."""
         is_near = -FAR < self.least("base_timestamp") <= self.greatest("base_timestamp") < FAR
         return is_near and self.least("records_count") >= 0
 
     def stack(self, cursor: C, row: int = 0, stop: int | None = None) -> C:
-        """Let a cursor read the batches from ``row`` to before ``stop``, or none if they are compressed; return it."""
+        """Return ``cursor``, set to read the batches ``row`` to ``stop`` (exclusive); none if they are compressed."""
         packed = self.first.attributes & CODEC_MASK
         stop = self.batch_count if stop is None else stop
         cursor.stack(self.block, self.rows, WIDTH, row, row if packed else stop)
@@ -111,11 +110,11 @@ class Run(Batches):
 
     @property
     def rises(self) -> bool:
-        """Whether the offsets are valid for a segment: they are not negative, rise, and fit into one segment."""
+        """Whether the offsets are valid in a segment: they are not negative, they rise, and they fit into it."""
         return batches.rises(self.rows)
 
     def follows(self, offset: int) -> bool:
-        """Return whether the batches have all offsets from ``offset`` on, with a record for each by their headers."""
+        """Return whether the batches, by their headers, have a record for each offset from ``offset`` on."""
         return -FAR < offset < FAR and batches.follows(self.rows, offset)
 
     def records(self, row: int, stop: int) -> int:
@@ -188,7 +187,7 @@ class Entries(Batches):
 
 
 def entries(first: Message, block: memoryview, start: int, stop: int | None = None) -> Entries | None:
-    """Return the consecutive messages from ``first`` on, up to ``stop``; None if no second one follows.
+    """Return the consecutive messages from ``first`` on, up to ``stop``; None if no second message follows.
 
     ``block`` starts at position ``start`` of the file.
     """

@@ -1,4 +1,4 @@
-"""Finds the byte range of a segment that holds given offsets or times, by its indexes.
+"""Finds the byte range of a segment that holds certain offsets or times, by its indexes.
 
 An index entry is used only if a valid batch with its offset or time starts at its position. Otherwise the problem is
 reported, and the segment is read from its start.
@@ -30,11 +30,11 @@ SMALL: Final = 1 << 18
 
 
 class WrongIndexError(Exception):
-    """An index entry does not fit the log. It is raised and caught in this module only."""
+    """An index entry contradicts the log. It is raised and caught in this module only."""
 
 
 class Seeker:
-    """Finds ranges of one open segment. ``wrong`` is called with a sentence for each index entry that does not fit."""
+    """Finds ranges of one open segment. ``wrong`` is called with a sentence about each problem of an index."""
 
     def __init__(self, where: Segment, source: Source, wrong: Callable[[str], None]) -> None:
         self._where = where
@@ -43,14 +43,14 @@ class Seeker:
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """The offset index; None without one, and for a small segment."""
+        """The offset index; None if it is missing or unreadable, and for a segment of at most SMALL bytes."""
         base = self._where.base_offset
         data = None if base is None or self._source.size <= SMALL else self._beside("index")
         if base is None or not data:
             return None
         index = OffsetIndex(data, base)
         if index.ragged:
-            self._wrong(f"{self._where.siblings['index']}: {index.size} bytes are not whole entries of 8")
+            self._wrong(f"{self._where.siblings['index']}: its size of {index.size} bytes is not a multiple of 8")
             return OffsetIndex(b"", base)
         return index
 
@@ -67,7 +67,7 @@ class Seeker:
         return Range(start, None if end is not None and end <= start else end)
 
     def by_position(self, position: int) -> int:
-        """Return the position of the last indexed batch that starts at or before a byte."""
+        """Return the position of the last indexed batch that starts at or before ``position`` (bytes)."""
         index = self.offset_index
         if index is None:
             return 0
@@ -92,11 +92,13 @@ class Seeker:
         path = self._where.siblings[TIME_INDEX]
         try:
             if times.ragged:
-                raise WrongIndexError(f"{path}: {times.size} bytes are not whole entries of {times.layout.size}")
+                raise WrongIndexError(
+                    f"{path}: its size of {times.size} bytes is not a multiple of {times.layout.size}"
+                )
             before = (-1, base - 1)
             for entry in times:
                 if entry.timestamp <= before[0] or entry.offset <= before[1]:
-                    raise WrongIndexError(f"{path}: its entries do not rise: {entry} follows {before}")
+                    raise WrongIndexError(f"{path}: its entries are not in order: {entry} follows {before}")
                 before = entry
             slot = times.slot_for(since - 1)
             if slot is None:
@@ -104,9 +106,9 @@ class Seeker:
             entry = times[slot]
             start = self._batch_of(offsets, entry.offset)
             if start is None or start.max_timestamp != entry.timestamp:
-                found = "no batch" if start is None else f"a batch with maximum {start.max_timestamp}"
+                found = "there is no such batch" if start is None else f"its batch has {start.max_timestamp}"
                 raise WrongIndexError(
-                    f"{path}: entry {slot} names timestamp {entry.timestamp} at offset {entry.offset}, where {found} is"
+                    f"{path}: entry {slot} has timestamp {entry.timestamp} for offset {entry.offset}, but {found}"
                 )
             closed = slot == len(times) - 1 and not times.zero_tail
             if closed and not self._later(start.end, since):
@@ -117,7 +119,7 @@ class Seeker:
             return Range()
 
     def _beside(self, suffix: str) -> bytes | None:
-        """Return the bytes of an index file; None if it is missing or unreadable, which is reported as wrong."""
+        """Return the bytes of an index file, or None if it is missing or unreadable. Report an unreadable file."""
         try:
             return self._where.sibling(suffix)
         except UnreadableError as error:
@@ -133,9 +135,10 @@ class Seeker:
         return index[slot].position
 
     def _after(self, index: OffsetIndex, offset: int) -> int | None:
-        """Return a position from which on all batches start after ``offset``, or None if the index shows none.
+        """Return a position from which on all batches start after ``offset``, or None if the index has no such entry.
 
-        Entries may hold the last offset of a batch: the batch of the first entry above ``offset`` may start below it.
+        An entry may hold the last offset of its batch. So the batch of the first entry above ``offset`` may start below
+        it.
         """
         slot = index.slot_for(offset)
         for above in range(0 if slot is None else slot + 1, min(len(index), (slot or 0) + 3)):
@@ -145,7 +148,7 @@ class Seeker:
         return None
 
     def _check(self, index: OffsetIndex, slot: int, entry: OffsetPosition) -> RecordBatch:
-        """Return the batch at the position of an entry. Raises WrongIndexError if there is none, or a later one."""
+        """Return the batch at the position of an entry. Raises WrongIndexError if there is no batch or a later one."""
         path = self._where.siblings["index"]
         batch = self._batch(entry.position)
         if batch is None:
@@ -156,10 +159,11 @@ class Seeker:
             base = entry.offset + 1
         if base > entry.offset:
             raise WrongIndexError(
-                f"{path}: entry {slot} says offset {entry.offset} for byte {entry.position}, where offset {base} starts"
+                f"{path}: entry {slot} has offset {entry.offset} for byte {entry.position}, but the batch there starts"
+                f" at offset {base}"
             )
         if slot and index[slot - 1].position >= entry.position:
-            raise WrongIndexError(f"{path}: entry {slot} is not after the position of entry {slot - 1}")
+            raise WrongIndexError(f"{path}: the position of entry {slot} is not above that of entry {slot - 1}")
         return batch
 
     def _batch(self, position: int) -> RecordBatch | None:

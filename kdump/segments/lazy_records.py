@@ -1,7 +1,6 @@
-"""Sequences of records that are read when they are iterated: a record takes about 300 bytes as an object.
+"""Sequences of records that are read on each iteration, because a record takes about 300 bytes as an object.
 
-The kernel prints :class:`BatchRecords` and :class:`RunRecords` without creating objects. Without the kernel these two
-do not occur. :class:`ReadAgain` reads the selected records of a large batch on each iteration.
+The kernel prints :class:`BatchRecords` and :class:`RunRecords`, which only exist with the kernel, without objects.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if kernel.COMPILED:
 
 
 class LazyRecords(Sequence[Record]):
-    """Records that are read when they are iterated, as are slices of them."""
+    """Records that are read on each iteration. A slice is also lazy."""
 
     __slots__ = ()
 
@@ -45,7 +44,7 @@ class LazyRecords(Sequence[Record]):
 
 
 class SomeRecords(LazyRecords):
-    """The records at the rising indexes ``numbers`` of other records."""
+    """The records of a sequence at the rising indexes ``numbers``."""
 
     __slots__ = ("_numbers", "_records")
 
@@ -60,7 +59,7 @@ class SomeRecords(LazyRecords):
 
 
 class ReadAgain(LazyRecords):
-    """The first ``count`` records of a batch that a filter takes. They were read once, without damage."""
+    """The first ``count`` records of a batch that a filter selects. They have been read before, without damage."""
 
     __slots__ = ("_batch", "_count", "_takes")
 
@@ -78,7 +77,7 @@ class ReadAgain(LazyRecords):
 
 
 class ChangedRecords(LazyRecords):
-    """Other records, each passed through ``change`` when it is read."""
+    """The records of a sequence, each passed through ``change`` when it is read."""
 
     __slots__ = ("_change", "_records")
 
@@ -93,7 +92,7 @@ class ChangedRecords(LazyRecords):
 
 
 class BatchRecords(LazyRecords):
-    """All records of a batch of magic 2, which are well-formed. ``data`` holds them decompressed from ``start`` on."""
+    """All records of a batch of magic 2; they are well-formed. ``data`` holds them decompressed, from ``start`` on."""
 
     __slots__ = ("batch", "data", "start")
 
@@ -106,13 +105,14 @@ class BatchRecords(LazyRecords):
     def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> BatchRecords | None:
         """Return the records of a batch; None unless it is a data batch of magic 2 with well-formed records.
 
-        ``takes_all`` must accept their lowest and highest offset, and their lowest and highest timestamp (ms).
+        The result is None too if ``takes_all`` refuses the records. Its arguments are their lowest and highest offset,
+        and their lowest and highest timestamp (ms).
         """
         if not isinstance(batch, Batch) or batch.is_control or batch.count <= 0:
             return None
         try:
             data, start = batch.payload()
-        except DamageError:  # reported where the records are read
+        except DamageError:  # the reader of the records reports it
             return None
         cursor = Cursor()
         if not cursor.begin(data, start, batch.header, ()):
@@ -147,7 +147,7 @@ def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def holds_large(records: object) -> bool:
-    """Return whether ``records`` are lazy and one is at least LARGE bytes: such records are printed in pieces."""
+    """Return whether ``records`` are lazy and a record has LARGE bytes or more, so that it is printed in pieces."""
     if isinstance(records, BatchRecords):
         return len(records.data) >= LARGE_BATCH and _largest(records) >= LARGE
     if not isinstance(records, RunRecords) or len(records.run.block) < LARGE_BATCH:
@@ -164,7 +164,7 @@ def _largest(records: BatchRecords) -> int:
 
 
 class RunRecords(LazyRecords):
-    """All records of the batches of a run from ``row`` to before ``stop``.
+    """All records of the batches ``row`` to ``stop`` (exclusive) of a run.
 
     They are well-formed unless ``may_break`` is true or only batches are printed. A caller that reads a malformed
     record sets ``stop`` to the row of its batch.
@@ -226,7 +226,7 @@ class RecordSizes(NamedTuple):
 
 
 def record_sizes(batches: Batches) -> tuple[RecordSizes, int]:
-    """Return the sizes in the batches before the first one with a malformed record, and the number of these batches.
+    """Return the sizes of records, and the number of batches read: a batch with a malformed record ends the reading.
 
     Raises DamageError if ``batches`` is a single batch with a malformed record.
     """
@@ -270,7 +270,7 @@ def _of_run(run: Batches, rows: array[int]) -> tuple[RecordSizes, int]:
 def _columns(
     block: Bytes, rows: array[int], width: int, count: int
 ) -> tuple[tuple[array[int], array[int], array[int]], int]:
-    """Return offsets, key sizes and value sizes of the first valid batches in a table, and their number."""
+    """Return offsets, key sizes and value sizes of the leading valid batches of a table, and the number of batches."""
     reader = Sizes()
     reader.stack(block, rows, width, 0, count)
     return reader.columns(), reader.row

@@ -1,19 +1,19 @@
-"""Finds the end of a segment and of a log, and decides whether a truncated batch there is damage.
+"""Finds the end of a segment and of a log, and decides whether a truncated batch at the end is damage.
 
-The file of an active segment may end in zeros (``preallocate=true``). Its index nearly always does: a broker allocates
-10 MiB, and truncates the file when the segment is rolled or the broker stops.
+The file of an active segment may end in zeros (``preallocate=true``). Its index file usually does, because a broker
+allocates 10 MiB, and truncates the file when it rolls the segment or stops.
 
 =========================  ================  ========================  ======================================
 ``.kafka_cleanshutdown``   newest segment    a broker holds the lock   the truncated batch is
 =========================  ================  ========================  ======================================
 any                        no                any                       damage: a later segment follows
 present                    yes               any                       damage: a clean stop leaves whole batches
-absent                     yes               no                        damage: the stop, or a copy, truncated it
+absent                     yes               no                        damage: by the broker's stop, or by a copy
 absent                     yes               yes                       no damage: the broker is writing it
 =========================  ================  ========================  ======================================
 
-A running broker locks the file ``.lock`` of each log dir (Kafka's classes LogManager and FileLock). The lock is
-visible on the broker's machine only: in a copy, an archive or an object store the batch is damage.
+A running broker locks the file ``.lock`` of each log dir (Kafka's classes LogManager and FileLock). The lock is visible
+on the broker's machine only. So a truncated batch in a copy, an archive or an object store is damage.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ SMALL: Final = 1 << 14
 class SegmentEnd(NamedTuple):
     """The last valid batch of a segment or None, and the position after the last byte that is not padding.
 
-    ``base`` is the base offset in the segment's name, or 0. ``damage`` is the last damaged range at the end. ``first``
-    is the segment's first batch if it was read.
+    ``base`` is the base offset in the segment's name, or 0. ``damage`` is the last damaged range that was read.
+    ``first`` is the segment's first batch if it was read.
     """
 
     last: RecordBatch | None
@@ -59,12 +59,12 @@ class SegmentEnd(NamedTuple):
 
     @property
     def offset(self) -> int:
-        """The offset after the last valid batch; the base offset without one."""
+        """The offset after the last valid batch, or the base offset."""
         return max(self.base, 0 if self.last is None else self.last.last_offset + 1)
 
 
 class LogEnd(NamedTuple):
-    """A log end offset, and the last batch's leader epoch; -1 below magic 2 or without a batch."""
+    """A log end offset, and the last batch's leader epoch: -1 in magic 0 and 1, and if there is no batch."""
 
     offset: int
     epoch: int = -1
@@ -135,9 +135,9 @@ def _end_after_damage(source: Source, start: int, base: int) -> SegmentEnd:
 def last_indexed(
     segment: Segment, source: Source, *, position: int | None = None, offset: int | None = None, skip: int = 0
 ) -> int:
-    """Return the position of the last entry of the offset index, or 0 unless a valid batch with its offset is there.
+    """Return the position in the last entry of the offset index, or 0 if no valid batch with its offset is there.
 
-    Entries above ``position`` (bytes) or ``offset`` are ignored, and of the others the last ``skip`` ones.
+    Entries above ``position`` (bytes) or ``offset`` are ignored, and so are the last ``skip`` of the others.
     """
     path = segment.siblings.get("index")
     if path is None:
@@ -162,7 +162,7 @@ def last_indexed(
 def _last_entry(
     index: Source, position: int | None, relative: int | None, skip: int
 ) -> offset_index.StoredOffset | None:
-    """Return the last entry before the zeros and within the limits, by binary search: the file may have 10 MiB."""
+    """Return the last entry before the zeros and within the limits, by binary search, because the file may be large."""
     layout = offset_index.OffsetIndex.layout
     low, high = 0, index.size // layout.size
     while low < high:
@@ -189,7 +189,7 @@ class Tail(NamedTuple):
 
 
 def tail(segment: Segment | None, region: Trailing) -> Tail:
-    """Return whether a truncated batch at the end of a segment is damage. Without a segment it is."""
+    """Return whether a truncated batch at the end of ``segment`` is damage. If ``segment`` is None, it is."""
     if segment is not None and is_being_written(segment):
         return Tail(False, f"{region}: a broker is writing it")
     return Tail(True, f"{region}: truncated, or copied while it was written")
@@ -232,7 +232,7 @@ def is_written_at(files: Files, path: str) -> bool:
 
 
 def is_locked(log_dir: str) -> bool:
-    """Return whether a process on this machine holds the lock of a log dir. The lock is only tested, not taken."""
+    """Return whether a process on this machine holds the lock of a log dir. The lock is tested, but not taken."""
     if not hasattr(os, "lockf"):
         return False
     try:

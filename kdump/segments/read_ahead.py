@@ -1,8 +1,8 @@
-"""Threads that read a segment ahead of its reader: the same regions and errors in the same order.
+"""Threads that read a segment ahead of the caller, with the same regions and errors in the same order.
 
-Threads take chunks of regions in turns (:mod:`kdump.parallel.chunks`). They compute checksums, decompress large batches
-and make the first lines of runs (:class:`LinesAhead`): all of this runs without the GIL. A batch that a thread cannot
-decompress stays unchanged, and its reader raises the error. The caller prepares chunks too while it waits.
+Threads take chunks of regions in turns (:mod:`kdump.parallel.chunks`). Without the GIL, they compute checksums,
+decompress large batches and make the first lines of runs (:class:`LinesAhead`). A batch that a thread cannot decompress
+stays unchanged, and its reader raises the error. While the caller waits for a chunk, it prepares other chunks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if kernel.COMPILED:
 
 
 class SizedResult(Protocol):
-    """A result that a thread makes of a region, with its size in bytes."""
+    """The result of a thread for a region. It has a size in bytes."""
 
     @property
     def size(self) -> int: ...
@@ -49,22 +49,22 @@ FIRST: Final = 1 << 17
 CHUNK_BYTES: Final = 1 << 19
 """Smallest size of a chunk in bytes, except the last one."""
 CHUNK_REGIONS: Final = 1024
-"""Most regions of a chunk."""
+"""Maximum number of regions of a chunk."""
 HELD: Final = 16 << 20
-"""Threads stop preparing while at least this number of bytes (decompressed records and lines) waits for the caller."""
+"""Threads stop preparing while more bytes of decompressed records and lines than this wait for the caller."""
 THREADS: Final = 2
 AHEAD: Final = 6 << 20
-"""Bytes of lines of a run after which a thread stops; the printer makes the rest."""
+"""Bytes of a run's lines after which a thread stops. The printer makes the other lines."""
 SPARE: Final = 4
-"""Most kernel writers that are kept for the next runs, each with the memory of its lines."""
+"""Maximum number of kernel writers that are kept for the next runs, each with the memory of its lines."""
 
 
 class _EndedError(Exception):
-    """The caller has ended; a thread must read no more."""
+    """The caller has ended, so a thread must stop reading."""
 
 
 class RevocableSource:
-    """A source whose reads raise once ``is_over`` is set. It ends a thread in the middle of a long search."""
+    """A source whose reads raise after ``is_over`` is set. This ends a thread in the middle of a long search."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -84,14 +84,14 @@ class RevocableSource:
 
 
 class RegionChunks(Generic[T]):
-    """Divides regions into chunks. With ``unpack`` compressed bytes count more, by the cost of decompression."""
+    """Divides regions into chunks. With ``unpack`` a compressed byte counts as several, by its cost."""
 
     def __init__(self, regions: Iterator[T], *, unpack: bool) -> None:
         self._regions, self._unpack = regions, unpack
         self._failure: BaseException | None = None
 
     def take(self, most: int | None = None) -> list[T]:
-        """Return the next regions, at least ``most`` bytes (by default CHUNK_BYTES); empty at the end.
+        """Return the next regions, until they have ``most`` bytes (by default CHUNK_BYTES); empty at the end.
 
         An error is raised after the regions before it were returned.
         """
@@ -115,20 +115,20 @@ class RegionChunks(Generic[T]):
 
 
 class PreparedRegions(NamedTuple, Generic[T, M]):
-    """Regions, each with the result of ``make`` or None. ``held`` is the size of all prepared bytes."""
+    """Regions, each with the result of ``make`` or None. ``held`` is the number of prepared bytes."""
 
     pairs: list[tuple[T, M | None]]
     held: int
 
 
 class _SameStart(NamedTuple):
-    """The state before a chunk, which is always the same: chunks are independent."""
+    """The state before a chunk. It is always the same, because chunks are independent."""
 
     start: bool = True
 
 
 class Preparation(Generic[T, M]):
-    """The work of threads on chunks of regions. With ``check`` they also check that the records of runs are valid."""
+    """The work of threads on chunks of regions. With ``check`` they also check the records of runs."""
 
     def __init__(self, make: Callable[[Run], M | None] | None, *, unpack: bool, check: bool) -> None:
         self._make, self._unpack, self._check = make, unpack, check
@@ -139,7 +139,7 @@ class Preparation(Generic[T, M]):
         return True
 
     def make(self, chunk: list[T], _: bool, turn: Turn[_SameStart]) -> PreparedRegions[T, M]:
-        """Prepare regions of a chunk until HELD bytes wait, or the chunk's turn comes. Return the rest unprepared."""
+        """Prepare regions of a chunk until HELD bytes wait or the chunk's turn comes. Return all regions."""
         pairs: list[tuple[T, M | None]] = []
         held = 0
         for region in chunk:
@@ -159,12 +159,12 @@ class Preparation(Generic[T, M]):
         return before
 
     def hold(self, size: int) -> None:
-        """Add to the prepared bytes that wait for the caller; a negative size removes those that it has read."""
+        """Change the number of prepared bytes that wait for the caller by ``size``, which is negative after a read."""
         with self._lock:
             self._held += size
 
     def _prepare(self, region: T, run: Run | None) -> int:
-        """Compute the checksum of a region and decompress it; return the number of decompressed bytes."""
+        """Compute the checksum of a region and decompress it. Return the number of decompressed bytes."""
         try:
             if self._check and run is not None:
                 _ = run.sound
@@ -201,10 +201,10 @@ def read_making(
 ) -> Generator[tuple[T, M | None], None, None]:
     """Yield ``regions``, each with the result of ``make`` or None.
 
-    ``regions`` are ``size`` bytes that are read from ``source``. Threads read them ahead if that is faster. With
-    ``unpack`` threads decompress batches, with ``check`` they check the records of runs. Any thread may call ``make``
-    with a run; if it raises MemoryError or DamageError, the result is None. An error of ``regions`` is raised after the
-    regions before it. The source must stay open until the generator is closed.
+    ``regions`` reads ``size`` bytes of ``source``. Threads read ahead if that is faster. With ``unpack`` they
+    decompress batches, with ``check`` they check the records of runs. Any thread may call ``make`` with a run; if it
+    raises MemoryError or DamageError, the result is None. An error of ``regions`` is raised after the regions before
+    it. ``source`` must stay open until the generator is closed.
     """
     chunks = RegionChunks(regions, unpack=unpack)
     threads = free_processors()
@@ -232,9 +232,9 @@ def _is_packed(region: Region) -> bool:
 
 
 def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
-    """Return whether threads make reading ``left`` bytes faster, if these are like the regions ``taken``.
+    """Return whether threads make reading ``left`` bytes faster, if these bytes are like the regions ``taken``.
 
-    They do not if most bytes are in compressed batches that are too small to be decompressed by a thread.
+    The result is false if most bytes are in compressed batches that are too small to be decompressed by a thread.
     """
     size = sum([region.size for region in taken])
     packed = [region.size for region in taken if _is_packed(region)] if unpack else []
@@ -259,7 +259,7 @@ class MadeLines(NamedTuple):
 
 
 class LinesAhead(Generic[L]):
-    """Makes the lines of runs with the kernel. ``kernel`` is the printer's own writer; threads use others.
+    """Makes the lines of runs with the kernel. ``kernel`` is the printer's own writer; threads use other writers.
 
     A thread makes the first lines of a run (:meth:`make`). The printer prints them and makes the rest.
     """
@@ -270,7 +270,10 @@ class LinesAhead(Generic[L]):
         self._spare: list[Lines] = []
 
     def make(self, run: Run, head: Shape | None, shape: Shape) -> MadeLines | None:
-        """Return the first lines of a run: ``head`` for each batch, ``shape`` for each record. None for a small run."""
+        """Return the first lines of a run, or None for a small run.
+
+        ``head`` is the shape of a batch's line, ``shape`` that of a record's line.
+        """
         if run.size < costs.PRINTED_AHEAD:
             return None
         try:
@@ -282,7 +285,7 @@ class LinesAhead(Generic[L]):
         return MadeLines(kernel, kernel.run(head, shape, AHEAD))
 
     def begin(self, run: Run, row: int, stop: int, made: MadeLines | None) -> MadeLines:
-        """Return the first lines of batches from ``row`` to before ``stop``: ``made`` if these are the whole run."""
+        """Return ``made`` if ``row`` to ``stop`` (exclusive) is the whole run; else begin with no lines."""
         if made is not None and (row, stop) == (0, run.batch_count):
             return made
         self.kernel.stack(run.block, run.rows, WIDTH, row, stop)

@@ -1,7 +1,6 @@
 """The kinds of regions in a segment: batches, damage, padding and trailing bytes.
 
-A segment is read as a lazy stream of regions. Every byte of the file belongs to exactly one of them. Positions are byte
-offsets in the file.
+A segment is read as a lazy stream of regions. Every byte of a file is in exactly one region. Positions are in bytes.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from kdump.formats.record_layout import CODEC_MASK, CONTROL_FLAG
 from kdump.records.record_batch import Batches
 
 UNREADABLE: Final = "unread"
-"""The kind of a damaged range that the system cannot read (an I/O error), in outputs too."""
+"""The kind of a damaged range that cannot be read because of an I/O error. Outputs use this word too."""
 
 
 class Damage(NamedTuple):
     """A damaged range of bytes.
 
-    ``kind`` is a short stable word, ``reason`` a sentence, ``at`` the position of the wrong field. The offsets from
-    ``missing_from`` to before ``missing_until`` are missing: they are between the last valid batch before the range and
-    the next valid one. None stands for an unknown end.
+    ``kind`` is a short stable word, ``reason`` a sentence, ``at`` the position of the wrong field. The offsets
+    ``missing_from`` to ``missing_until`` (exclusive) are missing: they are between the last valid batch before the
+    range and the first one after it. Each of the two is None if it is unknown.
     """
 
     position: int
@@ -37,7 +36,7 @@ class Damage(NamedTuple):
     """Bytes of the range that are holes of a sparse file. They are zeros, and are not read."""
 
     def error(self, path: str) -> DamageError:
-        """Return the damage as the error of a file."""
+        """Return the damage as an error that names the file ``path``."""
         reason = f"{path}: {self.reason}"
         return DamageError(self.kind, reason, position=self.at, expected=self.expected, found=self.found)
 
@@ -51,14 +50,14 @@ class Damage(NamedTuple):
 
     @property
     def missing(self) -> range | None:
-        """The missing offsets; None if one of the two ends is unknown."""
+        """The missing offsets; None if their start or end is unknown."""
         if self.missing_from is None or self.missing_until is None:
             return None
         return range(self.missing_from, max(self.missing_from, self.missing_until))
 
     @property
     def loss(self) -> str:
-        """The missing offsets as a clause of a sentence; empty if they are unknown."""
+        """The missing offsets as a part of a sentence; empty if they are unknown."""
         missing = self.missing
         if missing is None:
             return "" if self.missing_from is None else f"the missing offsets begin with {self.missing_from}"
@@ -108,7 +107,7 @@ OnError: TypeAlias = Literal["stop", "skip", "resync"]
 
 
 class RunKinds(NamedTuple):
-    """The batches that are combined into runs: those of magic 2 without a bit of ``excluded`` in their attributes.
+    """Selects the batches of magic 2 that are combined into runs: they have no attribute bit of ``excluded``.
 
     With ``messages``, uncompressed messages of magic 0 and 1 are combined too.
     """

@@ -1,17 +1,16 @@
 """Reads the regions of a damaged segment: after damage it continues at the next valid batch.
 
-A batch is valid if its fields are consistent and its checksum is right. In magic 2 the checksum does not cover the
-offset, the length, the leader epoch and the magic. A batch with a damaged length or magic is not valid, even if its
-checksum shows its end.
+A batch is valid if its fields are consistent and its checksum is right. In magic 2 the checksum does not cover offset,
+length, leader epoch and magic. A batch with a damaged length or magic is not valid, even if its checksum is right.
 
-**A batch inside a batch.** The value of a record may be a copy of a batch. Inside a valid batch nothing is searched. A
-damaged batch is skipped as a whole if its end is certain. That is so if its checksum is right except for the magic or
-the length, or if its records end where the log ends or continues with the next offset. Otherwise the search starts
-after its first byte. A copy in a record's value may then be taken for a batch of the log.
+**A batch inside a batch.** The value of a record may be a copy of a batch. So valid batches are not searched, and a
+damaged batch is skipped as a whole if its end is certain. Its end is certain in two cases: only its magic or length is
+wrong and its checksum is right, or its records end where the log ends or continues with the next offset. Otherwise the
+search starts after its first byte, and may take a copy in a record's value for a batch of the log.
 
-**Time.** The search reads each byte a limited number of times, whatever sizes the bytes claim. The checksum of a large
-claimed batch is computed from checksums of fixed ranges (``RangeChecksum``), and records are skipped within a budget.
-A guess of the first batch of a part has its own limits (LOOKS, HASHED).
+**Time.** The search reads each byte a limited number of times, even if the size fields are wrong. The checksum of a
+large claimed batch is computed from checksums of fixed ranges (``RangeChecksum``), and a budget limits the records that
+are skipped. A guess of the first batch of a part has its own limits (LOOKS, HASHED).
 """
 
 from __future__ import annotations
@@ -50,27 +49,27 @@ CHUNK: Final = 1 << 12
 AT_ONCE: Final = 1 << 13
 """Largest claimed batch in bytes whose checksum is computed directly."""
 SUM_BYTES: Final = 1 << 12
-"""Distance in bytes of the positions with a stored checksum, for larger claims."""
+"""Distance in bytes between positions with a stored checksum, which is used for larger claimed batches."""
 KEPT: Final = 16
-"""Most blocks of SUM_BYTES bytes that are cached."""
+"""Maximum number of cached blocks of SUM_BYTES bytes."""
 FORGOTTEN: Final = 1 << 16
-"""Most stored checksums before the current position."""
+"""Maximum number of stored checksums before the current position."""
 FRAMED: Final = 8
-"""Read bytes for which one more record may be skipped without success, in addition to BUDGET."""
+"""Each time this number of bytes has been read, one more record than BUDGET may be skipped without success."""
 NEAR: Final = 1 << 21
-"""Bytes after the start of a part in which a batch with the first batch's leader epoch is searched."""
+"""Bytes after the start of a part in which a guess first searches for the leader epoch of the segment's first batch."""
 LOOKS: Final = 1024
-"""Most positions that a guess examines."""
+"""Maximum number of positions that a guess examines."""
 HASHED: Final = 16 << 20
-"""Most bytes whose checksums a guess computes."""
+"""Maximum number of bytes whose checksums a guess computes."""
 BEFORE_EPOCH: Final = record_layout.BATCH_HEADER.offsets["partition_leader_epoch"]
 """The position of the leader epoch in a batch; the magic follows it."""
 
 _SIZE: Final = record_layout.LOG_OVERHEAD.offsets["size"]
 _CODEC: Final = record_layout.BATCH_HEADER.spans["attributes"][1] - 1  # the lower byte
 _ZEROS: Final = bytes(CHUNK + record_layout.MAGIC_POSITION - _SIZE)
-# Both begin at the magic and look back to the first byte: offset and size are not negative, the codec exists. In magic
-# 0 and 1 the attributes follow the magic; in magic 2 the last offset delta follows them and is not negative.
+# Both patterns start at the magic and look back to the first byte: offset and size are not negative, the codec exists.
+# In magic 0 and 1 the attributes follow the magic. In magic 2 the last offset delta follows them and is not negative.
 _START: Final = rb"(?<=[\0-\x7f].{%d}[\0-\x7f].{%d})" % (_SIZE - 1, record_layout.MAGIC_POSITION - _SIZE)
 _CODECS: Final = b"".join(b"\\x%02x-\\x%02x" % (low, low + compression.ZSTD) for low in range(0, 256, 8))
 _MAGIC_2: Final = re.compile(
@@ -85,7 +84,7 @@ class RangeChecksum:
     """Computes checksums of many overlapping ranges of a source, and reads each byte about once.
 
     The checksum of the bytes from the first position to each multiple of SUM_BYTES is stored. Checksums far before the
-    current position are dropped. At a position far after it the sums begin again: the bytes between are not read.
+    current position are dropped. After a jump forward the sums start again, so that the bytes between are not read.
     """
 
     def __init__(self, source: Source, kind: Kind) -> None:
@@ -126,7 +125,7 @@ class RangeChecksum:
 
 
 class ResyncReader:
-    """Reads one segment once; see :func:`kdump.segments.resync.read`."""
+    """Reads one segment once, for :func:`kdump.segments.resync.read`."""
 
     def __init__(
         self,
@@ -156,7 +155,7 @@ class ResyncReader:
         """The number of bytes whose checksums may still be computed; None for no limit."""
 
     def read_part(self, stop: int, skips_left: int) -> Iterator[Region]:
-        """Yield the regions up to the first valid batch at ``stop`` or after it.
+        """Yield the regions before the first valid batch at or after ``stop``.
 
         ``skips_left`` is the rest of the budget of skipped records after the previous parts.
         """
@@ -195,7 +194,7 @@ class ResyncReader:
         return walk(self._source, position, self._end, self._window, limit=limit, runs=self._runs, stop=self._stop)
 
     def _fault(self, region: Region) -> Damage | Trailing | None:
-        """Return the damage of a region; None for padding, and for batches if the first one is valid."""
+        """Return the damage of a region; None for padding, and for batches if the first batch is valid."""
         if isinstance(region, Batches):
             try:
                 check(region.first)
@@ -223,7 +222,7 @@ class ResyncReader:
             )
         try:
             until = valid.base_offset
-        except DamageError:  # a wrapper that cannot be decompressed: its stored offset is its last one
+        except DamageError:  # a wrapper that cannot be decompressed; it stores its last offset only
             until = None
         return bad._replace(
             size=valid.position - bad.position,
@@ -233,7 +232,7 @@ class ResyncReader:
         )
 
     def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:
-        """Yield the last regions if no valid batch follows. Zeros after the end of the bad batch are padding."""
+        """Yield the last regions: no valid batch follows. Zeros after the end of the bad batch are padding."""
         end = max(self._zeros, self._claimed_end)
         if self._end - end < record_layout.UP_TO_MAGIC or isinstance(bad, Trailing):
             end = self._end
@@ -302,7 +301,7 @@ class ResyncReader:
         return None
 
     def _goes_on(self, position: int, offset: int) -> bool:
-        """Return whether the log ends at ``position``, or continues there with this offset."""
+        """Return whether the log ends at ``position``, or continues there with ``offset``."""
         if position >= self._zeros:
             return True
         head = self._window.view(position, record_layout.UP_TO_MAGIC)
@@ -313,7 +312,7 @@ class ResyncReader:
         return follows and self._is_credible(position)
 
     def guess(self, until: int, alike: bytes) -> int | None:
-        """Return the position of a valid batch before ``until``, which may also be a copy in a record, or None.
+        """Return the position of a valid batch before ``until``, or None. The batch may be a copy in a record's value.
 
         Batches with the leader epoch and magic ``alike`` are searched first. After LOOKS positions the result is None.
         """
@@ -338,11 +337,11 @@ class ResyncReader:
             position += len(block) - len(alike) + 1
 
     def _search(self, position: int) -> int:
-        """Return the position of the next valid batch at ``position`` or after it, or the end of the file."""
+        """Return the position of the next valid batch at or after ``position``, or the end of the file."""
         return next(filter(self._is_credible, self._places(position, self._zeros)), self._end)
 
     def _places(self, position: int, until: int) -> Iterator[int]:
-        """Yield the positions of possible headers from ``position`` to before ``until``."""
+        """Yield the positions of possible headers from ``position`` to ``until`` (exclusive)."""
         while position < until:
             block = self._window.ahead(position, record_layout.BATCH_HEADER.size + CHUNK)
             starts = len(block)
@@ -358,7 +357,7 @@ class ResyncReader:
                 position = max(position, next_data(self._source, position) - record_layout.UP_TO_MAGIC)
 
     def _is_credible(self, position: int) -> bool:
-        """Return whether a valid batch starts here: its fields are consistent and its checksum is right."""
+        """Return whether a batch with consistent fields and a right checksum starts at ``position``."""
         head = self._window.view(position, record_layout.BATCH_HEADER.size)
         if len(head) <= record_layout.UP_TO_MAGIC:
             return False
@@ -399,7 +398,10 @@ class ResyncReader:
         return self._window.view(position, record_layout.UP_TO_MAGIC)[record_layout.MAGIC_POSITION]
 
     def _has_crc(self, position: int, end: int, *, of_message: bool = False) -> bool:
-        """Return whether the checksum of a batch, or of a message of magic 0 or 1, is right if it ends at ``end``."""
+        """Return whether the checksum of a batch is right if the batch ends at ``end``.
+
+        ``of_message``: the batch is a message of magic 0 or 1.
+        """
         if of_message:
             kind, stands, covers = CRC32, record_layout.LOG_OVERHEAD.size, record_layout.MAGIC_POSITION
         else:
@@ -425,7 +427,7 @@ def _candidates(block: memoryview, starts: int) -> Iterator[int]:
             continue  # no batch has a size of zero
         end = min(last + _LOOKAHEAD, len(block))
         matches = (pattern.finditer(block, first, end) for pattern in (_MAGIC_2, _MAGIC_0_1))
-        for match in merge(*matches, key=re.Match.start):  # lazy: usually the first is a batch
+        for match in merge(*matches, key=re.Match.start):  # lazy: usually the first match is a batch
             if match.start() >= last:
                 break
             yield match.start() - record_layout.MAGIC_POSITION
@@ -467,9 +469,9 @@ def read(
     """Yield the regions of a segment. Magic, header, codec and checksum of each batch are checked.
 
     ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batch by
-    its length field. "resync": the next valid batch. ``first_offset`` is the segment's base offset: offsets from there
-    to the first batch are missing. A batch of more than ``limit`` bytes (by default the source's limit) is damage. For
-    ``runs`` see :func:`kdump.segments.walk.walk`.
+    its length field. "resync": the next valid batch. ``first_offset`` is the segment's base offset, from which on
+    offsets are missing if the segment starts with damage. A batch of more than ``limit`` bytes (by default the source's
+    limit) is damage. ``runs`` is explained at :func:`kdump.segments.walk.walk`.
     """
     end = source.size if end is None else min(end, source.size)
     return ResyncReader(source, start, end, on_error, first_offset, limit=limit, runs=runs).read()

@@ -1,6 +1,6 @@
 """Reads a large segment in parts by several processes or threads, with results in file order.
 
-The start of each part is assumed, and checked when the part before is finished (:mod:`kdump.parallel.chunks`).
+The start of each part is assumed, and checked when the previous part is finished (:mod:`kdump.parallel.chunks`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if kernel.COMPILED:
 
 R = TypeVar("R")
 HELD: Final = 1 << 14
-"""Most regions of a part that are held before its turn."""
+"""Maximum number of regions of a part that are held before its turn."""
 STEP: Final = 1 << 21
-"""Bytes that are read at a time of a part with more regions than HELD."""
+"""Bytes that are read at a time from a part with more regions than HELD."""
 
 
 class _Before(NamedTuple):
-    """The state after a part: see :class:`kdump.parallel.costs.SegmentPart`."""
+    """The state after a part. Its fields are explained at :class:`kdump.parallel.costs.SegmentPart`."""
 
     reached: int = 0
     skips_left: int = BUDGET
@@ -71,7 +71,7 @@ def parts_of(source: Source) -> list[SegmentPart]:
 
 
 def parts_for_threads(source: Source) -> list[SegmentPart]:
-    """Return the parts in which two threads read the headers of a segment; empty if one thread is as fast."""
+    """Return the parts in which two threads read the headers of a segment; empty if one thread is not slower."""
     return parts_of(source) if source.size >= costs.THREAD_OF_HEADERS and read_ahead.free_processors() > 0 else []
 
 
@@ -82,7 +82,7 @@ def read(
     first_offset: int | None,
     make: Callable[[Iterator[Region]], R],
 ) -> Generator[R]:
-    """Yield the result of ``make`` for the regions of each part; ``jobs`` processes or two threads call it.
+    """Yield the result of ``make`` for the regions of each part, called in ``jobs`` processes or two threads.
 
     The regions are those of ``kdump.segments.resync.read(source, on_error="resync", first_offset=first_offset)``, with
     runs of data. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
@@ -102,7 +102,7 @@ def read_in_threads(
     first_offset: int | None,
     make: Callable[[Iterator[Region]], R],
 ) -> Generator[R]:
-    """Yield the results of :func:`read`; this thread and another one call ``make``.
+    """Yield the results of :func:`read`. The calling thread and a second thread call ``make``.
 
     The source must stay open until the generator is closed.
     """
@@ -129,8 +129,8 @@ def _steps(piece: SegmentPart) -> Iterator[SegmentPart]:
 def read_headers(source: Source) -> Generator[Region, None, None]:
     """Yield the regions of ``kdump.segments.resync.read(source, on_error="resync", runs=DATA)``.
 
-    Two threads read a large segment. Each valid batch of magic 2 is then in a :class:`BriefRun`, which reads records
-    on first use.
+    Two threads read a large segment. Its valid data batches of magic 2 are then in runs of class :class:`BriefRun`,
+    which read records on first use.
     """
     pieces = parts_for_threads(source) if kernel.COMPILED else []
     if not pieces:
@@ -150,17 +150,17 @@ class _PartWork(Generic[R]):
         self._source, self._first_offset, self._make = source, first_offset, make
 
     def assume(self, piece: SegmentPart) -> _Before | None:
-        """Return the assumed state before a part, from its first credible batch; None without one."""
+        """Return the assumed state before a part, which starts at its first credible batch; None if it has none."""
         if not piece.start:
             return _Before()
         try:
             start = resync.guess(self._source, piece)
-        except UnreadableError:  # raised where the part is read
+        except UnreadableError:  # make() reports it
             return None
         return None if start is None else _Before(start)
 
     def make(self, piece: SegmentPart, start: _Before, turn: Turn[_Before]) -> _MadeOfPart[R]:
-        """Return the result of ``make`` for a part. After HELD regions it waits for the turn of the part."""
+        """Return the result of ``make`` for a part. After HELD regions, wait for the part's turn."""
         if start.reached >= piece.stop:
             return _MadeOfPart(self._make(iter(())), None, start)
         failures: list[UnreadableError] = []
@@ -208,14 +208,14 @@ class BriefBatch(Batch):
 
 
 class Brief(NamedTuple):
-    """The rows of a run without its records, and the result of a check of each batch (a byte)."""
+    """The rows of a run, and the result of a check of each batch (one byte per batch). The records are not held."""
 
     rows: array[int]
     found: bytearray
 
 
 class BriefRun(Run):
-    """A run with only the headers in memory, and the result of a check of each batch (a byte)."""
+    """A run with only the headers in memory, and the result of a check of each batch (one byte per batch)."""
 
     __slots__ = ("_source", "found")
     found: bytearray
@@ -244,7 +244,7 @@ Headers: TypeAlias = "list[Brief | Old | Damage | Padding | Trailing]"
 
 
 def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Headers:
-    """Return regions without the records. ``look`` returns the result of a check of each batch of a run (a byte)."""
+    """Return regions without the records. ``look`` checks the batches of a run, and returns one byte per batch."""
     made: Headers = []
     for region in regions:
         run = batch_runs.alone(region) if isinstance(region, Batch) else region
@@ -256,7 +256,7 @@ def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Header
 
 
 def whole(made: Headers, source: Source) -> Iterator[Region]:
-    """Yield the regions that :func:`brief` was called with; all data of magic 2 is in runs."""
+    """Yield the regions that :func:`brief` was called with, but with all data batches of magic 2 in runs."""
     window = Window(source, source.size)
     for each in made:
         if isinstance(each, Brief):

@@ -1,4 +1,4 @@
-"""Walks through the batches of a segment as Kafka's reader does. A DamageError becomes a Damage region here.
+"""Finds the batches of a segment as Kafka's reader does. A DamageError becomes a Damage region here.
 
 Files are read in blocks of at most 1 MiB and are never mapped: a segment may shrink while it is read.
 """
@@ -27,11 +27,11 @@ BLOCK: Final = 1 << 20
 FIRST_BLOCK: Final = 1 << 16
 """Size of the first block in bytes. Each further block is twice as large."""
 ACROSS: Final = 1 << 16
-"""Bytes read after the end of a part: the last batch usually ends there."""
+"""Bytes that are read after the end of a part, because its last batch usually ends there."""
 
 
 class Window:
-    """The block of a source that is in memory. Views of earlier blocks stay valid."""
+    """Holds one block of a source in memory. Views of earlier blocks stay valid."""
 
     def __init__(self, source: Source, end: int) -> None:
         self._source = source
@@ -82,9 +82,9 @@ def walk(
 ) -> Iterator[Region]:
     """Yield the regions from ``start`` to ``end`` (bytes) as Kafka's reader finds them.
 
-    These are batches, then Trailing bytes or the Damage at which the reader stops. As in ``DumpLogSegments``, any magic
-    and every length up to ``limit`` bytes (by default the source's limit) is accepted, and checksums are not verified.
-    With ``runs`` and the kernel, consecutive valid batches of these kinds that start before ``stop`` are one region.
+    The regions are batches, then Trailing bytes or the Damage at which the reader stops. As in ``DumpLogSegments``, any
+    magic and every length up to ``limit`` bytes (by default the source's limit) is accepted, and checksums are not
+    verified. With the kernel, consecutive valid batches of the kinds ``runs`` before ``stop`` are one region.
     """
     end = source.size if end is None else min(end, source.size)
     limit = source.limit if limit is None else limit
@@ -151,5 +151,5 @@ def is_sound_at(source: Source, position: int) -> bool:
 
 
 def as_region(damage: DamageError, position: int, size: int) -> Damage:
-    """Return damage as a region of ``size`` bytes at ``position``; the position in ``damage`` is relative to it."""
+    """Return damage as a region of ``size`` bytes at ``position``. ``damage.position`` is relative to ``position``."""
     return Damage(position, size, damage.kind, damage.reason, position + damage.position, damage.expected, damage.found)

@@ -1,8 +1,8 @@
 """The outcomes of the transactions of a partition, and the offset up to which a read_committed consumer may read.
 
-The batches of each segment are read once, by any process, and the results of the segments are combined. Markers in the
-log decide. An entry of ``.txnindex`` decides only if its marker is in a damaged range; it is wrong if another batch is
-at the marker's offset. Without such an entry the outcome of a transaction that may end in a damaged range is unknown.
+The batches of each segment are read once, by any process, and the results of the segments are combined. The markers in
+the log decide. An entry of ``.txnindex`` counts only if its marker is in a damaged range, and is wrong if another batch
+is at the marker's offset. Without such an entry, a transaction that may end in a damaged range has no known outcome.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from kdump.errors import DamageError, StoreError, UnreadableError, many
+from kdump.errors import DamageError, StoreError, UnreadableError, many_are
 from kdump.formats import txn_index
 from kdump.formats.record_layout import MAGIC_2
 from kdump.formats.txn_index import AbortedTxn
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 MARKER_BYTES: Final = 128
-"""An upper limit of the size of a marker's batch; Kafka's have 78 bytes."""
+"""An upper limit of the size in bytes of a marker's batch. Kafka's markers have 78 bytes."""
 Outcome: TypeAlias = Literal["none", "committed", "aborted", "open"]
 
 
@@ -47,7 +47,7 @@ class DamagedGap(NamedTuple):
 class Doubt(NamedTuple):
     """Offsets (both ends included) at which the outcome of a producer's transactions is unknown.
 
-    ``producer_id`` is None for all producers.
+    If ``producer_id`` is None, this holds for all producers.
     """
 
     producer_id: int | None
@@ -59,7 +59,7 @@ class Doubt(NamedTuple):
 class Outcomes:
     """The outcomes of one partition's transactions. All transactions that are not listed were committed.
 
-    ``whole`` is whether all segments to the end of the log were read. Otherwise open transactions may have ended later.
+    ``whole`` is true if all segments to the end of the log were read. If not, open transactions may have ended later.
     """
 
     aborted: tuple[AbortedTxn | EndedTransaction, ...] = ()
@@ -68,9 +68,9 @@ class Outcomes:
     doubts: tuple[Doubt, ...] = ()
 
     def of(self, batch: RecordBatch) -> Outcome | None:
-        """Return the outcome of a batch's transaction.
+        """Return the outcome of a batch's transaction, or None if it is unknown.
 
-        None stands for unknown: its marker may be in a damaged range, or in a segment that was not read.
+        It is unknown if the marker may be in a damaged range, or in a segment that was not read.
         """
         if not batch.is_transactional or batch.producer_id is None:
             return "none"
@@ -97,19 +97,19 @@ class Outcomes:
 
     @property
     def last_stable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction. A read_committed consumer receives nothing from it on.
+        """The first offset of the oldest open transaction, from which on a read_committed consumer receives nothing.
 
-        None if no transaction is open: the last stable offset is then the end of the log.
+        It is None if no transaction is open: then the end of the log is the last stable offset.
         """
         return min((one.first_offset for one in self.open), default=None)
 
     @property
     def early_end(self) -> str | None:
-        """The note for a read_committed reader about records from the last stable offset on; None if there are none."""
+        """The note for a read_committed reader about open transactions; None if there are none."""
         if not self.open:
             return None
         ends = f"read_committed ends at the last stable offset, {self.last_stable_offset}"
-        return f"{many(len(self.open), 'transaction')} without an end; {ends}"
+        return f"{many_are(len(self.open), 'transaction')} open; {ends}"
 
     @property
     def unknown(self) -> str | None:
@@ -123,7 +123,7 @@ class Outcomes:
         more = f" and at {len(spans) - 3} other places" if len(spans) > 3 else ""
         return (
             f"transactions at offsets {', '.join(spans[:3])}{more} may have ended in unreadable bytes; "
-            "read_committed leaves their records there out"
+            "read_committed leaves out their records at these offsets"
         )
 
     @property
@@ -161,9 +161,10 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 class SegmentOutcomes(NamedTuple):
     """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    ``ended`` has a commit only if it is the first end of its producer here: later ones do not affect other segments.
-    ``wrong`` has a sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the last batch; in
-    the last segment it is ignored, because a broker may be writing there. ``base`` is the base offset of the name.
+    ``ended`` has only those commits that are the first end of their producer in the segment, because later commits do
+    not affect other segments. ``wrong`` has a sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged
+    range after the last batch; in the last segment it is ignored, because a broker may be writing there. ``base`` is
+    the base offset in the segment's name.
     """
 
     ended: tuple[AbortedTxn | EndedTransaction | DamagedGap | Doubt, ...] = ()
@@ -174,9 +175,9 @@ class SegmentOutcomes(NamedTuple):
 
 
 class TransactionFollower:
-    """Follows the transactions of one segment; :meth:`add` and :meth:`lose` are called with its regions in order.
+    """Follows the transactions of one segment. Call :meth:`add` and :meth:`lose` with its regions in order.
 
-    Its ``.txnindex`` is read unless ``index`` is false. Raises StoreError if it is in a store that fails.
+    The segment's ``.txnindex`` is read unless ``index`` is false. Raises StoreError if a store cannot deliver it.
     """
 
     def __init__(self, where: Segment, *, index: bool = True) -> None:
@@ -235,11 +236,11 @@ class TransactionFollower:
         return bool(self._entries)
 
     def skip(self, end_offset: int) -> None:
-        """Skip batches outside of transactions up to ``end_offset``. Allowed only without an index and damage."""
+        """Skip non-transactional batches up to ``end_offset``. There must be no index and no damage so far."""
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:
-        """Add a region that is not a batch. It may hold markers, unless its headers are those of larger batches."""
+        """Add a region that is not a batch. It may hold markers, unless its headers show only larger batches."""
         if isinstance(region, Padding):
             return
         for one in walk.walk(source, region.position, region.position + region.size):
@@ -248,7 +249,7 @@ class TransactionFollower:
                 return
 
     def _doubt(self) -> None:
-        """Mark the transactions that were open before a damaged range as unknown. Later batches follow new markers."""
+        """Mark the outcomes of transactions that were open before a damaged range as unknown."""
         hole = self._hole()
         self._ended += (Doubt(one.producer_id, one.first_offset, hole.offset - 1) for one in self._replay.open.values())
         self._ended.append(hole)
@@ -280,7 +281,7 @@ class TransactionFollower:
         )
 
     def unread(self) -> SegmentOutcomes:
-        """Return the result of an unreadable segment, only by its ``.txnindex``. Nothing may have been added."""
+        """Return the result of an unreadable segment, from its ``.txnindex`` alone. No regions may have been added."""
         found = self.result()
         hole = self._hole()
         return found._replace(ended=(*found.ended, hole, Doubt(None, hole.offset, INT64_END)))
@@ -300,7 +301,7 @@ def combined(results: Iterable[SegmentOutcomes], *, whole: bool = True) -> Outco
     for segment in results:
         if end is not None:
             doubt(end)
-        if doubts and doubts[-1].producer_id is None and segment.base is not None:  # the unreadable range ends here
+        if doubts and doubts[-1].producer_id is None and segment.base is not None:  # it ends before this segment
             doubts[-1] = doubts[-1]._replace(last_offset=min(doubts[-1].last_offset, segment.base - 1))
         for ended in segment.ended:
             if isinstance(ended, DamagedGap):
@@ -327,8 +328,8 @@ def combined(results: Iterable[SegmentOutcomes], *, whole: bool = True) -> Outco
 def follow(partition: Partition, report: Reporter, scans: Iterable[Scan] | None = None) -> Outcomes:
     """Return the outcomes of the transactions of a partition.
 
-    Report entries of ``.txnindex`` that do not fit the log as wrong, and unreadable segments. ``scans`` are the
-    results of :func:`scan` for its segments, if the caller has them.
+    Wrong entries of ``.txnindex`` and unreadable segments are reported. ``scans`` are the results of :func:`scan` for
+    the segments, if the caller has them.
     """
 
     def results() -> Iterator[SegmentOutcomes]:
@@ -343,14 +344,14 @@ def follow(partition: Partition, report: Reporter, scans: Iterable[Scan] | None 
 
 
 class Scan(NamedTuple):
-    """The result of a segment, and the error of an unreadable one or None."""
+    """The result of a segment, and its error if it is unreadable."""
 
     found: SegmentOutcomes
     error: UnreadableError | None = None
 
 
 def scan(where: Segment) -> Scan:
-    """Return the outcomes of a segment. Those of an unreadable one come only from its ``.txnindex``."""
+    """Return the outcomes of a segment. For an unreadable segment they come from its ``.txnindex`` alone."""
     try:
         return Scan(_scan(where))
     except UnreadableError as error:

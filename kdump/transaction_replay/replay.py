@@ -1,7 +1,7 @@
 """Replays the transactions in a log: open and ended transactions, and the last stable offset.
 
-A transaction of a producer begins with its first transactional batch and ends at the marker, a control batch that the
-coordinator lets the broker write. Source: KIP-98, Kafka's classes ProducerStateManager and ProducerAppendInfo.
+A transaction of a producer begins with its first transactional batch and ends at the marker, a control batch that a
+broker writes for the coordinator. Source: KIP-98, Kafka's classes ProducerStateManager and ProducerAppendInfo.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
 
 _ENDED_KEPT: Final = 64
-"""Most ended transactions in the heap of first offsets, beyond the number of open ones."""
+"""The heap of first offsets is rebuilt if it has this many entries more than twice the number of open transactions."""
 
 
 class OpenTransaction(NamedTuple):
@@ -32,9 +32,9 @@ class OpenTransaction(NamedTuple):
 class EndedTransaction(NamedTuple):
     """A transaction with its marker.
 
-    ``first_offset`` is None for an empty transaction, and for one that began before the replay. ``last_offset`` is the
-    marker's offset. ``last_stable_offset`` is the first offset of the oldest transaction that is open at the marker, or
-    the offset after the marker.
+    ``first_offset`` is None for an empty transaction, or if the transaction began before the replay. ``last_offset`` is
+    the marker's offset. ``last_stable_offset`` is the first offset of the oldest transaction that is open at the
+    marker, or the offset after the marker.
     """
 
     producer_id: int
@@ -70,11 +70,11 @@ class Replay:
         self._sort()
 
     def mark(self) -> None:
-        """Record all changes from here on for :meth:`restore`."""
+        """Record all later changes, so that :meth:`restore` can undo them."""
         self._undo, self._marked_end = [], self.end_offset
 
     def restore(self) -> None:
-        """Undo the changes since :meth:`mark`, in time proportional to their number."""
+        """Undo the changes since :meth:`mark`, in time proportional to the number of changes."""
         for producer_id, before in reversed(self._undo or ()):
             if before is None:
                 self.open.pop(producer_id, None)
@@ -84,7 +84,7 @@ class Replay:
         self._undo, self.end_offset = None, self._marked_end
 
     def add(self, batches: Batches, row: int = 0) -> EndedTransaction | None:
-        """Add the batches from number ``row`` on; return the transaction that ends if it is a marker, else None.
+        """Add the batches from number ``row`` on. For a marker return the transaction that it ends, else None.
 
         Raises DamageError for a marker with a malformed record.
         """
@@ -112,9 +112,9 @@ class Replay:
                     self._go_on(producer_id, epoch, offset)
 
     def _go_on(self, producer_id: int, epoch: int, offset: int) -> None:
-        """Add a batch of data at ``offset``. The producer's transaction begins here unless it is open."""
+        """Add a batch of data at ``offset``. The producer's transaction begins at this offset unless it is open."""
         begun = self.open.get(producer_id)
-        if begun is None or offset < begun.first_offset:  # the checksum does not cover offsets: one may be wrong
+        if begun is None or offset < begun.first_offset:  # a wrong offset: the checksum does not cover it
             if self._undo is not None:
                 self._undo.append((producer_id, begun))
             self.open[producer_id] = OpenTransaction(producer_id, epoch, offset)
@@ -138,7 +138,7 @@ class Replay:
                 key.type == control.ABORT,
                 marker.coordinator_epoch,
             )
-        return None  # compaction removed the marker's record and kept its empty batch
+        return None  # compaction removed the marker and kept the empty batch
 
     def first_open_offset(self, otherwise: int) -> int:
         """Return the smallest first offset of the open transactions, or ``otherwise`` if none is open."""
@@ -153,7 +153,7 @@ class Replay:
         return otherwise
 
     def _sort(self) -> None:
-        """Rebuild the heap of first offsets without ended transactions."""
+        """Rebuild the heap of first offsets from the open transactions."""
         self._firsts = [(one.first_offset, one.producer_id) for one in self.open.values()]
         heapify(self._firsts)
 
@@ -166,7 +166,7 @@ class Replay:
 
 
 def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
-    """Yield each transaction at its marker. Afterwards ``replay`` has the transactions that are still open."""
+    """Yield each transaction at its marker. At the end ``replay`` has the transactions that are still open."""
     replay = replay or Replay()
     for batch in batches:
         transaction = replay.add(batch)
@@ -178,7 +178,7 @@ class AbortedRanges:
     """The offset ranges of aborted transactions by producer, which a consumer uses to skip aborted records."""
 
     def __init__(self, aborted: Iterable[AbortedTxn | EndedTransaction]) -> None:
-        """``aborted`` are entries of ``.txnindex`` or ended transactions; committed ones are ignored."""
+        """``aborted`` are entries of ``.txnindex`` or ended transactions. Committed transactions are ignored."""
         ranges: dict[int, list[tuple[int, int]]] = {}
         for transaction in aborted:
             if isinstance(transaction, EndedTransaction) and not transaction.aborted:

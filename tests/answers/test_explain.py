@@ -126,10 +126,10 @@ def test_a_wrong_offset_in_a_batch_that_counts_a_record_for_each_is_no_work_of_t
     (before, wrong, after), said = lines(1, 3, tmp_path)
     check(wrong, "damaged", "log")
     assert (wrong["offset"], wrong["evidence"][0]["position"]) == (2, len(data(0)))
-    assert "record 2 of 3 has offset 10 where 2 belongs" in wrong["because"]
+    assert "record 2 of 3 has offset 10 instead of 2" in wrong["because"]
     assert before["reason"] == after["reason"] == "visible"
     place = f"{tmp_path}/orders-0/{0:020}.log: byte {len(data(0))}"
-    assert said == [f"{place}: record 2 of 3 has offset 10 where 2 belongs"]
+    assert said == [f"{place}: record 2 of 3 has offset 10 instead of 2"]
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def _die(_):
 
 
 def test_a_process_that_is_killed_is_an_error_of_one_sentence():
-    with pytest.raises(KdumpError, match="a process was killed before it had a result"):
+    with pytest.raises(KdumpError, match="a worker process was killed"):
         list(Processes(2).results(_die, range(4)))
 
 
@@ -125,8 +125,8 @@ def test_a_topic_that_is_not_there_is_named(tmp_path):
     lines, said = ask("transactions", tmp_path, "--topic", "order", "--topic", "orders")
     assert (lines, said) == ([], f"warning: no partition of topic 'order' is in {tmp_path}; did you mean 'orders'?\n")
     _, said = ask("offsets", tmp_path, "--topic", "orders", "--partition", "1")
-    absent = "no partition of topic 'orders' with a number that --partition names is in"
-    assert said == f"warning: {absent} {tmp_path}; there is 0\n"
+    absent = "no partition of topic 'orders' with a number in --partition is in"
+    assert said == f"warning: {absent} {tmp_path}; found partition 0\n"
 
 
 @pytest.mark.parametrize("command", [("offsets",), ("transactions", "--jobs", "2"), ("explain", "orders-0@0", "--in")])

@@ -57,7 +57,7 @@ def findings(place, *options, status):
         ),
         (
             forge.batch([forge.record(b"k", b"v", offset=n) for n in (0, 9, 2)], base_offset=1),
-            "record 2 of 3 has offset 10 where 2 belongs",
+            "record 2 of 3 has offset 10 instead of 2",
         ),
         (
             forge.batch([forge.record(b"k", b"v", offset=n) for n in (0, 9, 2)], base_offset=1, last_offset_delta=3),

@@ -368,7 +368,7 @@ def test_a_worker_that_dies_is_an_error(folder):
     patch = "import kdump.log_reader.reader as s, os; s.PartitionReader.read = lambda *a: os.kill(os.getpid(), 9)"
     done = patched(patch, "dump", folder, "--jobs", "3")
     assert done.returncode == 1
-    assert b"a process was killed before it had a result" in done.stderr
+    assert b"a worker process was killed" in done.stderr
 
 
 def test_the_error_that_ends_a_worker_is_reported_in_its_own_words(folder):

@@ -282,5 +282,5 @@ def test_a_killed_run_is_named_by_the_next(folder):
     assert done.returncode == -9
     done = child(words("slice", folder))
     assert done.returncode == 0
-    assert f"note: {part}: a run that was killed has left it unfinished; to delete it: rm -r {part}\n" in done.stderr
+    assert f"note: {part}: an unfinished output of a run that was killed; to delete it: rm -r {part}\n" in done.stderr
     assert left(folder) == sorted(["out", "slice.log", part.name])

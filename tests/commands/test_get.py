@@ -128,7 +128,7 @@ PACKED = 0x04  # zstd
     [
         (PACKED, [b"no zstd"], "the zstd stream is broken"),
         (0, [forge.record(b"a", b"b"), b"\x7fno record"], "its size does not fit"),
-        (0, [forge.record(b"a", b"b", offset=n) for n in (0, 4, 2)], "record 2 of 3 has offset 9 where 6 belongs"),
+        (0, [forge.record(b"a", b"b", offset=n) for n in (0, 4, 2)], "record 2 of 3 has offset 9 instead of 6"),
     ],
 )
 def test_a_record_that_cannot_be_read_is_no_work_of_the_cleaner(tmp_path, attributes, records, says):

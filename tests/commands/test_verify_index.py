@@ -289,5 +289,5 @@ def test_what_is_there_already_is_reported_before_anything_is_written(tmp_path):
     taken.parent.mkdir(parents=True)
     taken.write_bytes(b"old")
     done = kdump("rebuild-index", TXN, "--out", tmp_path / "f")
-    assert (done.returncode, done.stderr) == (2, f"error: {taken} is there already (--force overwrites it)\n".encode())
+    assert (done.returncode, done.stderr) == (2, f"error: {taken} exists already (--force overwrites it)\n".encode())
     assert names(taken.parent) == [taken.name]

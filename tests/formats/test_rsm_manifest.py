@@ -81,8 +81,11 @@ def test_chunks_of_several_sizes(sizes):
         ({**FIXED, "encryption": {"dataKey": "key1:?", "aad": ""}}, "not base64"),
         (variable("?"), "not base64"),
         (variable("AAAA"), "transformedChunks is broken"),
-        (variable(tiered.packed_sizes([1, 2])), "other chunks than its sizes"),
-        (variable(b64encode(zstandard.compress(b"\0\0\0\3\0\0\0\0\1\1\1\0")).decode()), "another size"),
+        (variable(tiered.packed_sizes([1, 2])), "number of chunk sizes in the manifest is wrong"),
+        (
+            variable(b64encode(zstandard.compress(b"\0\0\0\3\0\0\0\0\1\1\1\0")).decode()),
+            "length of the list of chunk sizes",
+        ),
         (
             variable("", size=(1 << 31) - 1)
             | {"chunkIndex": {**FIXED["chunkIndex"], "originalChunkSize": 1, "originalFileSize": (1 << 31) - 1}},

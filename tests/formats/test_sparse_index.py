@@ -139,9 +139,9 @@ def test_negative_relative_offsets_are_read_as_stored():
 
 @pytest.mark.parametrize("offset", [99, 100 + (1 << 31)])
 def test_an_offset_that_does_not_fit_cannot_be_written(offset):
-    with pytest.raises(UsageError, match=f"offset {offset} cannot stand in an index with base offset 100"):
+    with pytest.raises(UsageError, match=f"offset {offset} does not fit into an index with base offset 100"):
         offset_index.encode([OffsetPosition(offset, 1)], 100)
-    with pytest.raises(UsageError, match=f"offset {offset} cannot stand"):
+    with pytest.raises(UsageError, match=f"offset {offset} does not fit"):
         offset_index.encode([OFFSETS[0], OffsetPosition(offset, 1), OFFSETS[1]], 100)
 
 

@@ -127,13 +127,13 @@ SAMPLE = parse("""
         (
             0,
             "0000000000000001 ffff",
-            "Sample v0, name: null where none may be at 8",
+            "Sample v0, name: null in a non-nullable field at 8",
             "non-nullable field name was serialized as null",
         ),
         (
             0,
             "0000000000000001 0000 ffff 00000000 7fffffff 00",
-            "Sample v0, items: 2147483647 elements cannot stand in 1 bytes at 16",
+            "Sample v0, items: 2147483647 elements do not fit into 1 bytes at 16",
             "Tried to allocate a collection of size 2147483647, but there are only 1 bytes remaining.",
         ),
         (
@@ -145,7 +145,7 @@ SAMPLE = parse("""
         (
             0,
             "0000000000000001 0000 ffff 00000000 00000002 0000 00000000 ffff",
-            "Sample v0, items[1].key: null where none may be at 26",
+            "Sample v0, items[1].key: null in a non-nullable field at 26",
             "non-nullable field key was serialized as null",
         ),
         (
@@ -207,7 +207,7 @@ def test_a_tag_that_only_another_version_has_is_refused():
     with pytest.raises(PayloadError) as caught:
         read_all(message.struct(0), data)
     assert caught.value.said == "Tag 3 is not valid for version 0"
-    assert str(caught.value.within("Shape v0")) == "Shape v0: tag 3 is of another version than 0 at 1"
+    assert str(caught.value.within("Shape v0")) == "Shape v0: tag 3 does not exist in version 0 at 1"
 
 
 def test_a_tag_of_a_version_that_the_release_does_not_know_is_one_that_nothing_has():
@@ -231,4 +231,4 @@ def test_a_claim_of_two_thousand_million_elements_takes_no_memory():
     huge = packing.pack(">qhhii", 0, 0, -1, 0, 0x7FFFFFFF)
     with pytest.raises(PayloadError) as caught:
         read(SAMPLE.struct(0), Reader(huge))
-    assert caught.value.what == "2147483647 elements cannot stand in 0 bytes"
+    assert caught.value.what == "2147483647 elements do not fit into 0 bytes"

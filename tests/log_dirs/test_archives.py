@@ -287,7 +287,7 @@ def test_a_broken_pax_header_is_an_unreadable_archive(tmp_path):
     done = peak_in_child("check", archive(tmp_path, pax(DIGITS), SOUND))
     assert done.status == 1
     assert b"a.tar: the archive is broken" in done.stderr
-    assert b"does not begin a record of a PAX header" in done.stderr
+    assert b"the record of a PAX header at byte" in done.stderr
 
 
 @pytest.mark.parametrize("keyword", [b"comment", b"SCHILY.xattr.user.x", b"GNU.sparse.unknown"])
@@ -439,7 +439,7 @@ def test_names_in_a_zip_stay_in_it(tmp_path):
         ("c", f"{path}:c-0/{LOG}"),
         ("d", f"{path}:d-0/{LOG}"),
     ]
-    assert b"is in more than 100 folders" in done.stderr
+    assert b"is more than 100 folders deep" in done.stderr
     assert b"has a name of more than 16384 bytes" in done.stderr
 
 
@@ -470,7 +470,7 @@ def test_a_bomb_in_a_zip_is_bounded(tmp_path, monkeypatch):
     done = peak_in_child("dump", path, "-o", "raw")
     assert b"in the archive\n" in done.stdout
     assert done.status == 1
-    assert b"the zip's directory has 1048576 bytes for it, and it has more" in done.stderr
+    assert b"the zip's directory claims 1048576 bytes, but its content has more" in done.stderr
     path.write_bytes(data)
     free = os.statvfs(tmp_path)
 
@@ -543,7 +543,7 @@ def test_paths_in_archives(tmp_path):
     ):
         done = values(f"{outer}{inside}")
         assert (done.returncode, done.stdout) == (0, b"in the archive\n" * count), inside
-    for inside, reported in ((":d9", "does not hold it: it has -x, a:b, in.tar"), (":in.tar:d9", "does not hold it")):
+    for inside, reported in ((":d9", ": it has -x, a:b, in.tar"), (":in.tar:d9", "it is not in the archive")):
         done = values(f"{outer}{inside}")
         assert done.returncode == 1
         assert reported.encode() in done.stderr

@@ -57,7 +57,7 @@ def test_folder_names(path, topic, partition):
 @pytest.mark.parametrize(
     ("data", "reported"),
     [
-        (b"some text that is no segment", ["does not begin as a segment does: byte 16 holds 115"]),
+        (b"some text that is no segment", ["does not begin like a segment: byte 16 holds 115"]),
         (b"short text", []),
         (BATCH, []),
         (bytes(100), []),

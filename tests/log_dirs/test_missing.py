@@ -33,7 +33,7 @@ def test_nothing_is_sound_of_a_topic_that_is_not_there(command):
 def test_nothing_is_sound_of_a_partition_that_is_not_there(command):
     assert said(command, BROKER / "txn-0", "--partition", "7") == (
         1,
-        f"error: no partition with a number that --partition names is in {BROKER / 'txn-0'}; there is 0\n",
+        f"error: no partition with a number in --partition is in {BROKER / 'txn-0'}; found partition 0\n",
     )
     status, text = said(command, BROKER, "--topic", "txn,c-none", "--topic", "tnx")
     assert (status, text) == (1, f"error: {NO_TNX}")
@@ -140,7 +140,7 @@ def test_answers_read_a_log_whose_folder_gives_no_topic(loose, command, named):
         line for line in lines if ASKED[command] in line and line.get("topic") == name and line.get("partition") == 0
     ]
     assert met, lines
-    assert f"has no topic and partition: {name}-0 is ".encode() in done.stderr
+    assert f"is read as {name}-0: the name of its folder has no topic and partition".encode() in done.stderr
     assert b"left out" not in done.stderr
     assert json.loads(kdump(command, *config, path, "-o", "jsonl", "-q", *at).stdout.splitlines()[0]) == lines[0]
 

@@ -240,12 +240,12 @@ def test_a_manifest_that_is_absent_is_named(tmp_path):
 
 def test_a_log_that_is_absent_is_named(tmp_path):
     reported = broken(tmp_path, lambda log, *_: log.unlink())
-    assert "the manifest is there, and its .log is not" in reported[0]
+    assert "the manifest exists, but its .log is missing" in reported[0]
 
 
 def test_indexes_that_are_absent_are_named(tmp_path):
     (reported,) = broken(tmp_path, lambda _, indexes, __: indexes.unlink())
-    assert ".log: its .indexes is absent" in reported
+    assert ".log: its .indexes is missing" in reported
 
 
 def test_indexes_that_are_cut_off_are_named(tmp_path):
@@ -256,7 +256,7 @@ def test_indexes_that_are_cut_off_are_named(tmp_path):
 def test_a_log_that_is_cut_off_is_named_with_its_chunks(tmp_path):
     size, chunk = reported = broken(tmp_path, lambda log, *_: log.write_bytes(log.read_bytes()[:-10]))
     assert len(reported) == 2
-    assert "and its manifest says" in size
+    assert "as in its manifest" in size
     assert "chunk 4, bytes 600 to" in chunk
     assert "it is truncated" in chunk
 
@@ -297,7 +297,7 @@ def test_sizes_of_chunks_that_do_not_fit_are_named(tmp_path):
         manifest.write_text(json.dumps(held))
 
     reported, _ = broken(tmp_path, change, compress=True)
-    assert "other chunks than its sizes (expected 5, found 2)" in reported
+    assert "number of chunk sizes in the manifest is wrong (expected 5, found 2)" in reported
 
 
 def test_a_chunk_that_is_larger_than_the_limit_is_named(tmp_path):

@@ -105,8 +105,8 @@ def test_ranges_without_an_end_and_without_a_begin(folder):
     found, files, notes = read(folder, until=TIME + 3 * MINUTE)
     assert (found, files) == (list(range(3 * PER_SEGMENT)), [0, 1, 2])
     assert notes == [
-        "t-0: 47 segments after the range were not read: records there begin later; --out-of-order reads them too, "
-        "where producers may have set older times"
+        "t-0: 47 segments after the range were not read, because the first records there are later; "
+        "--out-of-order reads them too, if producers may set older times"
     ]
 
 
@@ -164,7 +164,7 @@ LAST = TIME + 10 * MINUTE + 35_000
         (bytes(12), "it is of zeros"),
         (time_index.encode([(LAST, 87)], 80) + bytes(12), "zeros follow"),
         (time_index.encode([(LAST, 87)], 80)[:-1], "it is ragged"),
-        (time_index.encode([(LAST, 81), (LAST - 5, 87)], 80), "its entries do not rise"),
+        (time_index.encode([(LAST, 81), (LAST - 5, 87)], 80), "its entries are not in order"),
         (time_index.encode([(TIME, 87)], 80), "it ends below the first batch"),
         (time_index.encode([(LAST, 88)], 80), "it names an offset of the next segment"),
     ],

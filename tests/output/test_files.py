@@ -24,7 +24,7 @@ def test_files_are_written_into_a_new_folder(tmp_path):
 
 def test_nothing_is_overwritten_unasked(tmp_path):
     (tmp_path / "y").write_bytes(b"old")
-    with pytest.raises(UsageError, match="y is there already"):
+    with pytest.raises(UsageError, match="y exists already"):
         files.write(tmp_path, {"x": b"1", "y": b"2"})
     assert names(tmp_path) == ["y"]
     files.write(tmp_path, {"x": b"1", "y": b"2"}, force=True)
@@ -37,7 +37,7 @@ def test_nothing_is_overwritten_unasked(tmp_path):
 def test_a_name_that_is_taken_in_the_meantime_is_not_overwritten(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "must_be_free", lambda _: None)
     (tmp_path / "y").write_bytes(b"old")
-    with pytest.raises(UsageError, match="y is there already"):
+    with pytest.raises(UsageError, match="y exists now"):
         files.write(tmp_path, {"x": b"1", "y": b"2"})
     assert names(tmp_path) == ["y"]
     assert (tmp_path / "y").read_bytes() == b"old"

@@ -136,7 +136,7 @@ def test_what_is_left_over_is_named_with_a_command_that_deletes_it(tmp_path):
     said = []
     files.write(place, {"c": b""}, note=said.append)
     (text,) = said
-    assert text.startswith(f"{dead}: a run that was killed has left it")
+    assert text.startswith(f"{dead}: an unfinished output of a run that was killed")
     os.system(text.partition("delete it: ")[2])
     assert not dead.exists()
 
@@ -181,7 +181,7 @@ def test_what_appears_while_a_run_works_stays(tmp_path, monkeypatch, lacks, kind
         before(part, target)
 
     monkeypatch.setattr(parts, "put", appears)
-    with pytest.raises(files.TakenError, match="out is there already"):
+    with pytest.raises(files.TakenError, match="out exists now"):
         WRITERS[kind][0](out)
     assert held(out) == {"file": {"": b"another's"}, "folder": {"z": b"another's"}, "empty folder": {}}[found]
     assert left(tmp_path.rglob("*")) == []
@@ -196,7 +196,7 @@ def test_a_name_that_appears_in_an_empty_folder_stays_and_what_was_moved_goes_ba
         before(part, target)
 
     monkeypatch.setattr(parts, "put", appears)
-    with pytest.raises(files.TakenError, match="x is there already"):
+    with pytest.raises(files.TakenError, match="x exists now"):
         into_empty(tmp_path / "out")
     assert held(tmp_path / "out") == {"x": b"another's"}
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["x"]

@@ -97,7 +97,7 @@ def test_an_error_of_a_task_comes_after_the_results_before_it(raised):
 @pytest.mark.parametrize(
     ("end", "words"),
     [
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed before it had a result; the system may lack memory"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "a worker process was killed; the system may lack memory"),
         (lambda: os._exit(7), "ended with 7"),
     ],
 )

@@ -197,7 +197,7 @@ def test_a_file_of_another_is_not_overwritten(spark, tmp_path):
     (out / commit.COMMIT).unlink()
     theirs = out / "topic_name=t" / "part-10.parquet"
     theirs.write_bytes(b"theirs")
-    with pytest.raises(KdumpError, match=r"part-10\.parquet is there already, and holds other data"):
+    with pytest.raises(KdumpError, match=r"part-10\.parquet exists already, and holds other data"):
         publish(spark, out, NEW, "append")
     assert theirs.read_bytes() == b"theirs"
     theirs.unlink()
@@ -290,7 +290,7 @@ def test_a_file_that_appears_in_an_output_is_not_replaced(spark, tmp_path, monke
         place(part, target, **how)
 
     monkeypatch.setattr(files, "take_place", take_place)
-    with pytest.raises(KdumpError, match=r"part-10\.parquet is there already, and holds other data"):
+    with pytest.raises(KdumpError, match=r"part-10\.parquet exists already, and holds other data"):
         publish(spark, out, NEW, "append")
     assert theirs.read_text() == "theirs"
     assert by_manifest(out) == sorted(OLD)

@@ -156,7 +156,7 @@ def test_the_index_stands_in_for_a_marker_that_cannot_be_read(folder):
     found, reported, notes = outcomes(folder, {0: [lost]}, entries=[entry(7, 0, 3)])
     assert (found, notes) == (["aborted", "committed", "committed", "open"], [])
     assert reported.last_stable_offset == 4
-    assert reported.early_end == "1 transaction without an end; read_committed ends at the last stable offset, 4"
+    assert reported.early_end == "1 transaction is open; read_committed ends at the last stable offset, 4"
 
 
 def test_what_follows_a_marker_that_cannot_be_read_is_another_transaction(folder):

@@ -160,7 +160,7 @@ class Topics:
     def _create(self, fields: Fields) -> None:
         name, number = fields["name"], fields["topicId"]
         if name in self.by_name:
-            raise ReplayError(f"topic {name} is there already, with id {self.by_name[name].id_text}")
+            raise ReplayError(f"topic {name} exists already, with id {self.by_name[name].id_text}")
         self.by_id[number] = self.by_name[name] = Topic(name, number)
 
     def topic(self, number: bytes) -> Topic:

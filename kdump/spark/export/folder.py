@@ -117,13 +117,13 @@ class Folder:
             )
         if self.exists(name):  # an object store has copied it, and was killed before it deleted the original
             if self.renames_whole or self.size(name) != source.size(name):
-                raise KdumpError(f"{self.shown}/{name} is there already, and holds other data")
+                raise KdumpError(f"{self.shown}/{name} exists already, and holds other data")
             source.delete(name)
             return
         with writing(f"{self.shown}/{name}"):
             self._files.mkdirs(self._at(name).getParent())
         if self.local is not None and source.local is not None:
-            taken = f"{self.shown}/{name} is there already, and holds other data"
+            taken = f"{self.shown}/{name} exists already, and holds other data"
             _take_place(source.local / name, self.local / name, f"{self.shown}/{name}", taken)
             checksum = self._checksum(name)
             if (source.local / checksum).exists():
@@ -139,7 +139,7 @@ class Folder:
         local = self.local
         if local is not None:
             files.make_folders(local, *name.split("/")[:-1], access=ANY)
-            taken = f"{self.shown}/{name} is there already, and holds other data"
+            taken = f"{self.shown}/{name} exists already, and holds other data"
             _take_place(local / old, local / name, f"{self.shown}/{name}", taken, is_durable=False)
             return
         with writing(f"{self.shown}/{name}"):

@@ -45,7 +45,7 @@ BEGIN, END, ABORT = (value(f"{name}TransactionRecord") for name in ("Begin", "En
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
-        (value("TopicRecord", name="orders", topicId=OTHER), "topic orders is there already"),
+        (value("TopicRecord", name="orders", topicId=OTHER), "topic orders exists already"),
         (value("RemoveTopicRecord", topicId=OTHER), "there is no topic with id AAAAAAAAAAAAAAAAAAAACA"),
         (value("PartitionRecord", topicId=OTHER), "there is no topic with id"),
         (value("PartitionRecord", 1, topicId=ID, replicas=[1], directories=[ID, ID]), "1 replicas have 2 directories"),
