@@ -113,8 +113,7 @@ def without_first(
 ) -> Iterator[SelectedBatch]:
     """Yield the items without the first ``less`` records or batches.
 
-    ``size`` returns the number of records or batches of an item, ``last`` yields the last ones. Leading empty items are
-    dropped.
+    ``size`` counts the records or batches of an item, ``last`` yields its last ones. Leading empty items are dropped.
     """
     for item in items:
         held = size(item)

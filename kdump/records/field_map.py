@@ -65,8 +65,7 @@ _TIMES: Final = {"base_timestamp", "max_timestamp"}
 def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]:
     """Yield the fields of a batch: its header, then the record at ``offset``, or all records.
 
-    A malformed record and the bytes after it are one field, and so are records that cannot be decompressed. DamageError
-    is raised after this field.
+    Bytes from a malformed record on, or records that cannot be decompressed, are one last field before a DamageError.
     """
     if isinstance(batch, Batch):
         yield from _header(batch)
