@@ -7,7 +7,7 @@ report, the views of SQL and the tool of the MCP server. A new question is one m
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # a start imports this package only for the names
+TYPE_CHECKING = False  # kdump imports this package for the names only
 if TYPE_CHECKING:
     from typing import Any
 
@@ -28,7 +28,7 @@ QUESTIONS: dict[str, str] = {
     "diff": "kdump.answers.replica_diff",
     "explain": "kdump.answers.explain.explanation",
 }
-"""The questions by name, in the order of every list, and the module of each that has another name."""
+"""Question -> its module, and the constant in it if this is not QUESTION. Lists of questions have this order."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "offsets": ("offsets",),
@@ -45,9 +45,9 @@ TABLES: dict[str, tuple[str, ...]] = {
     "diff": ("differences",),
     "explain": (),
 }
-"""The names of each question's tables in SQL, so that a query of records imports no question.
+"""Question -> the names of its tables in SQL. Because of this copy, a query of records imports no question.
 
-The question declares the tables. One without a line here is imported by every query.
+The question declares the tables. A question that is missing here is imported by every query.
 """
 
 

@@ -1,7 +1,8 @@
-"""The base class of collectors, which gather the facts of a question from log dirs, and JSON of their lines.
+"""The base class of collectors, and the JSON of their lines. A collector gathers the facts that answer a question.
 
-One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds any number of collectors. Collectors are picklable and
-merge, so that processes and Spark tasks give the same answer as one process. "Now" is an argument of the answer.
+One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds any number of collectors. Collectors can be pickled and
+merged, so several processes or Spark tasks give the same answer as one process. The current time is an argument of
+``answer``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ V = TypeVar("V")
 
 
 class Needs(IntEnum):
-    """The part of a partition that a collector must read: no batch, only headers, or records too."""
+    """The part of a partition that a collector needs: no batches, batch headers, or records too."""
 
     FILES = 0
     HEADERS = 1
@@ -37,9 +38,9 @@ class Needs(IntEnum):
 
 
 class Reading(NamedTuple):
-    """The part of a partition that a collector needs: batches from the offset ``since`` on.
+    """The part of a partition that a collector needs: batches from offset ``since`` on.
 
-    A collector may also get some batches before it.
+    A collector may also get some batches before this offset.
     """
 
     needs: Needs
@@ -47,7 +48,7 @@ class Reading(NamedTuple):
 
 
 def once(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that calls ``say`` once for each sentence: several passes may meet the same damage."""
+    """Return a function that calls ``say`` once for each sentence, because several passes may find the same damage."""
     said: set[str] = set()
 
     def say_new(text: str) -> None:
@@ -59,9 +60,9 @@ def once(say: Callable[[str], None]) -> Callable[[str], None]:
 
 
 class Place(NamedTuple):
-    """A partition's folder, and the state of the log dir that holds it.
+    """A partition folder, and the state of its log dir.
 
-    ``end`` of a collector deletes its place: the collector is then pickled, and ``report`` cannot be.
+    A collector must delete its place in ``end``, because collectors are pickled and ``report`` cannot be pickled.
     """
 
     partition: Partition
@@ -70,30 +71,30 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int] | None:
-        """Topic and partition, or None if the folder's name gives none."""
+        """Topic and partition, or None if the name of the folder does not have both."""
         topic, number = self.partition.topic, self.partition.partition
         return None if topic is None or number is None else (topic, number)
 
     @property
     def name(self) -> Name:
-        """Topic and partition as far as the name of the folder gives them."""
+        """Topic and partition; each is None if the name of the folder does not have it."""
         return Name(self.partition.topic, self.partition.partition)
 
     @property
     def high_watermark(self) -> int | None:
-        """The checkpointed high watermark, which lags on a running broker; None without a checkpoint."""
+        """The high watermark in the checkpoint, or None. The checkpoint of a running broker is some seconds old."""
         return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
 
     @property
     def log_start(self) -> int | None:
-        """The checkpointed log start offset, or None if it is the first base offset."""
+        """The log start offset in the checkpoint, or None: the log then starts at its first base offset."""
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
-        """Return the earliest offset of a log whose first local segment begins with ``first``.
+        """Return the earliest offset of a log whose first local segment begins with offset ``first``.
 
-        The checkpointed log start may lie below that in a tiered topic: a broker checkpoints the log start of tiered
-        topics only (LogManager.checkpointLogStartOffsetsInDir). ``is_remote`` None means unknown.
+        In a tiered topic the log start offset in the checkpoint may be below ``first``
+        (LogManager.checkpointLogStartOffsetsInDir). ``is_remote``: whether the topic is tiered; None if unknown.
         """
         if self.log_start is None:
             return first
@@ -101,20 +102,20 @@ class Place(NamedTuple):
 
 
 class Collector:
-    """Gathers the facts of one question. Subclasses override the methods that they need.
+    """Gathers the facts that answer a question. Subclasses override the methods that they need.
 
-    The pass calls ``begin`` for each partition. If it returns more than FILES, the pass calls ``turn_to`` for each
-    segment. Then it calls ``add`` for valid batches and ``lose`` for each damaged range or truncated batch, in file
-    order. At last it calls ``end``. A collector may get more than it requested if other collectors need more.
+    For each partition the pass calls ``begin``. If ``begin`` returns more than FILES, the pass calls ``turn_to`` for
+    each segment, and then, in file order, ``add`` for valid batches and ``lose`` for damaged ranges and truncated
+    batches. At last it calls ``end``. A collector may get more than it requested if other collectors need more.
     """
 
     takes_control_runs: ClassVar[bool] = False
-    """Whether ``add`` takes runs of control batches; otherwise each control batch comes alone."""
+    """Whether ``add`` accepts runs of control batches. If not, ``add`` is called for each control batch."""
 
     def begin(self, place: Place) -> Needs | Reading:
-        """Begin a partition and return how much of it to read. State files (snapshots, indexes) may be read here.
+        """Begin a partition, and return the part of it to read. Small files (snapshots, indexes) may be read here.
 
-        Raises UnreadableError: the pass reports it and skips the partition.
+        If this raises UnreadableError, the pass reports the error and skips the partition.
         """
         raise NotImplementedError
 
@@ -122,10 +123,10 @@ class Collector:
         """Begin the next segment of the partition."""
 
     def add(self, batches: Batches) -> int | None:
-        """Take the next valid batches: one, or a run of data batches with the same attributes.
+        """Take the next valid batches: a single batch, or a run of batches with the same attributes.
 
-        Return how many of a run were taken, None for all: the pass then adds each of the others alone. Raises
-        DamageError for a single batch with an unreadable record: the pass reports it.
+        Return the number of batches of a run that were taken, or None for all: the pass then adds the others one by
+        one. If this raises DamageError for a single batch with an unreadable record, the pass reports it.
         """
 
     def lose(self, region: Damage | Trailing) -> None:
@@ -144,14 +145,14 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``. Of two values of a key keep the one of greater rank, or the first of equal rank."""
+    """Add ``others`` to ``best``. If both have a key, keep the value of higher rank, or the old value if equal."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value
 
 
 class AnswerLine(Protocol):
-    """A line of an answer: a frozen dataclass of plain values. ``kind`` is its first JSON field."""
+    """A line of an answer: a frozen dataclass of plain values. ``kind`` is the first field of its JSON object."""
 
     kind: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -189,6 +190,6 @@ def _plain(value: object) -> object:
 
 
 def camel_case(name: str) -> str:
-    """Return ``last_stable`` as ``lastStable``; an underscore at the end (``from_``) is left out."""
+    """Return ``lastStable`` for ``last_stable``. An underscore at the end (``from_``) is dropped."""
     first, *rest = name.rstrip("_").split("_")
     return first + "".join(word.capitalize() for word in rest)

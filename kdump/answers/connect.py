@@ -1,7 +1,8 @@
 """The lines of ``kdump connect``: connectors, their tasks, states and source offsets, replayed as a worker does.
 
+A Connect cluster has three topics. Their names are settings; the keys of their records show which topic is which.
 Sources: KafkaConfigBackingStore, KafkaStatusBackingStore, KafkaOffsetBackingStore and ConnectorsResource of Kafka
-Connect (3.6.2). A cluster has three topics, whose names are settings; the keys of their records identify them.
+Connect (3.6.2).
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ _STATUS_KEY: Final = re.compile(
 class ConnectorLine:
     """A connector. A field that no record has is null.
 
-    ``type`` is that of the REST API: a sink has the config topics or topics.regex. ``inconsistent``: the last configs
-    of its tasks are incomplete, and a worker makes them again.
+    ``type`` is the same as in the REST API: a sink has the config topics or topics.regex. ``inconsistent``: the last
+    configs of its tasks are incomplete, so a worker writes them again.
     """
 
     kind: ClassVar[str] = "connector"
@@ -78,7 +79,7 @@ class ConnectTaskLine:
 
 @dataclass(frozen=True)
 class SourceOffsetLine:
-    """The committed offset of a partition of a source, both as the connector wrote them."""
+    """The committed offset of a partition of a source. The connector chooses the fields of partition and offset."""
 
     kind: ClassVar[str] = "sourceOffset"
     connector: str
@@ -91,7 +92,7 @@ ConnectLine: TypeAlias = ConnectorLine | ConnectTaskLine | SourceOffsetLine
 
 
 def role_of(keys: Iterable[bytes | None]) -> Role | None:
-    """Return the role of a topic by the keys of some records; None if a key is not Connect's, or roles differ."""
+    """Return the role of a topic from the keys of some records; None if keys are not Connect's or contradict."""
     roles = {_role(key) for key in keys}
     return roles.pop() if len(roles) == 1 else None
 
@@ -115,7 +116,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _source_partition(key: str) -> tuple[str, dict[str, Any]] | None:
-    """Return connector and partition from a key of the offsets topic: a JSON array of both; None for another text."""
+    """Return the connector and the partition in a key of the offsets topic (a JSON array), or None for another text."""
     match _json(key):
         case [str() as connector, dict() as partition]:
             return connector, partition
@@ -123,7 +124,7 @@ def _source_partition(key: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _json(text: str | None) -> Any:
-    """Return the value of a JSON text, without the schema envelope of a converter; None for a text that is not JSON."""
+    """Return the value of a JSON text without a converter's schema envelope; None if the text is not JSON."""
     try:
         made = None if text is None else json.loads(text)
     except (ValueError, RecursionError):
@@ -156,7 +157,7 @@ class ConnectCluster:
         self._topics: dict[str, set[str]] = {}
         self._offsets: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {}
         self.skipped = 0
-        """Records that a worker skips: the key is not Connect's, or the value does not fit the key."""
+        """The number of records that a worker skips: the key is not Connect's, or the value does not fit the key."""
 
     def add(self, role: Role, timestamp: int, key: bytes | None, value: bytes | None) -> None:
         text, made = _text(key), _json(_text(value))
@@ -188,7 +189,7 @@ class ConnectCluster:
         return key["what"] != "commit" or self._commit(key["name"], value)
 
     def _add_connector(self, name: str, timestamp: int, value: dict[str, Any] | None) -> bool:
-        if value is None:  # deleted, with its tasks; the target state has a tombstone of its own
+        if value is None:  # the connector and its tasks are deleted; the target state has its own tombstone
             self._connectors[name] = _Connector(target=self._connector(name).target)
             return True
         config = _properties(value)
@@ -238,7 +239,7 @@ class ConnectCluster:
         return self._connectors.setdefault(name, _Connector())
 
     def lines(self) -> Iterator[ConnectLine]:
-        """Yield each connector, its tasks and its source offsets, by name; also offsets of deleted connectors."""
+        """Yield each connector, its tasks and its source offsets, by name. Deleted connectors may have offsets too."""
         offsets: dict[str, list[SourceOffsetLine]] = {}
         for key in sorted(self._offsets):
             name, partition, offset, timestamp = self._offsets[key]
@@ -276,19 +277,19 @@ class ConnectCluster:
 
 
 def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
-    """Return the config in a value of the configs topic, or None."""
+    """Return the config in a value of the configs topic, or None if there is none."""
     found = (value or {}).get("properties")
     return found if isinstance(found, dict) else None
 
 
 _NAMES: Final = re.compile(r".*(?:connect|config|status|offset|storage).*", re.IGNORECASE | re.DOTALL)
-"""Names of topics that are sampled if no option names the topics."""
+"""If no option names the topics of Connect, kdump reads records of topics with such names."""
 _SAMPLE: Final = 32
-"""Records whose keys decide the role of a topic."""
+"""The number of records whose keys determine the role of a topic."""
 
 
 class ConnectNames(NamedTuple):
-    """The topics of one Connect cluster; empty for a topic that is not in the paths."""
+    """The names of the topics of a Connect cluster. A name is empty if the paths do not have the topic."""
 
     configs: str = ""
     status: str = ""
@@ -296,7 +297,7 @@ class ConnectNames(NamedTuple):
 
 
 class ConnectTopics:
-    """Reads the topics of Connect clusters in some paths."""
+    """Reads the topics of the Connect clusters in the given paths."""
 
     def __init__(
         self,
@@ -312,7 +313,7 @@ class ConnectTopics:
         self._lost = lost
         found = list(Finder(wanted, of_files).find(paths))
         self._unnamed: set[str | None] = set()
-        """Logs that are named after their path: a folder's name gives no topic."""
+        """The logs that are named after their path, because the name of the folder has no topic."""
         known = [one for one in found if one.topic is not None]
         unnamed = (one for one in found if one.topic is None and one.is_named and one.segments)
         for one in with_names(unnamed, report.note):
@@ -324,7 +325,7 @@ class ConnectTopics:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
-        """Return the topics of each cluster: the given ones, else those that their keys identify."""
+        """Return the topics of each cluster: those that ``named`` gives, else those that their keys identify."""
         roles: dict[Role, list[str]] = {"configs": [], "status": [], "offsets": []}
         for topic in sorted(self._partitions):
             role = self._role(topic) if _NAMES.fullmatch(topic) or topic in self._unnamed else None

@@ -1,7 +1,7 @@
 """The partition of an internal topic that coordinates a group, a transactional id or a share partition.
 
-Source: ``partitionFor`` of GroupCoordinator, TransactionStateManager and ShareCoordinatorService in Kafka: the hash
-of the id, made positive by Utils.abs, modulo the number of partitions; unchanged from 0.8.2 to 4.3.
+The partition is the absolute value of the id's hash (``Utils.abs``) modulo the number of partitions. Source:
+``partitionFor`` of GroupCoordinator, TransactionStateManager and ShareCoordinatorService, unchanged from 0.8.2 to 4.3.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ TOPICS: Final = {
     "transaction": transaction_state.TOPIC,
     "share": share_group_state.TOPIC,
 }
-"""Type of an id -> the topic of its coordinator's state. A share id is ``group:topicId:partition``."""
+"""Type of id -> the topic with the state of its coordinator. A share id is ``group:topicId:partition``."""
 PARTITIONS: Final = 50
-"""Kafka's default number of partitions of each of these topics."""
+"""The default number of partitions of each of these topics."""
 
 
 class TopicPartitions(NamedTuple):
-    """The number of partitions of a coordinator's topic, and the missing ones."""
+    """The number of partitions of a coordinator's topic, and the numbers of missing partitions."""
 
     whole: int
     absent: tuple[int, ...]
@@ -37,10 +37,10 @@ class TopicPartitions(NamedTuple):
 
 
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
-    """Return the number of partitions of a topic, and those that are not among ``here``.
+    """Return the number of partitions of a topic, and the partitions that are not in ``here``.
 
-    ``count`` is the number, or None if unknown: then the greatest present one decides. None among ``here`` is a folder
-    whose name has no number.
+    ``count`` is the number if it is known. If it is None, the highest partition in ``here`` is the last one. None in
+    ``here`` is a folder whose name has no number.
     """
     numbers = {number for number in here if number is not None}
     whole = max(numbers, default=-1) + 1 if count is None else count
@@ -49,7 +49,7 @@ def topic_partitions(here: Iterable[int | None], count: int | None = None) -> To
 
 @dataclass(frozen=True)
 class CoordinatorPartition:
-    """The partition that coordinates an id: its leader is the coordinator."""
+    """The partition that coordinates an id. The leader of the partition is the coordinator."""
 
     kind: ClassVar[str] = "coordinator"
     id: str

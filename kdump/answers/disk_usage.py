@@ -1,7 +1,7 @@
 """The sizes of folders and files of log dirs, for ``kdump du``.
 
-``log_bytes`` is the size that a broker gives for DescribeLogDirs (``kafka-log-dirs.sh``): that of the ``.log`` files
-without the zeros of a preallocated active one. Class UnifiedLog names the folders.
+``log_bytes`` is the size that a broker returns for DescribeLogDirs (``kafka-log-dirs.sh``): the size of the ``.log``
+files without the zeros of a preallocated active segment. Source of the folder names: class UnifiedLog.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ By: TypeAlias = Literal["partition", "folder", "topic", "segment"]
 
 
 class Bytes(NamedTuple):
-    """Sizes of files in bytes, and the bytes that they occupy on disk; None if the storage does not report those."""
+    """The sizes of files in bytes, and the bytes that they occupy on disk; None if the storage does not report them."""
 
     size: int
     disk_size: int | None
@@ -62,7 +62,7 @@ class Bytes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionUsage:
-    """A partition's folder. ``oldest_ms`` and ``newest_ms`` are the largest times of its first and last batch."""
+    """A partition folder. ``oldest_ms`` and ``newest_ms`` are the largest timestamps of its first and last batch."""
 
     kind: ClassVar[str] = "partition"
     log_dir: str
@@ -84,7 +84,7 @@ class PartitionUsage:
 
 @dataclass(frozen=True, slots=True)
 class SegmentUsage:
-    """A ``.log`` file, its indexes and the snapshot of its name. ``state``: log, deleted, swap, cleaned."""
+    """A ``.log`` file, with its indexes and producer snapshot. ``state``: log, deleted, swap, cleaned."""
 
     kind: ClassVar[str] = "segment"
     log_dir: str
@@ -101,7 +101,7 @@ class SegmentUsage:
 
 @dataclass(frozen=True, slots=True)
 class TopicUsage:
-    """The current replicas of a topic. ``partitions`` counts numbers, ``replicas`` folders."""
+    """The current replicas of a topic. ``replicas`` is the number of folders, ``partitions`` that of partitions."""
 
     kind: ClassVar[str] = "topic"
     topic: str
@@ -114,7 +114,7 @@ class TopicUsage:
 
 @dataclass(frozen=True, slots=True)
 class OtherUsage:
-    """Bytes outside of partitions: a folder with all below it, a file, or a broker's own files of a log dir."""
+    """Bytes outside of partition folders: a folder with its contents, a file, or a broker's own files in a log dir."""
 
     kind: ClassVar[str] = "other"
     path: str
@@ -124,7 +124,7 @@ class OtherUsage:
 
 
 class _OtherFolder(NamedTuple):
-    """A folder whose name is not TOPIC-PARTITION, with the files in it."""
+    """A folder whose name is not TOPIC-PARTITION, with its files."""
 
     is_log_dir: bool
     own: Bytes
@@ -132,7 +132,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Gathers the sizes of all folders. ``by`` selects the lines."""
+    """Gathers the sizes of all folders. ``by`` is the unit of a line."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by
@@ -157,7 +157,7 @@ class DiskUsage(Collector):
         self._segments += other._segments
         self._others |= other._others
 
-    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  sizes are of no time
+    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  sizes do not depend on the time
         lines: list[PartitionUsage] = [line for _, line in self._partitions]
         if self._by == "topic":
             yield from self.topics()
@@ -271,7 +271,7 @@ def _segment_lines(place: Place, folder: str, topic: str, number: int) -> Iterat
 
 
 def state_of(segment: Segment) -> str:
-    """Return the end of a segment's name without its dot: log, deleted, swap, cleaned."""
+    """Return the suffix of a segment's name: log, deleted, swap or cleaned."""
     name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
     return ((name and name["state"]) or ".log").lstrip(".")
 

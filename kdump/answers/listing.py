@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class SegmentSpan:
     """A segment. ``state``: log, deleted, swap, cleaned.
 
-    ``end_offset`` is the offset after its last valid batch, or None if damage comes after that; ``oldest_ms`` and
-    ``newest_ms`` are the largest times of its first and last batch, None without one.
+    ``end_offset`` is the offset after the last valid batch, or None if damage follows it. ``oldest_ms`` and
+    ``newest_ms`` are the largest timestamps of the first and the last batch; None without a batch.
     """
 
     kind: ClassVar[str] = "segmentSpan"
@@ -58,7 +58,7 @@ class SegmentListing(Collector):
     def merge(self, other: SegmentListing) -> None:
         self._found += other._found
 
-    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  a list is of no time
+    def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  the list does not depend on the time
         yield from sorted(self._found, key=lambda line: (line.topic, line.partition, line.base_offset or 0, line.file))
 
 
@@ -82,7 +82,7 @@ def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentS
 
 
 class PartitionListing(DiskUsage):
-    """The lines of ``kdump du`` about partitions, in order of their names."""
+    """The lines of ``kdump du`` on partitions, in the order of names."""
 
     def answer(self, at: int) -> Iterator[AnswerLine]:
         lines = [line for line in super().answer(at) if isinstance(line, PartitionUsage)]
@@ -109,7 +109,7 @@ Exit status: 0 all could be read, 1 something cannot be read, 2 wrong usage, 3 t
 class ListingOptions:
     """The options of the question ``ls``."""
 
-    segments: bool = option(False, "switch", "--segments", "List segments also where PATH is a log dir.")
+    segments: bool = option(False, "switch", "--segments", "List segments even if PATH is a log dir.")
 
 
 def _collector(asking: Asking, options: ListingOptions) -> Collector:

@@ -1,4 +1,4 @@
-"""One pass over log dirs that feeds collectors: each batch is read once for any number of questions."""
+"""A pass over log dirs that feeds collectors. Each batch is read once for any number of questions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LogDirPass:
-    """Reads partitions and feeds ``collectors``. ``states`` are the states of the log dirs, if known."""
+    """Reads partitions and feeds ``collectors``. ``states`` has the states of log dirs if they were read before."""
 
     def __init__(self, collectors: Sequence[Collector], report: Reporter, states: LogDirStates | None = None) -> None:
         self.collectors = collectors
@@ -40,7 +40,7 @@ class LogDirPass:
         return Place(partition, self._states.of(partition), self._report)
 
     def partition(self, place: Place) -> None:
-        """Feed the collectors with one partition. Batches are read only if a collector needs them."""
+        """Feed the collectors with a partition. Batches are read only if a collector needs them."""
         reading, since = self._begin(place)
         if reading:
             self._read(place.partition.segments, reading, since)
@@ -59,9 +59,9 @@ class LogDirPass:
                 self._report.progress(segment.size)
 
     def alongside(self, place: Place) -> PassTap | None:
-        """Return a tap that feeds the collectors while another reader reads the partition; None if none needs a batch.
+        """Return a tap that feeds the collectors while another reader reads the partition.
 
-        The caller closes it after the reading. ``progress`` is not called.
+        None if no collector needs a batch. The caller must close the tap afterwards. ``progress`` is not called.
         """
         reading, _ = self._begin(place)
         if reading:
@@ -71,7 +71,7 @@ class LogDirPass:
         return None
 
     def _begin(self, place: Place) -> tuple[list[Collector], int]:
-        """Begin a partition; return the collectors that need batches, and the first offset that any of them needs."""
+        """Begin a partition. Return the collectors that need batches, and the least offset that they need."""
         asked = [(collector, self._asked(collector, place)) for collector in self.collectors]
         wanting = [(collector, reading.since) for collector, reading in asked if reading.needs > Needs.FILES]
         return [collector for collector, _ in wanting], min((since for _, since in wanting), default=0)
@@ -97,7 +97,7 @@ class LogDirPass:
         self._report.progress(segment.size - done)
 
     def feed(self, reading: Sequence[Collector], segment: Segment, region: Region) -> None:
-        """Give a region of a segment to collectors."""
+        """Feed collectors with a region of a segment."""
         if isinstance(region, Batches):
             for collector in reading:
                 together = region.batch_count > 1 and (collector.takes_control_runs or not region.first.is_control)
@@ -117,8 +117,9 @@ class LogDirPass:
     def regions(self, segment: Segment, *, is_last: bool, since: int = 0, runs: RunKinds = DATA) -> Iterator[Region]:
         """Yield the regions of a segment, with runs of the kinds ``runs``, and report damage.
 
-        They begin at or before the offset ``since``, as near as the index allows. :mod:`kdump.segments.log_end` decides
-        whether a truncated batch at the end is damage. An I/O error becomes a damaged range up to the end of the file.
+        The first region is at or before offset ``since``, as near as the index allows. :mod:`kdump.segments.log_end`
+        decides whether a truncated batch at the end is damage. After an I/O error the rest of the file is a damaged
+        range.
         """
         base, done = segment.base_offset, 0
         try:
@@ -164,16 +165,16 @@ class PassTap:
             raise
 
     def close(self) -> None:
-        """Report the unread segments to the collectors as damage, and end the partition."""
+        """Pass the unread segments to the collectors as damage, and end the partition."""
         self._skip(len(self._segments))
         for collector in self._through.collectors:
             collector.end()
 
     def _skip(self, number: int) -> None:
-        """Report the unread segments before ``number`` to the collectors as damage."""
+        """Pass the unread segments before number ``number`` to the collectors as damage."""
         for segment in self._segments[self._next : number]:
             self._turn_to(segment)
-            self._lose(segment, 0, "it was not read")
+            self._lose(segment, 0, "the segment was not read")
         self._next = number + 1
 
     def _turn_to(self, segment: Segment) -> None:
@@ -186,20 +187,20 @@ class PassTap:
 
 
 def _lost(region: Region, *, is_last: bool) -> Damage | None:
-    """Return a damaged range, or a truncated batch before a later segment as damage; None for other regions."""
+    """Return a damaged range, or a truncated batch at the end of an earlier segment as damage, else None."""
     if isinstance(region, Trailing) and not is_last:
         return region.damage()
     return region if isinstance(region, Damage) else None
 
 
 def first_segment(segments: Sequence[Segment], offset: int) -> int:
-    """Return the index of the segment that may hold an offset: the last one that begins at or before it."""
+    """Return the number of the segment that may have an offset: the last segment that begins at or before it."""
     later = (number for number, segment in enumerate(segments) if (segment.base_offset or 0) > offset)
     return max(0, next(later, len(segments)) - 1)
 
 
 def size_after(partition: Partition, offset: int) -> int:
-    """Return about how many bytes of the log hold ``offset`` and later ones, by the offset index."""
+    """Return the approximate number of bytes of the log from ``offset`` on, by the offset index."""
     segments = partition.segments[first_segment(partition.segments, offset) :]
     size = sum(segment.size for segment in segments)
     if segments and offset > (segments[0].base_offset or 0):
@@ -209,7 +210,7 @@ def size_after(partition: Partition, offset: int) -> int:
 
 
 class Merging(Protocol):
-    """Results of several partitions that can be added up."""
+    """Results of several partitions that can be merged."""
 
     def merge(self, other: Self) -> None:
         """Add the results of later partitions."""
@@ -225,15 +226,14 @@ class Collectors(list["Collector"]):
 
 
 def feed(collectors: Collectors, partitions: Sequence[Partition], report: Reporter) -> None:
-    """Read partitions and feed collectors with them; a worker process calls this."""
+    """Read partitions and feed collectors with them. Worker processes call this function."""
     LogDirPass(collectors, report).run(partitions)
 
 
 class Gathered(NamedTuple, Generic[M]):
-    """The results of consecutive partitions.
+    """The results of consecutive partitions, whose segments have ``size`` bytes.
 
-    Their segments have ``size`` bytes. ``said`` are the calls of the reporter in order: the name of a field of
-    :class:`Reporter`, and its argument.
+    ``said`` has the calls of the reporter in order: the name of a field of :class:`Reporter`, and the argument.
     """
 
     into: M
@@ -252,10 +252,10 @@ def gather_with(
     partitions: Sequence[Partition],
     report: Reporter,
 ) -> None:
-    """Let workers call ``work`` for partitions, each with a copy of ``into``, which must be empty.
+    """Let workers call ``work`` for partitions, each with a copy of ``into``, which must be empty. Merge the results.
 
-    The result and the calls of ``report`` are those of one process that reads all partitions in order. Progress is
-    reported once for each worker's share.
+    The result and the calls of ``report`` are the same as if one process had read all partitions in order. Progress is
+    reported once for the share of each worker.
     """
     for gathered in workers.results(
         partial(_gathered, copy.deepcopy(into), work), task_groups(partitions, workers.count), Gathered.merge

@@ -1,9 +1,9 @@
-"""The question ``offsets``: the offsets that ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` return, from files.
+"""The question ``offsets``: the same offsets as ``kafka-get-offsets.sh`` and ``Admin.listOffsets``, from files.
 
 Source of the look-up by time: KIP-79 and Kafka's classes UnifiedLog (``fetchOffsetByTimestamp``), LogSegment
 (``findOffsetByTimestamp``) and FileRecords (``searchForTimestamp``). A broker searches only the first segment whose
-largest timestamp is not below the time. The largest timestamp of a segment is its last ``.timeindex`` entry; without an
-entry the time of the file's last write counts, so that a match in a later segment may be missed.
+largest timestamp is not below the time. This timestamp comes from the last ``.timeindex`` entry. Without an entry it is
+the last write time of the file, so a broker may miss a record in a later segment.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REMOTE: Final = "remote.storage.enable"
 
 @dataclass(frozen=True)
 class TimeAnswer:
-    """The result for ``time_ms``: the first offset at or after it, and its timestamp; None without such a record."""
+    """The first offset at or after ``time_ms``, and its timestamp in ms; None if there is no such record."""
 
     time_ms: int
     offset: int | None = None
@@ -43,7 +43,7 @@ class TimeAnswer:
 
 
 class TimeLookup:
-    """Looks up times (ms) in the batches of a partition, added in order; ``start`` is the log start offset."""
+    """Looks up times (ms) in the batches of a partition, which are added in order. ``start``: log start offset."""
 
     def __init__(self, segments: Sequence[Segment], times: Sequence[int], start: int) -> None:
         self._times = times
@@ -51,7 +51,7 @@ class TimeLookup:
         self._found: dict[int, TimeAnswer] = {}
         self._wanted = _by_segment(segments, times) if times else {}
         self._pending: list[int] = []
-        """The times to find in the segment being read, in rising order."""
+        """The times that must be found in the current segment, in rising order."""
 
     def turn_to(self, segment: Segment) -> None:
         wanted = self._wanted.get(segment.path, ())
@@ -59,7 +59,7 @@ class TimeLookup:
 
     @property
     def is_looking(self) -> bool:
-        """Whether a time remains to be found in the segment being read."""
+        """Whether a time must still be found in the current segment."""
         return bool(self._pending)
 
     def may_find(self, batches: Batches) -> bool:
@@ -83,7 +83,7 @@ class TimeLookup:
 
 
 def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, set[int]]:
-    """Return, for the path of each segment, the times that may be found in it."""
+    """Return a mapping: path of a segment -> the times that may be found in it."""
     wanted: dict[str, set[int]] = {segment.path: set() for segment in segments}
     left = set(times)
     for number, segment in enumerate(segments):
@@ -98,9 +98,9 @@ def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, 
 
 
 def _largest(segment: Segment) -> int | None:
-    """Return the largest timestamp of a closed segment as the broker knows it; None if its batches must be read.
+    """Return the largest timestamp of a closed segment as a broker finds it; None if its batches must be read.
 
-    A broker rebuilds a missing ``.timeindex`` from the log.
+    The batches must be read if ``.timeindex`` is missing, because a broker rebuilds it from the log.
     """
     data = segment.sibling("timeindex")
     if data is None:
@@ -114,7 +114,7 @@ def _largest(segment: Segment) -> int | None:
 
 @dataclass(frozen=True)
 class PartitionOffsets:
-    """The offsets of a partition. Timestamps are in ms. None means unknown, or that there is none."""
+    """The offsets of a partition. Timestamps are in ms. None means that the value is unknown or does not exist."""
 
     kind: ClassVar[str] = "offsets"
     topic: str
@@ -126,11 +126,11 @@ class PartitionOffsets:
     latest: int
     """The log end offset."""
     high_watermark: int | None
-    """The high watermark in the checkpoint; on a running broker it lags."""
+    """The high watermark in the checkpoint. The checkpoint of a running broker is some seconds old."""
     last_stable: int
-    """The last stable offset: a read_committed consumer stops there."""
+    """The last stable offset: read_committed consumers stop at it."""
     leader_epoch: int | None
-    """The epoch in the metadata log, else the newest in the checkpoint."""
+    """The leader epoch in the metadata log, else the newest epoch in leader-epoch-checkpoint."""
     max_timestamp_ms: int | None
     """The largest timestamp."""
     max_timestamp_offset: int | None
@@ -140,14 +140,14 @@ class PartitionOffsets:
 
 
 class OffsetsFacts(NamedTuple):
-    """Facts of the metadata log: the leader epoch of each partition, and whether a topic has remote storage."""
+    """Facts from the metadata log: the leader epoch of each partition, and whether a topic has remote storage."""
 
     leader_epochs: Mapping[tuple[str, int], int]
     remote: Mapping[str, bool]
 
 
 def facts_of(image: ClusterImage | None) -> OffsetsFacts:
-    """Return the facts of an image; empty without one."""
+    """Return the facts in an image; empty without an image."""
     if image is None:
         return OffsetsFacts({}, {})
     topics = image.topics.by_name
@@ -162,7 +162,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 class Offsets(Collector):
     """Gathers the offsets of partitions, and looks up ``times`` (ms).
 
-    The replica whose log end has the greatest leader epoch, then the greatest offset, counts.
+    Of several replicas only one is used: its log end has the highest leader epoch, then the highest offset.
     """
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
@@ -185,7 +185,7 @@ class Offsets(Collector):
         return None if self._partition is None else self._partition.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Drop a partition with an unreadable file: the file may hold greater offsets."""
+        """Drop a partition with an unreadable file, because the file may have higher offsets."""
         if isinstance(region, Damage) and region.is_unreadable:
             self._partition = None
 
@@ -198,7 +198,7 @@ class Offsets(Collector):
     def merge(self, other: Offsets) -> None:
         keep_best(self._found, other._found, itemgetter(0))
 
-    def answer(self, at: int) -> Iterator[PartitionOffsets]:  # noqa: ARG002  nothing of it depends on the time
+    def answer(self, at: int) -> Iterator[PartitionOffsets]:  # noqa: ARG002  offsets do not depend on the time
         for key in sorted(self._found):
             yield self._found[key][1]
 
@@ -221,7 +221,7 @@ class _PartitionPass:
         self._largest_timestamp = NO_TIMESTAMP - 1
 
     def add(self, batches: Batches) -> int | None:
-        """Add batches; return 0 to get them one by one, if a time may be found in them."""
+        """Add batches. Return 0 to get a run batch by batch, if a time may be found in it."""
         if batches.batch_count > 1 and self.times.may_find(batches):
             return 0
         self._producers.add(batches)
@@ -267,7 +267,7 @@ class _PartitionPass:
 
 
 def _newest_epoch(place: Place) -> int | None:
-    """Return the newest epoch in ``leader-epoch-checkpoint``; None without one."""
+    """Return the newest epoch in ``leader-epoch-checkpoint``; None if it has no epoch."""
     try:
         entries = place.partition.leader_epochs(place.report.damage)
     except UnreadableError as error:

@@ -1,4 +1,4 @@
-"""The producer state of a partition, rebuilt from a snapshot and the log as a broker does."""
+"""Rebuilds the producer state of a partition from a snapshot and the log, as a broker does."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NO_SEQUENCE = -1
 class Producer:
     """The state of a producer in a partition. Times are in ms.
 
-    ``data_offset`` and ``data_timestamp`` belong to its last data batch, ``timestamp`` to that or a later marker. None
-    means no such batch.
+    ``data_offset`` and ``data_timestamp`` belong to its last data batch. ``timestamp`` belongs to this batch or to a
+    later marker. None means that there is no such batch.
     """
 
     epoch: int
@@ -41,7 +41,7 @@ class Producer:
 
 
 class ProducerState:
-    """The producers of one partition at an offset; batches are added in offset order."""
+    """The producers of a partition at an offset. Callers add batches in offset order."""
 
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
@@ -61,7 +61,7 @@ class ProducerState:
         )
 
     def add(self, batches: Batches) -> EndedTransaction | None:
-        """Add the next batches; return the transaction that a single batch ends.
+        """Add the next batches. Return the transaction that they end, if they are a single control batch.
 
         Raises DamageError for an invalid marker.
         """
@@ -75,7 +75,7 @@ class ProducerState:
         ended = self._replay.add(batch)
         epoch = batch.producer_epoch or 0
         if batch.is_control:
-            if ended is not None:  # else compaction removed the marker and kept its empty batch
+            if ended is not None:  # None if compaction removed the marker and kept its empty batch
                 known = self._of_epoch(producer_id, epoch)
                 known.coordinator_epoch = ended.coordinator_epoch
                 known.timestamp = batch.max_timestamp
@@ -84,7 +84,7 @@ class ProducerState:
         return None
 
     def _add_data(self, batches: Batches) -> None:
-        """Add data batches: the last one of each producer decides its state."""
+        """Add data batches. The last batch of each producer determines its state."""
         self._replay.add(batches)
         rows = {producer_id: row for row, producer_id in enumerate(batches.column("producer_id"))}
         for producer_id, row in rows.items():
@@ -121,7 +121,7 @@ def _producer(entry: ProducerEntry) -> Producer:
 
 
 class ProducerSnapshot(NamedTuple):
-    """A valid producer snapshot: the state before ``offset``."""
+    """A valid producer snapshot: the producer state before ``offset``."""
 
     offset: int
     path: str
@@ -129,22 +129,23 @@ class ProducerSnapshot(NamedTuple):
 
 
 class ProducerReplay:
-    """Rebuilds the producer state of one partition as a starting broker does.
+    """Rebuilds the producer state of a partition as a broker does when it starts.
 
-    It begins with the newest valid snapshot at or before the last segment's base offset, else with the log. A later
-    snapshot takes over when the log reaches its offset; one after the log end is not used.
+    It begins with the newest valid snapshot at or before the base offset of the last segment, or with the log if there
+    is none. A later snapshot replaces the state when the log reaches its offset. A snapshot after the log end is not
+    used.
     """
 
     def __init__(self, place: Place, before: int | None = None) -> None:
         """``before``: begin with the newest snapshot at or before this offset instead."""
         self.state = ProducerState()
         self.since = 0
-        """Batches from this offset on are needed."""
+        """The offset from which on batches must be added."""
         self.end_offset = 0
         self.leader_epoch = -1
         self.from_snapshot = False
         self.doubted: set[int] = set()
-        """Producers whose open transaction may have ended in unreadable bytes."""
+        """The producers whose open transaction may have ended in unreadable bytes."""
         segments = place.partition.segments
         last_base = (segments[-1].base_offset or 0) if segments else 0
         limit = last_base if before is None else before
@@ -161,9 +162,9 @@ class ProducerReplay:
         self._note = place.report.note
 
     def add(self, batches: Batches) -> EndedTransaction | None:
-        """Add the next batches; return the transaction that a single batch ends.
+        """Add the next batches. Return the transaction that they end, if they are a single control batch.
 
-        Batches before ``since`` change nothing. Raises DamageError for an invalid marker; a run has none.
+        Batches before ``since`` change nothing. Raises DamageError for an invalid marker.
         """
         if batches.batch_count > 1 and not self._is_whole(batches):
             for batch in batches.batches():
@@ -182,23 +183,23 @@ class ProducerReplay:
         return ended
 
     def _is_whole(self, batches: Batches) -> bool:
-        """Return whether a run can be added as a whole: no snapshot takes over inside it."""
+        """Return whether a run can be added as a whole, because no snapshot replaces the state inside it."""
         if batches.least("last_offset") < self.since:
             return batches.greatest("last_offset") < self.since
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Add an unreadable range. A truncated batch at the end hides no marker: a broker truncates it too."""
+        """Add an unreadable range. A truncated batch at the end does not count, because a broker truncates it too."""
         if isinstance(region, Damage) and (region.missing_until is None or region.missing_until > self.since):
             self.doubted |= set(self.state.open)
 
     def end(self) -> None:
-        """End the partition, and note unused snapshots."""
+        """End the partition, and report unused snapshots."""
         while self._later and self._later[-1].offset <= self.end_offset:
             self._take(self._later.pop())
         for snapshot in self._later:
             end = f"the log ends at {self.end_offset}"
-            self._note(f"{snapshot.path}: it is of offset {snapshot.offset}, {end}: not used")
+            self._note(f"{snapshot.path}: not used, because its offset is {snapshot.offset}, but {end}")
         self._note = discard  # no notes after the partition
         self._later.clear()
 
@@ -210,12 +211,12 @@ class ProducerReplay:
 
     @property
     def first_open_offset(self) -> int | None:
-        """The first offset of the oldest open transaction, None when none is open."""
+        """The first offset of the oldest open transaction; None if no transaction is open."""
         return min((one.first_offset for one in self.state.open.values()), default=None)
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Leader epoch and offset of the log end. The replica with the greatest is nearest to the leader."""
+        """The leader epoch and the offset at the log end. The replica with the highest rank is the most current."""
         return self.leader_epoch, self.end_offset
 
 
@@ -233,7 +234,7 @@ def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
         try:
             data = read_file(partition.files, found[offset])
             if not data:
-                place.report.note(f"{path}: it is empty, as a killed broker leaves it: not used")
+                place.report.note(f"{path}: not used, because it is empty (for example after the broker was killed)")
                 continue
             yield ProducerSnapshot(offset, path, producer_snapshot.read(data))
         except UnreadableError as error:

@@ -1,8 +1,8 @@
-"""The declaration of a question, which all interfaces share, and the state of one question that is being answered.
+"""The declaration of a question, which all interfaces share, and the state of a question that is being answered.
 
-A question has its options as one frozen dataclass. :func:`option` makes each field with its help and the kind of its
-value: an interface has one parser per kind. The name of a field is the argument in Python; ``flag`` is the option of
-the command, and in camelCase the option of the Spark source.
+The options of a question are one frozen dataclass. :func:`option` makes a field, with its help and the kind of its
+value. An interface has one parser per kind. The name of a field is the argument in Python. ``flag`` is the option of
+the command; in camelCase it is the option of the Spark source.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Kind = Literal[
     "text",
     "ranges",
 ]
-"""The kind of a value. Moments and durations are in ms, a release is a tuple of numbers, a codec may have a level."""
+"""The kind of an option's value. Moments and durations are in ms. A release is a tuple of numbers."""
 Unit = Literal["replicas", "topic", "everything"]
-"""The partitions that one Spark task reads together: the replicas of a partition, those of a topic, or all."""
+"""The partitions that one Spark task reads: all replicas of a partition, all partitions of a topic, or all."""
 OPTION: Final = "option"
 EXIT_STATUS: Final = """
 Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
@@ -58,9 +58,9 @@ wrong.
 
 @dataclass(frozen=True)
 class QuestionOption:
-    """The texts of an option: ``flag`` of the command, ``doc`` of its help, the placeholder of its value.
+    """The texts of an option: ``flag`` is its name in the command, ``doc`` its help, ``metavar`` its placeholder.
 
-    ``shown`` is the default that the help prints; ``least`` is the minimum of a count.
+    ``shown`` is the default that the help prints. ``least`` is the smallest value of a count.
     """
 
     kind: Kind
@@ -73,7 +73,7 @@ class QuestionOption:
 
 
 class FieldOption(NamedTuple):
-    """An option of a question: the field of its dataclass, the default, the texts."""
+    """An option of a question: the name of its field, its default, and its texts."""
 
     name: str
     default: Any
@@ -89,9 +89,8 @@ def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
 class LineTable:
     """The lines of one class as a table of SQL.
 
-    ``words`` are the command's options that print them; ``options`` are the same as fields of the question's options.
-    ``omits`` are JSON fields without a column here, because scripts rely on a table's columns; a second table has all
-    fields.
+    ``words`` are the options with which the command prints them; ``options`` are the same options as fields. ``omits``
+    are JSON fields without a column, because scripts rely on the columns of a table. A second table has all fields.
     """
 
     name: str
@@ -103,32 +102,32 @@ class LineTable:
 
 @dataclass(frozen=True)
 class LogQuestion(Generic[O]):
-    """A question about log dirs. ``help`` is that of its command; its first sentence is in lists of commands."""
+    """A question about log dirs. ``help`` is the help of its command. Lists of commands show its first sentence."""
 
     name: str
     help: str
     options: type[O]
     lines: tuple[type[AnswerLine], ...]
     collector: Callable[[Asking, O], Collector] | None = None
-    """Makes the collector; None for a question with ``answer``."""
+    """Returns a new collector; None for a question that has ``answer``."""
     answer: Callable[[Any, O], Iterable[AnswerLine]] | None = None
-    """Returns the lines of a question without a collector. If the question ``compares``, it gets the brokers."""
+    """Returns the lines of a question without a collector. Its first argument is the brokers if ``compares``."""
     more: Callable[[Asking, O, Any], Iterable[AnswerLine]] | None = None
-    """Returns lines that need a second pass, after those of the collector."""
+    """Returns further lines, which need a second pass. They come after the lines of the collector."""
     notes: Callable[[Asking, Any], Iterable[str]] | None = None
     """Returns notes on topics that the collector left out."""
     feed: Callable[[Any, Sequence[Partition], Feed], None] = lambda collector, found, feed: feed(collector, found)
     """Feeds a collector that needs several passes."""
     tables: tuple[LineTable, ...] = ()
-    """The views of SQL, one or more for a class of lines."""
+    """The tables of SQL. A class of lines has one or more."""
     command: str = ""
     """The name of its command, if it differs from ``name``."""
     also: tuple[str, ...] = ()
     """Topics whose partitions are found even if the user selects other topics."""
     reads: tuple[str, ...] = ()
-    """The topics of ``also`` that are fed to the collector."""
+    """Topics of ``also`` whose partitions are fed to the collector."""
     only: tuple[str, ...] = ()
-    """Topics that are read instead of the selected ones."""
+    """Topics that are read instead of the selected topics."""
     leftovers: bool = False
     """Whether -future, -delete and -stray folders are found too."""
     every_folder: bool = False
@@ -136,12 +135,12 @@ class LogQuestion(Generic[O]):
     takes_names: bool = True
     """Whether a selection of topics and partitions limits the folders that are read."""
     compares: bool = False
-    """Whether it compares brokers, each with its own paths."""
+    """Whether the question compares brokers. Each broker then has its own paths."""
     unit: Unit = "topic"
     once: type[AnswerLine] | None = None
-    """A class of lines that every Spark task makes: only the first task returns them."""
+    """A class of lines that every Spark task would return. Only the first task returns them."""
     prepare: Callable[[Any, Asking], None] | None = None
-    """Reads the facts that each of several Spark tasks needs, before they start."""
+    """Reads the facts that all Spark tasks need, before the tasks start."""
     takes_remote: bool = False
     """Whether the segments of tiered topics in remote storage are read too."""
 
@@ -157,13 +156,13 @@ class LogQuestion(Generic[O]):
         )
 
     def partitions(self, asking: Asking) -> list[Partition]:
-        """Return the partitions to feed to the collector."""
+        """Return the partitions that are fed to the collector."""
         if self.every_folder:
             return asking.found
         return asking.found if not self.takes_names else asking.meant(*self.reads)
 
     def collector_of(self, asking: Asking, options: O) -> Collector:
-        """Return a new collector. Raises UsageError for a question that has none."""
+        """Return a new collector. Raises UsageError if the question has no collector."""
         if self.collector is None:
             raise UsageError(f"the question {self.name} has no collector")
         return self.collector(asking, options)
@@ -185,7 +184,7 @@ class LogQuestion(Generic[O]):
         yield from self.lines_of(collector, asking, options)
 
     def lines_of(self, collector: Collector, asking: Asking, options: O) -> Iterator[AnswerLine]:
-        """Report notes, then yield the lines of a collector that has been fed."""
+        """Report the notes on a collector, then yield its lines. All partitions must have been fed to it."""
         for text in self.notes(asking, collector) if self.notes is not None else ():
             asking.report.note(text)
         yield from collector.answer(asking.at)
@@ -196,7 +195,7 @@ class LogQuestion(Generic[O]):
 class Asking:
     """A question that is being answered: the partitions that were found, and the passes that feed collectors.
 
-    ``asked`` selects topics and partitions, ``at`` is the current time in ms, ``where`` the path for messages.
+    ``asked`` selects topics and partitions. ``at`` is the current time in ms. ``where`` is the path for messages.
     """
 
     def __init__(
@@ -212,13 +211,13 @@ class Asking:
         self.states = LogDirStates(report) if states is None else states
         self.met: Collection[Name] = ()
         self.unread: Collection[Name] = ()
-        """``met`` and ``unread`` are those of :class:`kdump.log_dirs.finder.Finder`."""
+        """:class:`kdump.log_dirs.finder.Finder` describes ``met`` and ``unread``."""
 
     def takes(self, partition: Partition) -> bool:
         return self.asked.takes(Name(partition.topic, partition.partition))
 
     def meant(self, *also: str) -> list[Partition]:
-        """Return the selected partitions, and those of the topics ``also``."""
+        """Return the selected partitions, and all partitions of the topics ``also``."""
         return [one for one in self.found if one.topic is not None and (one.topic in also or self.takes(one))]
 
     @cached_property
@@ -231,7 +230,7 @@ class Asking:
         return image_of(self.found, self.report)
 
     def metadata_log(self) -> MetadataLog:
-        """Return the metadata log of the paths. Raises UnreadableError where it is absent."""
+        """Return the metadata log in the paths. Raises UnreadableError if there is none."""
         from kdump.answers.metadata.image import NOTHING, Copies, MetadataLog
 
         copies = Copies(self.found, self.report)
@@ -254,12 +253,12 @@ class Asking:
         self.reader([collector]).run(partitions)
 
     def watched(self, size: int) -> Reporter:  # noqa: ARG002  of a command
-        """Return the reporter of a reading of ``size`` bytes: that of a command shows the progress."""
+        """Return the reporter for reading ``size`` bytes. The reporter of a command shows the progress."""
         return self.report
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:  # noqa: ARG002  of a command
-        """Return the workers that read partitions, or None: this process reads."""
+        """Return the workers that read partitions, or None if this process reads them."""
         return None
 
     def reads_alone(self, why: str) -> None:
-        """Note that this process reads, although the user named workers; ``why`` is the option that requires it."""
+        """Report that this process reads, although the user asked for workers. ``why`` is the option that needs it."""

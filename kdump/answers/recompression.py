@@ -1,8 +1,8 @@
 """The sizes of topics in other codecs: kdump compresses all batches again, or a sample of a large partition.
 
-The checksums of batches decide the sample, so that every run and any number of processes give the same answer. The
-bytes of a partition are estimated by the ratio of its sample. The error is 1.96 standard errors of the ratio, plus the
-bytes that batches unlike those of the sample may add.
+The checksums of batches decide the sample, so every run gives the same answer, with any number of processes. The ratio
+of the sample gives the estimate for the partition. The error is 1.96 standard errors of the ratio, plus the bytes that
+batches unlike those of the sample may add.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 SAMPLE: Final = 64 << 20
-"""About the bytes of a partition that are compressed again; a smaller partition is compressed whole."""
+"""The approximate number of bytes of a partition that are compressed again. A smaller partition is compressed whole."""
 
 
 class Target(NamedTuple):
-    """A codec, and its level if it is not the default."""
+    """A codec, and its level. None is the default level."""
 
     codec: int
     level: int | None = None
 
     @property
     def name(self) -> str:
-        """Codec and level, such as ``zstd`` or ``gzip:9``."""
+        """The codec and its level, such as ``zstd`` or ``gzip:9``."""
         name = compression.NAMES[self.codec]
         return name if self.level is None else f"{name}:{self.level}"
 
 
 def target(text: str) -> Target:
-    """Return the target of ``gzip``, ``zstd:19`` or ``none``. Raises UsageError."""
+    """Return the target for a text such as ``gzip``, ``zstd:19`` or ``none``. Raises UsageError for another text."""
     name, colon, level = text.strip().partition(":")
     if name not in compression.NAMES:
-        raise UsageError(f"{name!r} is not a codec: there are {', '.join(compression.NAMES)}")
+        raise UsageError(f"{name!r} is not a codec (use {', '.join(compression.NAMES)})")
     codec = compression.NAMES.index(name)
     if not colon:
         return Target(codec)
@@ -76,14 +76,17 @@ class WhatIfAnswer:
 
 @dataclass
 class Sample:
-    """A sample of a partition: stored sizes x of all batches, new sizes y of the compressed ones."""
+    """A sample of a partition: x are the stored sizes of its batches, y their sizes after compression, in bytes.
+
+    ``batches``, ``size`` and ``squares`` count all batches of the partition, the other fields those of the sample.
+    """
 
     batches: int = 0
     size: int = 0
     squares: int = 0
     """The sum of the squares of the sizes of all batches."""
     fixed: int = 0
-    """Bytes of batches that no codec changes."""
+    """The bytes of batches whose size no codec changes: control batches, and batches of magic 0 and 1."""
     taken: int = 0
     x: int = 0
     y: int = 0
@@ -111,7 +114,7 @@ class Sample:
 
     @property
     def variance(self) -> float:
-        """The variance of the estimate, if the ratio of a batch does not depend on its size."""
+        """The variance of the estimate, under the assumption that the ratio of a batch does not depend on its size."""
         if self.taken == self.batches:
             return 0.0
         if self.taken < 2:
@@ -123,10 +126,10 @@ class Sample:
 
     @property
     def unseen(self) -> float:
-        """Bytes that batches unlike those of the sample may add.
+        """The bytes that batches unlike those of the sample may add.
 
-        With n sampled batches, at 95% confidence at most 3 / n of the others are unlike them (the rule of three). Those
-        are assumed to be incompressible.
+        At 95% confidence at most 3 / n of the other batches are unlike the n batches of the sample (rule of three).
+        The estimate assumes that they cannot be compressed.
         """
         if self.taken == self.batches or not self.taken:
             return 0.0
@@ -153,9 +156,9 @@ class WhatIf:
             self._samples.setdefault((place.key[0], number), []).append(sample)
 
     def add(self, batches: Batches, taken: int) -> int:
-        """Add the first ``taken`` batches, up to one that cannot be decompressed; return their number.
+        """Add the first ``taken`` batches, up to one that cannot be decompressed. Return the number of added batches.
 
-        Control batches and those of magic 0 and 1 keep their size. Raises DamageError if a single batch cannot be
+        Control batches and batches of magic 0 and 1 keep their size. Raises DamageError if a single batch cannot be
         decompressed.
         """
         if not self._current:
@@ -179,7 +182,7 @@ class WhatIf:
         return taken
 
     def _pack(self, batch: Batch) -> None:
-        """Compress a batch of the sample with each target. Raises DamageError."""
+        """Compress a batch of the sample with each target. Raises DamageError if it cannot be decompressed."""
         data, start = batch.payload()
         body = bytes(data[start:])
         for target_, sample in zip(self._targets, self._current, strict=True):

@@ -1,7 +1,7 @@
 """The question ``diff``: the replicas of several brokers, compared pair by pair.
 
-Source: KIP-101, KIP-279. Followers append the leader's bytes, so that batches with equal base offset and leader epoch
-have equal bytes. Log start, borders of segments, indexes and cleaned records differ between healthy replicas.
+Source: KIP-101, KIP-279. Followers append the leader's bytes, so batches with equal base offset and leader epoch have
+equal bytes. Log start offsets, segment boundaries, indexes and cleaned records differ even between valid replicas.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ Side: TypeAlias = Literal["left", "right"]
 
 
 _MANY: Final = 3
-"""The most partitions that a message lists."""
+"""The largest number of partitions that a message lists."""
 
 
 class BrokerReplica(NamedTuple):
-    """A replica of a partition: the user's name of its broker, and its folder."""
+    """A replica of a partition: the path by which the user named its broker, and its folder."""
 
     name: str
     place: Place
 
     @property
     def log_start(self) -> int:
-        """The log start offset: that of the checkpoint, else the first base offset."""
+        """The log start offset: from the checkpoint, or the first base offset if that is higher."""
         segments = self.place.partition.segments
         return max(self.place.log_start or 0, (segments[0].base_offset or 0) if segments else 0)
 
 
 @dataclass(frozen=True)
 class RecordFacts:
-    """A record of one side; key and value are text, or base64 as ``..._encoding`` names it."""
+    """A record of one side. Key and value are text or base64, as ``key_encoding`` and ``value_encoding`` say."""
 
     leader_epoch: int | None
     timestamp_ms: int
@@ -74,10 +74,10 @@ class RecordDifference:
 
 @dataclass(frozen=True)
 class PairDifference:
-    """Two replicas of one partition, compared from the greater log start offset on.
+    """Two replicas of a partition, compared from the higher log start offset on.
 
-    ``stale`` is the side with the older history, which loses ``loses`` records from ``truncate_to`` on when it follows
-    the other. ``damaged`` are the sides with unreadable bytes.
+    ``stale`` is the side with the older history. When it follows the other side, it loses ``loses`` records from offset
+    ``truncate_to`` on. ``damaged`` are the sides with unreadable bytes.
     """
 
     kind: ClassVar[str] = "pair"
@@ -106,7 +106,7 @@ class PairDifference:
 
 @dataclass
 class _Counts:
-    """Sums of the differences of a pair."""
+    """The counts of the differences of a pair."""
 
     lineages: tuple[Lineage, Lineage]
     stale: Side | None
@@ -118,7 +118,7 @@ class _Counts:
     same_epoch: int = 0
     loses: int = 0
     below_ends: bool = False
-    """Whether only one side has an offset below both ends."""
+    """Whether an offset below both log ends is missing on one side."""
 
     def add(self, one: Difference) -> None:
         if one.left is None:
@@ -139,7 +139,7 @@ class _Counts:
         return not (self.left or self.right or self.differ)
 
     def verdict(self, damaged: bool) -> Verdict:
-        """Return the verdict of the counts; ``damaged``: a side has unreadable bytes."""
+        """Return the verdict. ``damaged``: a side has unreadable bytes."""
         if self.same:
             return "same"
         if self.same_epoch or (damaged and (self.below_ends or self.differ)):
@@ -156,7 +156,7 @@ def compare(
     records: bool,
     report: Reporter,
 ) -> Iterator[RecordDifference | PairDifference]:
-    """Yield each difference of two replicas of one partition if ``records`` is set, then the sums.
+    """Compare two replicas of a partition. Yield each difference if ``records`` is set, then the counts.
 
     ``report`` receives damaged ranges and progress. Raises UnreadableError.
     """
@@ -207,7 +207,7 @@ def compare(
 
 
 def _truncation(left: Lineage, right: Lineage) -> tuple[Side | None, int | None]:
-    """Return the side with the older history, and the offset to which it truncates; both None without a truncation."""
+    """Return the side with the older history, and the offset to which it truncates its log; else None for both."""
     cut = left.truncation(right)
     if cut is not None:
         return "left", cut
@@ -250,7 +250,7 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
         side, end, most = ("left", one.end, other.end) if one.end < other.end else ("right", other.end, one.end)
         lacks = many(counts.left + counts.right, "record")
         last = "; its last batch is truncated" if side in truncated else ""
-        return f"{side} ends at offset {end}, the other side at {most}: it lacks {lacks}{last}"
+        return f"{side} ends at offset {end}, the other side at {most}: {side} lacks {lacks}{last}"
     if counts.truncate_to is None:
         return f"the histories diverge at offset {counts.first}; no leader epoch shows which one a broker continues"
     stale, leader = (one, other) if counts.stale == "left" else (other, one)
@@ -285,7 +285,7 @@ def pairs(copies: Copies) -> list[ReplicaPair]:
 
 @dataclass
 class Compared:
-    """The result for one pair: lines, damaged ranges, and unreadable files."""
+    """The result of a pair: lines, damaged ranges, and unreadable files."""
 
     lines: list[AnswerLine] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
@@ -308,10 +308,10 @@ def compare_all(
     report: Reporter,
     workers: Workers | None = None,
 ) -> Iterator[AnswerLine]:
-    """Yield the lines of all pairs in order; ``workers`` compare several pairs at a time.
+    """Yield the lines of all pairs in order. ``workers`` compare several pairs at a time.
 
-    With ``records`` this process compares all: there may be more records than memory holds. Damage that several pairs
-    meet is reported once.
+    With ``records`` this process compares all pairs, because the records may need more memory than there is. Damage
+    that several pairs have in common is reported once.
     """
     report = report._replace(damage=once(report.damage))
     if workers is None or records:
@@ -368,7 +368,7 @@ class DiffOptions:
     """The options of the question ``diff``."""
 
     records: bool = option(
-        False, "switch", "--records", "List the records that differ, with their content; one process does it."
+        False, "switch", "--records", "List the records that differ, with their content; uses one process."
     )
 
 
@@ -378,7 +378,7 @@ def _answer(brokers: Sequence[Asking], options: DiffOptions) -> Iterator[AnswerL
     alone = [f"{topic}-{number}" for (topic, number), replicas in copies.items() if len(replicas) == 1]
     if alone:
         more = f" and {len(alone) - _MANY} more" if len(alone) > _MANY else ""
-        first.report.note(f"on one of these brokers only, not compared: {', '.join(alone[:_MANY])}{more}")
+        first.report.note(f"not compared, because only one broker has them: {', '.join(alone[:_MANY])}{more}")
     if options.records:
         first.reads_alone("--records")
     report = first.watched(sum(map(size, found)))

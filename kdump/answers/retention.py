@@ -1,4 +1,4 @@
-"""The question ``retention``: the configs of each topic, and for each segment whether and why retention deletes it."""
+"""The question ``retention``: the configs of each topic, and whether and why retention deletes each segment."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def copied_offsets(
     image: ClusterImage | None,
     report: Reporter,
 ) -> dict[tuple[str, int], int]:
-    """Return the last offset of each partition in remote storage, from ``__remote_log_metadata`` among ``partitions``.
+    """Return the last offset of each partition in remote storage, from the partitions of ``__remote_log_metadata``.
 
-    Segments with another topic id than that in ``image`` do not count.
+    If ``image`` has another topic id than a segment, the segment does not count.
     """
     listed = remote_segments.of_partitions(partitions, report)
     ids = {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()}
@@ -60,9 +60,9 @@ _KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TopicRetention:
-    """The configs of a topic that decide about deletion; ``from_`` has the source of each.
+    """The configs of a topic that decide about deletion. ``from_`` has the source of each config.
 
-    If ``known`` is false, they are Kafka's defaults and decide nothing.
+    If ``known`` is false, the configs are Kafka's defaults, and kdump does not use them.
     """
 
     kind: ClassVar[str] = "topic"
@@ -80,10 +80,10 @@ class TopicRetention:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRetention:
-    """A segment: whether a check at the given time deletes it, and why. Times are in ms.
+    """A segment: whether a retention check at the given time deletes it, and why. Times are in ms.
 
-    ``deletable`` is None if the topic's configs decide it and are unknown. ``blocks`` is the number of due segments
-    that stay because this one does, ``blocks_bytes`` their size.
+    ``deletable`` is None if it depends on configs that are unknown. ``blocks`` is the number of due segments that stay
+    because this segment stays, ``blocks_bytes`` is their size.
     """
 
     kind: ClassVar[str] = "segment"
@@ -105,10 +105,10 @@ class SegmentRetention:
 
 
 class Retention(Collector):
-    """Gathers the segments of partitions. ``copied`` has the last offset in remote storage.
+    """Gathers the segments of partitions. ``copied``: partition -> its last offset in remote storage.
 
-    After an unclean stop it reads the batches of the active segment up to the first damage, as a starting broker does.
-    ``newest`` has the newest times of records in such segments that were read before, in ms, by path.
+    After an unclean stop it reads the batches of the active segment up to the first damage, as a broker does when it
+    starts. ``newest``: path of an active segment that was read before -> its newest timestamp in ms.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Retention(Collector):
         if self._takes:
             self._largest = max(self._largest, batches.greatest("max_timestamp"))
 
-    def lose(self, region: Damage | Trailing) -> None:  # noqa: ARG002  whatever it is, the log ends there
+    def lose(self, region: Damage | Trailing) -> None:  # noqa: ARG002  the log ends at any damage
         self._takes = False
 
     def end(self) -> None:
@@ -182,7 +182,7 @@ class Retention(Collector):
                 )
 
     def bytes_at(self, at: int) -> Iterator[tuple[str, int, int]]:
-        """Yield for each partition: topic, the bytes that a check at ``at`` keeps, and those that it deletes.
+        """Yield for each partition its topic, the bytes that a check at ``at`` keeps, and the bytes that it deletes.
 
         Partitions of topics with unknown configs are skipped.
         """

@@ -1,11 +1,11 @@
-"""The rules by which a broker deletes segments at a check, and the reasons why others stay.
+"""The rules by which a broker deletes segments in a retention check, and the reasons why other segments stay.
 
 Source: Kafka's class UnifiedLog (``deleteOldSegments``; before 3.x Log). KIP-107 (log start, 0.11), KIP-405 (remote
 storage, 3.6), KAFKA-12177 (order, 3.0), KIP-33 (largest timestamps, 0.10.1).
 
-A running broker reads no batches for this. Source: Kafka's class LogSegment (``largestTimestamp``). The
-largest timestamp of a segment is that of its last ``.timeindex`` entry. A starting broker reads batches instead in a
-segment without an ``.index``, and in the active one after an unclean stop.
+The largest timestamp of a segment is that of its last ``.timeindex`` entry: a running broker reads no batches for it.
+Source: Kafka's class LogSegment (``largestTimestamp``). When a broker starts, it reads the batches of a segment without
+an ``.index``, and of the active segment after an unclean stop.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ From: TypeAlias = Literal["timeindex", "mtime"]
 
 
 class AgedSegment(NamedTuple):
-    """A segment. ``next_offset`` is the base offset of the next one, or the log end offset.
+    """A segment. ``next_offset`` is the base offset of the next segment, or the log end offset.
 
-    ``largest`` is None if no timestamp counts and the storage has no file times.
+    ``largest`` is its largest timestamp or its last write time in ms; None if the segment has neither. ``modified`` is
+    the last write time in ms, or None.
     """
 
     base_offset: int
@@ -50,7 +51,7 @@ class AgedSegment(NamedTuple):
 
 
 class LogFacts(NamedTuple):
-    """The segments of a partition, and its offsets; the high watermark is None without a checkpoint."""
+    """The segments of a partition, and its offsets. The high watermark is None without a checkpoint."""
 
     segments: tuple[AgedSegment, ...]
     log_start: int
@@ -60,8 +61,8 @@ class LogFacts(NamedTuple):
 def log_facts(place: Place) -> LogFacts:
     """Return the facts of a partition.
 
-    ``largest`` of its :func:`unclean_end` is the time of the file: the caller reads the batches. Unreadable files go
-    to ``place.report.fail``.
+    ``largest`` of the segment :func:`unclean_end` is the last write time: the caller must read its batches.
+    ``place.report.fail`` receives unreadable files.
     """
     segments = tuple(_facts(place))
     first = segments[0].base_offset if segments else 0
@@ -70,7 +71,7 @@ def log_facts(place: Place) -> LogFacts:
 
 
 def unclean_end(place: Place) -> Segment | None:
-    """Return the active segment after an unclean stop, else None. Its batches give its largest timestamp."""
+    """Return the active segment after an unclean stop, else None. Its largest timestamp comes from its batches."""
     segments = place.partition.segments
     return None if place.log_dir.clean or not segments else segments[-1]
 
@@ -96,13 +97,13 @@ def _facts(place: Place) -> Iterator[AgedSegment]:
 
 
 def _largest(segment: Segment) -> int | None:
-    """Return the largest timestamp; None if the time of the last write counts. Raises UnreadableError."""
+    """Return the largest timestamp in ms; None if a broker uses the last write time. Raises UnreadableError."""
     largest = _last_indexed(segment) if "index" in segment.siblings else largest_timestamp(segment)
     return None if largest < 0 else largest
 
 
 def largest_timestamp(segment: Segment) -> int:
-    """Return the largest timestamp of the batches, or -1."""
+    """Return the largest timestamp of the batches in ms; -1 if there is none."""
     largest = -1
     with segment.open() as source:
         for region in walk.walk(source, limit=segment.limit, runs=DATA):
@@ -112,7 +113,7 @@ def largest_timestamp(segment: Segment) -> int:
 
 
 def _last_indexed(segment: Segment) -> int:
-    """Return the stored timestamp of the last index entry, or -1."""
+    """Return the timestamp in the last ``.timeindex`` entry in ms; -1 if there is no entry."""
     path = segment.siblings.get("timeindex")
     if path is None:
         return -1
@@ -146,23 +147,24 @@ _2_1 = replace(_1_0, since=(2, 1), compact_goes_below_log_start=True)
 _3_0 = replace(_2_1, since=(3, 0), order=("logStart", "size", "time"))
 _3_6 = replace(_3_0, since=(3, 6), remote=True)
 RULES: Final = (_0_8, _0_10_1, _0_11, _1_0, _2_1, _3_0, _3_6)
-"""A release has the last rules that are not newer than it."""
+"""The rules of all releases. A release uses the last rules whose ``since`` is not above it."""
 
 
 def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
-    """Return the rules of a release, by default of the newest."""
+    """Return the rules of a release; None means the newest release."""
     found = [rules for rules in RULES if release is None or rules.since <= release]
     return found[-1] if found else _0_8
 
 
-FUTURE_OF_COPIED: Final = " (up to 4.4 that keeps it; later releases count the last write of its file: KAFKA-20609)"
+FUTURE_OF_COPIED: Final = " (brokers up to 4.4 keep it; later ones use the last write time of the file: KAFKA-20609)"
 """The text for a remote segment with timestamps in the future."""
 
 
 class Limits(NamedTuple):
-    """The limits of a partition: ms and bytes to keep, below 0 for all; the last copied offset.
+    """The limits of a partition: ``ms`` and ``size`` (bytes) are the retention; below 0 there is no limit.
 
-    ``is_remote``: segments must be copied before they are deleted; ``copied`` is None if unknown.
+    ``is_remote``: segments must be copied to remote storage before they are deleted. ``copied`` is the last copied
+    offset, or None if unknown. ``names`` are the configs from which the two limits come.
     """
 
     ms: int
@@ -187,10 +189,10 @@ def limits(config: TopicConfig, rules: RetentionRules, copied: int | None) -> Li
 
 
 class Verdict(NamedTuple):
-    """The outcome for a segment. ``due_at`` is the first ms at which its time rule holds, or None.
+    """The outcome for a segment. ``due_at`` is the first time in ms at which the segment is too old, or None.
 
-    ``blocked_by`` is the base offset of an earlier segment that stays, so that this one stays too. ``blocks`` is the
-    number of segments that this one keeps, ``blocked_size`` their bytes.
+    ``blocked_by`` is the base offset of an earlier segment that stays: this segment then stays too.
+    ``blocks`` is the number of segments that stay because of this segment, ``blocked_size`` their size in bytes.
     """
 
     reason: Reason | None
@@ -202,7 +204,7 @@ class Verdict(NamedTuple):
 
 
 class RetentionCheck:
-    """One check of a partition at a time (ms)."""
+    """A retention check of a partition at the time ``at`` (ms)."""
 
     def __init__(
         self,
@@ -214,7 +216,7 @@ class RetentionCheck:
         *,
         is_known: bool = True,
     ) -> None:
-        """Without ``is_known`` the configs are Kafka's defaults: only segments below the log start are deleted."""
+        """Without ``is_known`` only segments below the log start offset are deleted: the configs are defaults."""
         self.is_known = is_known
         self._facts, self._rules, self._at = facts, rules, at
         self._limits = limits(config, rules, copied)
@@ -241,17 +243,17 @@ class RetentionCheck:
         return found
 
     def _first_that_stays(self, segment: AgedSegment, blocked: Sequence[AgedSegment]) -> Verdict:
-        """Return the verdict of the first segment that stays; it blocks those after it."""
+        """Return the verdict on the first segment that stays. It blocks the segments after it."""
         why = self._keeps(segment, None, None)
         if blocked:
             are = "is" if len(blocked) == 1 else "are"
             due = f"{many(len(blocked), 'segment')} after it that {are} due"
-            why += f"; it blocks the {due}: a check goes from the oldest on"
+            why += f"; it blocks the {due}, because a check goes from the oldest segment to newer ones"
         size = sum(one.size for one in blocked)
         return Verdict(None, self._due_at(segment), None, why, len(blocked), size)
 
     def _too_large(self, stays: AgedSegment, others: Sequence[AgedSegment]) -> int:
-        """Return the number of segments that the size rule would delete if the first did not stay."""
+        """Return the number of segments that the size rule would delete if segment ``stays`` did not stay."""
         if not self._deletes or self._may_go(stays, "size"):
             return 0
         left = sum(segment.size for segment in (stays, *others)) - self._limits.size
@@ -265,11 +267,11 @@ class RetentionCheck:
 
     @property
     def deletable(self) -> int:
-        """The number of segments that are deleted, from the oldest on."""
+        """The number of segments that are deleted. They are the oldest segments."""
         return len(self._reasons())
 
     def _reasons(self) -> list[Reason]:
-        """Return the reasons for the deleted segments, the oldest first."""
+        """Return the reason for each deleted segment, the oldest segment first."""
         found: list[Reason] = []
         for rule in self._rules.order:
             if rule == "logStart" and not (self._deletes or self._rules.compact_goes_below_log_start):
@@ -288,7 +290,7 @@ class RetentionCheck:
         return not (segment.is_last and segment.size == 0) and self._held_back(segment, rule) is None
 
     def _breaches(self, segment: AgedSegment, rule: Reason, left: int) -> bool:
-        """Return whether a rule deletes a segment; ``left`` are the bytes above the size limit."""
+        """Return whether a rule deletes a segment. ``left`` is the number of bytes above the size limit."""
         if rule == "logStart":
             return not segment.is_last and segment.next_offset <= self._facts.log_start
         if rule == "size":
@@ -300,16 +302,16 @@ class RetentionCheck:
         return due_at is not None and due_at <= self._at
 
     def _held_back(self, segment: AgedSegment, rule: Reason) -> str | None:
-        """Return the reason that keeps a segment regardless of age and size, or None."""
+        """Return the reason why a segment stays regardless of age and size, or None."""
         end, watermark = segment.next_offset, self._facts.high_watermark
         if self._rules.waits_for_high_watermark and watermark is not None and watermark < end:
-            return f"the high watermark is {watermark}: not all replicas have it up to {end}"
+            return f"the high watermark is {watermark}, so not all replicas have the segment, which ends at {end}"
         if rule == "logStart" or not self._limits.is_remote:
             return None
         if self._limits.copied is None:
-            return "it must be copied to remote storage first, and the given paths do not show a copy"
+            return "it must be copied to remote storage first, but the given paths do not list a copy"
         if end - 1 > self._limits.copied:
-            return f"it must be copied to remote storage first: copied is up to offset {self._limits.copied}"
+            return f"it must be copied to remote storage first (the last copied offset is {self._limits.copied})"
         return None
 
     def _largest(self, segment: AgedSegment) -> int | None:
@@ -322,15 +324,15 @@ class RetentionCheck:
         return self._after(largest)
 
     def _after(self, largest: int) -> int:
-        """Return the first ms at which the largest timestamp is too old."""
+        """Return the first time in ms at which the largest timestamp is too old."""
         return largest + self._limits.ms + 1
 
     def _says_why(self, segment: AgedSegment, reason: Reason) -> str:
         ms, size = self._limits.names
         if reason == "logStart":
-            return f"all of it is below the log start offset {self._facts.log_start}"
+            return f"the whole segment is below the log start offset {self._facts.log_start}"
         if reason == "size":
-            return f"without it the log still has {size} = {self._limits.size} bytes"
+            return f"without the segment the log still has {size} = {self._limits.size} bytes"
         age = self._at - (self._largest(segment) or 0)
         return (
             f"{self._time_of(segment)} is {span(age)} old, more than {ms} = {self._limits.ms} ({span(self._limits.ms)})"
@@ -338,18 +340,18 @@ class RetentionCheck:
 
     def _time_of(self, segment: AgedSegment) -> str:
         by_index = self._rules.times_from_index and segment.largest_from == "timeindex"
-        return "its largest timestamp" if by_index else "the last write of its file (no timestamp counts)"
+        return "its largest timestamp" if by_index else "the last write of its file (it has no usable timestamp)"
 
     def _keeps(self, segment: AgedSegment, stays: AgedSegment | None, blocker: int | None) -> str:
         if not self.is_known:
             largest = self._largest(segment)
-            due = "" if largest is None else f": by Kafka's defaults it is due at {iso_or_ms(self._after(largest))}"
+            due = "" if largest is None else f": with Kafka's defaults it is due at {iso_or_ms(self._after(largest))}"
             return f"{UNKNOWN}{due}"
         if not self._deletes:
             policy = ",".join(sorted(self._policies)) or "empty"
-            return f"cleanup.policy is {policy}: neither its age nor the log's size counts"
+            return f"cleanup.policy is {policy}: age and size do not matter"
         if blocker is not None and stays is not None:
-            return f"it is due, and stays with segment {blocker} before it: {self._keeps(stays, None, None)}"
+            return f"it is due, but stays because segment {blocker} stays: {self._keeps(stays, None, None)}"
         due_at, is_due = self._due_at(segment), self._is_due(segment)
         if segment.is_last and segment.size == 0:
             return "it is the empty active segment"
@@ -360,6 +362,6 @@ class RetentionCheck:
             return f"{self._limits.names[0]} is {self._limits.ms}, and the log is not too large"
         largest = self._largest(segment) or 0
         if largest > self._at:
-            future = f"{self._time_of(segment)} lies {span(largest - self._at)} in the future"
+            future = f"{self._time_of(segment)} is {span(largest - self._at)} in the future"
             return f"{future}{FUTURE_OF_COPIED}" if self._limits.is_remote else future
         return f"{self._time_of(segment)} is {span(due_at - self._at)} too young, and the log is not too large"

@@ -1,4 +1,4 @@
-"""The lines of ``kdump schemas``: versions, subjects and the history of a registry's topic."""
+"""The lines of ``kdump schemas``: the versions, the subjects and the history of a registry's topic."""
 
 from __future__ import annotations
 
@@ -33,32 +33,35 @@ class SchemaLine:
     subject: str
     version: int
     id: int
-    """The id that payloads carry."""
+    """The schema id in payloads."""
     guid: str
-    """The identifier that record headers carry."""
+    """The schema identifier in record headers."""
     schema_type: str
     """AVRO, PROTOBUF or JSON."""
     references: tuple[SchemaReference, ...]
-    """Schemas that it refers to."""
+    """The schemas to which this schema refers."""
     metadata: dict[str, Any] | None
     rule_set: dict[str, Any] | None
     schema: str
     """The text of the schema."""
     state: str
-    """current, soft-deleted or hard-deleted."""
+    """``current``, ``soft-deleted`` or ``hard-deleted``."""
     context: str
     topic: str
     """The topic of the registry."""
     first_offset: int
-    """The offset of its first record in the topic."""
+    """The offset of the version's first record in the topic."""
     last_offset: int
-    """The offset of its last record in the topic."""
+    """The offset of the version's last record in the topic."""
     timestamp_ms: int
 
 
 @dataclass(frozen=True)
 class SubjectLine:
-    """A subject: the state of its least deleted version, the versions in this state, its own config and mode."""
+    """A subject. ``state`` is the state of its least deleted version, ``versions`` are the versions in this state.
+
+    ``config`` and ``mode`` are those of the subject itself, or None.
+    """
 
     kind: ClassVar[str] = "subject"
     subject: str
@@ -70,7 +73,7 @@ class SubjectLine:
 
 @dataclass(frozen=True)
 class HistoryLine:
-    """A record of the topic, in offset order. ``keytype`` is null without a registry's key; ``why`` is the reason."""
+    """A record of the topic. ``keytype`` is null if the key is not one of a registry; ``why`` is then the reason."""
 
     kind: ClassVar[str] = "history"
     offset: int
@@ -85,7 +88,7 @@ class HistoryLine:
 
 
 class SchemaQuery(NamedTuple):
-    """The selected versions: current ones, with ``deleted`` also deleted ones. None and empty mean all."""
+    """Selects current versions, and with ``deleted`` the deleted versions too. A field of None selects all."""
 
     deleted: bool = False
     id: int | None = None
@@ -133,11 +136,11 @@ TABLES: Final = (
     LineTable("subjects", SubjectLine, "--subjects"),
     LineTable("schema_history", HistoryLine, "--history"),
 )
-"""The views of SQL, as the command lists them without ``--all``."""
+"""The tables of SQL. They have the same lines as the command without ``--all``."""
 
 
 def table_lines(table: LineTable, store: SchemaStore) -> Iterator[AnswerLine]:
-    """Yield the lines of one of TABLES."""
+    """Yield the lines of a table of :data:`TABLES`."""
     if table.line is HistoryLine:
         yield from map(history_line, store.history)
     elif table.line is SubjectLine:

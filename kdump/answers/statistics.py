@@ -1,7 +1,7 @@
-"""The question ``stats``: batches, codecs, producers and hours of topics; with records the sizes of keys and values.
+"""The question ``stats``: batches, codecs, producers and hours of topics, and the sizes of keys and values.
 
-Headers are enough for most of it. Magic 0 and 1 have no header for several messages: compressed ones are decompressed
-and counted.
+Only the sizes of keys and values need records; the rest comes from batch headers. Magic 0 and 1 have no batch header,
+so compressed messages are decompressed and counted.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 HOUR: Final = 3_600_000
 LARGEST: Final = 5
-"""Largest keys and values of a partition to list, by default."""
+"""The default number of largest keys and values that are listed for a partition."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The mean, the median and the 99th percentile of a number."""
+    """The mean, the median and the 99th percentile of some numbers."""
 
     mean: float
     p50: int
@@ -56,7 +56,7 @@ class CodecShare:
 
 @dataclass(frozen=True, slots=True)
 class LargestRecord:
-    """The record with the largest key or value; sizes are in bytes."""
+    """The record with one of the largest keys or values. ``bytes`` is the size of the key or value."""
 
     offset: int
     bytes: int
@@ -64,7 +64,10 @@ class LargestRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatistics:
-    """A partition. Fields that need records are None without them. ``ratio`` is uncompressed size by stored size."""
+    """A partition. Fields that need records are None if records were not read.
+
+    ``ratio`` is the uncompressed size divided by the stored size.
+    """
 
     kind: ClassVar[str] = "stats"
     topic: str
@@ -93,7 +96,7 @@ class PartitionStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
-    """The batches of one producer in a topic; ``producer_id`` -1 stands for all without an id."""
+    """The batches of a producer in a topic. ``producer_id`` -1 is for all batches without a producer id."""
 
     kind: ClassVar[str] = "producer"
     topic: str
@@ -106,7 +109,7 @@ class ProducerStatistics:
 
 @dataclass(frozen=True, slots=True)
 class HourStatistics:
-    """The batches of a topic in one hour, by their largest timestamp; the hour is None without one."""
+    """The batches of a topic in an hour, by their largest timestamp; the hour is None for batches without timestamp."""
 
     kind: ClassVar[str] = "hour"
     topic: str
@@ -118,7 +121,7 @@ class HourStatistics:
 
 @dataclass(slots=True)
 class Sum:
-    """Batches, their records and bytes."""
+    """The numbers of batches, records and bytes."""
 
     batches: int = 0
     records: int = 0
@@ -131,9 +134,10 @@ class Sum:
 
 
 class BatchColumns(NamedTuple):
-    """Facts from the headers of batches with the same attributes; a column has a number for each batch.
+    """Values from the headers of batches with the same attributes. A column has a number for each batch.
 
-    ``first_times`` are those of the first records, as far as headers have them. Times are in ms, below 0 for none.
+    ``first_times`` has the times of first records if headers have them, else the largest times. Times are in ms; below
+    0 means that there is no time.
     """
 
     codec: int
@@ -147,9 +151,9 @@ class BatchColumns(NamedTuple):
 
     @classmethod
     def of(cls, batches: Batches, number: int) -> BatchColumns:
-        """Return the facts of the first ``number`` batches.
+        """Return the values of the first ``number`` batches.
 
-        Raises DamageError if a batch that must be decompressed to count its records cannot be.
+        Raises DamageError if a message of magic 0 or 1 cannot be decompressed to count its records.
         """
         first = batches.first
         first_times = batches.column("base_timestamp" if _has_first_time(first) else "max_timestamp", 0, number)
@@ -176,7 +180,7 @@ class RecordSums:
     top: int
     uncompressed: int = 0
     keys: Counter[int] = field(default_factory=Counter)
-    """Size -> number of keys; -1 stands for null."""
+    """Size of a key in bytes -> number of such keys; -1 means null."""
     values: Counter[int] = field(default_factory=Counter)
     largest_keys: list[LargestRecord] = field(default_factory=list)
     largest_values: list[LargestRecord] = field(default_factory=list)
@@ -190,7 +194,7 @@ class RecordSums:
             self.largest_values = self._largest(self.largest_values, records.offsets, records.values)
 
     def _largest(self, held: list[LargestRecord], offsets: Sequence[int], sizes: Sequence[int]) -> list[LargestRecord]:
-        """Return the largest of the held and the new records; of equal sizes the first in the log wins."""
+        """Return the largest of the held and the new records. If sizes are equal, the first record in the log stays."""
         least = held[-1].bytes if len(held) == self.top else -1
         if max(sizes) <= least:
             return held
@@ -265,7 +269,7 @@ class Statistics(Collector):
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
     def add(self, batches: Batches) -> int | None:
-        """Add the batches before the first with an unreadable record."""
+        """Add the batches before the first batch with an unreadable record."""
         partition = self._partition
         if partition is None:
             return None
@@ -296,7 +300,7 @@ class Statistics(Collector):
             self._take_hours(partition, batches, whole)
 
     def _take_hours(self, partition: PartitionSums, batches: BatchColumns, whole: tuple[int, int, int]) -> None:
-        """Count batches by hour; ``whole`` is their number, their records and their bytes."""
+        """Count batches by hour. ``whole`` has their number, their records and their bytes."""
         hours = self._hours[partition.topic, partition.partition]
         times = batches.last_times
         hour = _hour_of(times[0])
@@ -305,7 +309,7 @@ class Statistics(Collector):
             return
         number = records = size = 0
         for each, count, one in zip(map(_hour_of, times), batches.counts, batches.sizes, strict=True):
-            if each != hour:  # most batches are of the hour of the one before
+            if each != hour:  # most batches have the same hour as the batch before
                 hours[hour].add(number, records, size)
                 number, records, size, hour = 0, 0, 0, each
             number += 1
@@ -359,12 +363,12 @@ def _hour(topic: str, hour: int, one: Sum) -> HourStatistics:
 
 
 def _has_first_time(batch: RecordBatch) -> bool:
-    """Return whether the base timestamp of a batch is the time of its first record."""
+    """Return whether the base timestamp of a batch is the timestamp of its first record."""
     return isinstance(batch, Batch) and batch.delete_horizon_ms is None and batch.timestamp_type != LOG_APPEND_TIME
 
 
 def spread(counts: Counter[int]) -> Spread | None:
-    """Return the spread of numbers, given the count of each; None without any."""
+    """Return the spread of some numbers, or None if there are none. ``counts``: number -> how often it occurs."""
     whole = counts.total()
     if not whole:
         return None
@@ -444,7 +448,7 @@ class StatisticsOptions:
     records: bool = option(
         False, "switch", "--records", "Read records too: sizes of keys and values, tombstones, ratio."
     )
-    top: int = option(LARGEST, "count", "--top", "Largest keys and values to name.", metavar="N", shown=True)
+    top: int = option(LARGEST, "count", "--top", "Number of largest keys and values to list.", metavar="N", shown=True)
     hours: bool = option(False, "switch", "--hours", "Add a line for each topic and hour.")
     what_if: tuple[Target, ...] = option(
         (),

@@ -1,8 +1,8 @@
 """The configs in force for a topic's log, and the source of each.
 
-Source: Kafka's classes TopicConfig, LogConfig and ServerTopicConfigSynonyms (4.3). A value of the command line wins,
-then the topic's own, the broker's dynamic one, the dynamic default of all brokers, and last Kafka's default. The
-properties file of a broker is in no log dir: its values must be given on the command line.
+Source: Kafka's classes TopicConfig, LogConfig and ServerTopicConfigSynonyms (4.3). The first of these values is used:
+from the command line, the config of the topic, the dynamic config of the broker, the dynamic default of all brokers,
+Kafka's default. No log dir has the properties file of a broker: its values must be given on the command line.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
 
 UNKNOWN: Final = "the topic's configs are unknown without __cluster_metadata in the paths"
-"""The reason if neither a metadata log nor the command line has configs of a topic."""
+"""The reason if the configs of a topic are neither in a metadata log nor on the command line."""
 FOREVER: Final = -1
 INHERIT: Final = -2
-"""The local retention equals the total retention (KIP-405)."""
+"""The value of a local retention that equals the total retention (KIP-405)."""
 _DAY: Final = 86_400_000
 
 
 class ConfigKey(NamedTuple):
-    """A topic's config: its default, and the broker's configs that replace the default, each with its unit in ms.
+    """A config of topics: its default, and the broker configs that replace the default, each with its unit in ms.
 
-    ``lowest`` and ``highest`` are the bounds that a broker accepts (LogConfig's validators); None for no bound.
+    ``lowest`` and ``highest`` are the bounds that a broker accepts (validators of LogConfig), or None.
     """
 
     default: str
@@ -63,7 +63,7 @@ COMPACTED: Final = frozenset({consumer_offsets.TOPIC, transaction_state.TOPIC, s
 
 
 class GivenConfig(NamedTuple):
-    """A config of the command line; ``topic`` may be a glob."""
+    """A config from the command line. ``topic`` may be a glob."""
 
     topic: str
     key: str
@@ -71,9 +71,9 @@ class GivenConfig(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A value and its source: given, topic, broker, brokerDefault, default.
+    """A value and its source: given, topic, broker, brokerDefault, default or unknown.
 
-    ``unknown`` marks Kafka's default for a topic whose configs are unknown.
+    ``unknown`` means Kafka's default for a topic whose configs are unknown.
     """
 
     value: str
@@ -81,7 +81,7 @@ class Setting(NamedTuple):
 
 
 class TopicConfig(NamedTuple):
-    """The configs of one topic on one broker, by Kafka's names."""
+    """The configs of a topic on a broker, by Kafka's names."""
 
     settings: Mapping[str, Setting]
 
@@ -109,7 +109,7 @@ class TopicConfig(NamedTuple):
 
 
 class TopicConfigs:
-    """The configs of all topics: those of the command line, then those of an image of the metadata log."""
+    """The configs of all topics, from the command line and from an image of the metadata log."""
 
     def __init__(self, image: ClusterImage | None = None, given: Sequence[GivenConfig] = ()) -> None:
         self._given = tuple(given)
@@ -125,12 +125,12 @@ class TopicConfigs:
         return self._known[key]
 
     def knows(self, topic: str) -> bool:
-        """Return whether the configs of a topic are known: from a metadata log, as Kafka's own topic, or as given."""
+        """Return whether the configs of a topic are known: by a metadata log, the command line, or as Kafka's own."""
         given = (fnmatchcase(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)
 
     def _setting(self, key: str, topic: str, broker_id: str | None) -> Setting:
-        """Return the first setting with a valid value: brokers and controllers refuse others."""
+        """Return the first setting with a valid value. Brokers and controllers refuse invalid values."""
         return next(setting for setting in self._settings(key, topic, broker_id) if _parses(key, setting.value))
 
     def _settings(self, key: str, topic: str, broker_id: str | None) -> Iterator[Setting]:
@@ -151,7 +151,7 @@ class TopicConfigs:
 
 
 def compacted_topics(image: ClusterImage | None) -> frozenset[str]:
-    """Return the topics of an image whose logs are compacted; none if there is no metadata log."""
+    """Return the compacted topics of an image; empty without an image."""
     if image is None:
         return frozenset()
     configs = TopicConfigs(image)
@@ -159,7 +159,7 @@ def compacted_topics(image: ClusterImage | None) -> frozenset[str]:
 
 
 def tiered_topics(image: ClusterImage) -> frozenset[str]:
-    """Return the topics of an image whose logs are in remote storage too."""
+    """Return the topics of an image that have remote storage."""
     configs = TopicConfigs(image)
     return frozenset(name for name in image.topics.by_name if configs.of(name, None).is_on("remote.storage.enable"))
 
@@ -176,7 +176,7 @@ def _in_ms(text: str, unit: int) -> str:
 
 
 def given_config(text: str) -> GivenConfig:
-    """Parse ``TOPIC:KEY=VALUE``. Raises UsageError."""
+    """Parse ``TOPIC:KEY=VALUE``. Raises UsageError for a malformed text, an unknown key or an invalid value."""
     topic, colon, rest = text.partition(":")
     key, equals, value = rest.partition("=")
     if not (topic and colon and equals):
@@ -184,14 +184,14 @@ def given_config(text: str) -> GivenConfig:
             f"{text!r} is not a config: write it as 'orders:retention.ms=3600000' or '*:retention.bytes=-1'"
         )
     if key not in KEYS:
-        hint = did_you_mean(key, KEYS) or f"; there are {', '.join(KEYS)}"
+        hint = did_you_mean(key, KEYS) or f"; known configs: {', '.join(KEYS)}"
         raise UsageError(f"{key!r} is not a config of retention or compaction{hint}")
     _check(key, value)
     return GivenConfig(topic, key, value)
 
 
 def _parses(key: str, value: str) -> bool:
-    """Return whether a text is a value of a config, without regard to its range."""
+    """Return whether a text is a value of the right type for a config. The range is not checked."""
     default = KEYS[key].default
     if default in {"true", "false"}:
         return value.strip().lower() in {"true", "false"}
@@ -211,7 +211,7 @@ def _number(key: str, value: str) -> float:
 def _check(key: str, value: str) -> None:
     default = KEYS[key].default
     if not _parses(key, value):
-        raise UsageError(f"{value!r} is not a value of {key}: one is {default!r}")
+        raise UsageError(f"{value!r} is not a value of {key} (a valid value is {default!r})")
     if default not in {"true", "false"} and key != "cleanup.policy":
         _check_range(key, _number(key, value))
 
@@ -226,7 +226,7 @@ def _check_range(key: str, number: float) -> None:
 
 def config_option() -> Any:
     """Return the option ``--config`` as a field of the options of a question."""
-    from kdump.answers.question import option  # a check has no question
+    from kdump.answers.question import option  # checks import this module without questions
 
     return option(
         (),

@@ -1,6 +1,7 @@
 """The question ``transactions``: open, hanging, committed and aborted transactions of partitions.
 
-``kafka-transactions.sh`` lists, describes and finds them (KIP-664). Here the log and ``__transaction_state`` decide.
+``kafka-transactions.sh`` lists, describes and finds them on a broker (KIP-664). This module works them out from logs
+and ``__transaction_state``.
 """
 
 from __future__ import annotations
@@ -37,33 +38,33 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Literal["open", "hanging", "committed", "aborted"]
 Clock: TypeAlias = Literal["coordinator", "records"]
-"""The clock of an age: that of the coordinator, or the time of the last batch, which a producer sets."""
+"""The source of a time: the coordinator's clock, or the timestamps of records, which producers set."""
 MAX_TIMEOUT: Final = 900_000
-"""From this age in ms on find-hanging suspects a transaction: the default of transaction.max.timeout.ms."""
+"""The age in ms from which a transaction may hang: the default of transaction.max.timeout.ms, as in find-hanging."""
 
 NEVER: Final = 2**31 - 1
-"""The timeout in ms of two-phase commit: the coordinators of 4.1 and newer never end it (KIP-939)."""
+"""The timeout in ms of a transaction in two-phase commit: coordinators from 4.1 on never end it (KIP-939)."""
 TWO_PHASE: Final = (
-    "it is in two-phase commit (KIP-939), so its coordinator never ends it: look at its coordinator outside of Kafka. "
-    "Its producer, started again with its transactional id, commits or aborts it as was decided there"
+    "it is in two-phase commit (KIP-939), so Kafka's coordinator never ends it: look at the external coordinator. "
+    "Start the producer again with its transactional id: it commits or aborts the transaction as decided there"
 )
 
 
 TOOL: Final = "kafka-transactions.sh --bootstrap-server"
 BY_START_OFFSET: Final = (3, 0)
-"""The first release whose tool aborts by start offset (DescribeProducers)."""
+"""The first release whose tool aborts a transaction by its start offset (DescribeProducers)."""
 TERMINATE: Final = (4, 1)
-"""The first release with forceTerminateTransaction, as with two-phase commit (KIP-939)."""
+"""The first release whose tool has forceTerminateTransaction (KIP-939)."""
 
 
 class AbortLines(NamedTuple):
-    """Writes command lines for a broker of ``release``, as numbers; None to take it from the files."""
+    """Writes command lines for a broker of ``release`` (numbers). None: the files of the partition show the release."""
 
     bootstrap_server: str = "HOST:9092"
     release: tuple[int, ...] | None = None
 
     def abort(self, key: tuple[str, int], begun: OpenTransaction, producer: Producer, *, is_old: bool) -> str:
-        """Return the command that aborts a hanging transaction; ``is_old``: the files are of a broker before 3.0."""
+        """Return the command that aborts a hanging transaction. ``is_old``: a broker before 3.0 wrote the files."""
         where = f"--topic {shell_text(key[0])} --partition {key[1]}"
         if is_old if self.release is None else self.release < BY_START_OFFSET:
             epoch = producer.coordinator_epoch or 0
@@ -72,7 +73,7 @@ class AbortLines(NamedTuple):
         return f"{self._tool} abort {where} --start-offset {begun.first_offset}"
 
     def terminate(self, transactional_id: str) -> str | None:
-        """Return the command that ends a coordinator's transaction, or None if the release has none."""
+        """Return the command that ends a transaction of a coordinator; None if the release has no such command."""
         if self.release is not None and self.release < TERMINATE:
             return None
         return f"{self._tool} forceTerminateTransaction --transactionalId {shell_text(transactional_id)}"
@@ -84,10 +85,10 @@ class AbortLines(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionTransaction:
-    """A transaction in one partition. Times are in ms; None means none, or unknown.
+    """A transaction in one partition. Times are in ms. None means that there is no value, or that it is unknown.
 
-    ``age_ms`` is the time since ``start_time_ms`` if a coordinator names the transaction, else since
-    ``last_timestamp_ms``, a timestamp of records. ``clock`` names the one used.
+    ``age_ms`` is the time since ``start_time_ms`` if a coordinator has the transaction, else since
+    ``last_timestamp_ms``, a timestamp of records. ``clock`` is ``coordinator`` or ``records`` accordingly.
     """
 
     kind: ClassVar[str] = "transaction"
@@ -105,13 +106,16 @@ class PartitionTransaction:
     transactional_id: str | None
     abort: str | None
     terminate: str | None = None
-    """The command that ends a transaction of a coordinator past its timeout, or without a timeout."""
+    """The command that ends a transaction that its coordinator has, if its timeout is over or it has no timeout."""
     two_phase: bool = False
-    """Whether it has no timeout, because a coordinator outside of Kafka ends it (KIP-939)."""
+    """Whether the transaction has no timeout, because an external coordinator ends it (KIP-939)."""
     last_transactional_id: str | None = None
-    """The id whose current, previous or next producer id this is, even if it does not name the partition."""
+    """The transactional id that has, had or will have the producer id, even if it does not name the partition."""
     held_back: int = 0
-    """Offsets that it keeps from read_committed consumers; 0 if an older transaction does."""
+    """The number of offsets that read_committed consumers cannot read because of this transaction.
+
+    Only the oldest open transaction of a partition counts; 0 for the others.
+    """
     why: str = ""
     start_time_ms: int | None = None
     clock: Clock = "records"
@@ -138,7 +142,7 @@ class _Open(NamedTuple):
 
 @dataclass(frozen=True)
 class _Replica:
-    """The facts of one replica. ``is_old``: its files are of a broker before 3.0."""
+    """The facts of one replica. ``is_old``: a broker before 3.0 wrote its files."""
 
     folder: str
     log_dir: str
@@ -160,9 +164,9 @@ class _Replica:
 class Transactions(Collector):
     """Gathers transactional ids, and the open transactions of the partitions that ``asked`` selects.
 
-    Memory grows only with their number. ``max_timeout`` is in ms; ``lines`` writes the commands that end a
-    transaction. ``coordinators`` is the number of partitions of ``__transaction_state``, None if unknown. ``ids`` are
-    those gathered before.
+    Memory grows only with their number. ``max_timeout`` is in ms. ``lines`` writes the commands that end a transaction.
+    ``coordinators`` is the number of partitions of ``__transaction_state``, or None if unknown. ``ids`` are
+    transactional ids that were gathered before.
     """
 
     def __init__(
@@ -194,7 +198,7 @@ class Transactions(Collector):
         self._ids.turn_to(segment)
 
     def add(self, batches: Batches) -> int | None:
-        """Add batches, one at a time while ids are read."""
+        """Add batches. While transactional ids are read, batches are added one at a time."""
         if batches.batch_count > 1 and self._ids.is_reading:
             return 0
         if self._replay is not None:
@@ -262,7 +266,7 @@ def _best(replicas: Iterable[_Replica]) -> _Replica:
 
 
 def _is_old(place: Place) -> bool:
-    """Return whether a broker before 3.0 wrote the files: ``partition.metadata`` (2.8) is missing beside the epochs."""
+    """Return whether a broker before 3.0 wrote the files: ``partition.metadata`` (from 2.8 on) is missing."""
     names = {entry.name for entry in place.partition.others}
     return LEADER_EPOCHS in names and PARTITION_METADATA not in names
 
@@ -274,7 +278,7 @@ class _Judge(NamedTuple):
     max_timeout: int
 
     def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
-        """Return the line of an open transaction. It hangs if no coordinator will end it (Kafka's ``find-hanging``)."""
+        """Return the line on an open transaction. It hangs if no coordinator will end it (as in ``find-hanging``)."""
         (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
         age = self.at - producer.timestamp
@@ -330,28 +334,28 @@ class _Judge(NamedTuple):
         )
 
     def _known(self, named: TransactionalId) -> tuple[str, str | None]:
-        """Return why a coordinator ends the transaction or not, and the command that ends it, if one is needed."""
+        """Return the reason why a coordinator ends the transaction or not, and a command that ends it, if needed."""
         if named.state != "Ongoing":
             return (
-                f"its coordinator has it as {named.state}: the marker is not in this log yet. It writes the marker "
-                "when the partition has a leader, also after a restart"
+                f"its coordinator has it in state {named.state}, but the marker is not in this log yet. It "
+                "writes the marker when the partition has a leader, even after a restart"
             ), None
         line = self.lines.terminate(named.transactional_id)
         if named.timeout_ms == NEVER and line is not None:
             return TWO_PHASE, line
         ends = _start_of(named) + named.timeout_ms
         if ends > self.at:
-            return f"its coordinator aborts it at {iso_or_ms(ends)} unless it ends before", None
+            return f"its coordinator aborts it at {iso_or_ms(ends)} unless it ends earlier", None
         return f"its coordinator should have aborted it at {iso_or_ms(ends)}", line
 
 
 def _start_of(named: TransactionalId) -> int:
-    """Return the time at which a coordinator began a transaction, in ms by its clock."""
+    """Return the time at which a transaction began, in ms by the coordinator's clock."""
     return named.start_time_ms or named.last_update_ms
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:
-    """Yield transactions that only one of two replicas has open, where both logs have the offset."""
+    """Yield the open transactions that only one of two replicas has, although both logs have the offset."""
     ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
     theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
     texts = [
@@ -371,9 +375,9 @@ def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Itera
 def ended(
     reader: LogDirPass, partitions: Iterable[Partition], ids: KnownIds, at: int
 ) -> Iterator[PartitionTransaction]:
-    """Yield the ended transactions of logs one at a time; none is kept.
+    """Yield the ended transactions of logs one at a time, without keeping them in memory.
 
-    A transaction whose data are gone is left out. ``reader`` reports damage.
+    A transaction without data in the log is left out. ``reader`` reports damage.
     """
     for partition in partitions:
         place = reader.place(partition)
@@ -469,13 +473,13 @@ class TransactionsOptions:
         shown="15m",
     )
     release: tuple[int, ...] | None = option(
-        None, "release", "--release", "The brokers' release, for the lines to run.", metavar="X.Y"
+        None, "release", "--release", "The release of the brokers, for the printed commands.", metavar="X.Y"
     )
     bootstrap_server: str = option(
         AbortLines().bootstrap_server,
         "text",
         "--bootstrap-server",
-        "A broker, for the lines to run.",
+        "A broker, for the printed commands.",
         metavar="HOST:PORT",
         shown=True,
     )
@@ -497,13 +501,13 @@ def _more(asking: Asking, options: TransactionsOptions, collector: Transactions)
 
 
 def _prepare(collector: Transactions, asking: Asking) -> None:
-    """Read the transactional ids: every Spark task needs them."""
+    """Read the transactional ids, because every Spark task needs them."""
     asking.feed(collector.gathered, (one for one in asking.found if one.topic == transaction_state.TOPIC))
 
 
 _ALL: Final = {"ended_too": True}
 _CLOCK: Final = frozenset({"startTimeMs", "clock"})
-"""Columns about the clock of ``age_ms``. Only the view ``transaction_details`` has them."""
+"""Fields about the clock of ``age_ms``. Only the table ``transaction_details`` has them."""
 QUESTION: Final = LogQuestion(
     "transactions",
     HELP,

@@ -1,4 +1,4 @@
-"""The ``meta.properties`` of a broker's log dirs, verified as a broker does when it starts.
+"""Verifies the ``meta.properties`` of a broker's log dirs, as a broker does when it starts.
 
 Sources: Kafka's classes MetaPropertiesEnsemble (Loader and verify) and KafkaRaftServer (``initializeLogDirs``), 3.7,
 KIP-858.
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from kdump.broker_start.log_folder import LogDirFiles
 
 RESERVED: Final = 100
-"""Directory ids below this number have a special meaning."""
+"""Kafka reserves the directory ids below this number."""
 
 
 class Ids(NamedTuple):
-    """The content of one ``meta.properties``; None for an absent key. ``version`` is 0 or 1."""
+    """The content of a ``meta.properties``. A value is None if its key is absent. ``version`` is 0 or 1."""
 
     version: int
     node_id: int | None
@@ -34,7 +34,7 @@ class Ids(NamedTuple):
 
 
 class DirIds(NamedTuple):
-    """The ids of one log dir. ``ids`` is None, with a ``cause``, if a broker finds no file or cannot read it."""
+    """The ids of one log dir. If a broker finds no file or cannot read it, ``ids`` is None and ``cause`` is set."""
 
     log_dir: LogDirFiles
     ids: Ids | None
@@ -42,19 +42,19 @@ class DirIds(NamedTuple):
 
     @property
     def is_missing(self) -> bool:
-        """Whether the file is missing, which stops the broker. An unreadable file takes the log dir offline."""
+        """Whether the file is missing: this stops the broker. An unreadable file only takes the log dir offline."""
         return self.cause is not None and self.cause.code in {Code.META_PROPERTIES_MISSING, Code.LOG_DIR_MISSING}
 
     @property
     def is_closed(self) -> bool:
-        """Whether kdump cannot read the file and the broker may be able to."""
+        """Whether kdump cannot read the file, but the broker may be able to."""
         return self.cause is not None and self.cause.code is Code.FILE_UNREADABLE
 
 
 def read(log_dir: LogDirFiles) -> DirIds:
     shown = log_dir.shown(file_names.META_PROPERTIES)
     if not log_dir.exists:
-        text = f"No `meta.properties` found in {log_dir.name}: there is no such folder"
+        text = f"No `meta.properties` found in {log_dir.name}: the folder does not exist"
         return DirIds(log_dir, None, StartCause(code=Code.LOG_DIR_MISSING, file=log_dir.name, text=text))
     if not log_dir.is_folder:
         text = f"Failed to load {log_dir.name} during broker startup: it is not a folder"
@@ -95,7 +95,7 @@ def _uuid(text: str) -> bytes:
 
 
 class Verified(NamedTuple):
-    """The ids of the broker, the causes that stop it, and the log dirs that go offline, each with its cause."""
+    """The ids of the broker, the causes that stop it, and the causes that take log dirs offline."""
 
     node_id: int | None
     cluster_id: str | None
@@ -104,7 +104,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of all log dirs. ``metadata`` is that of the metadata log, ``node_id`` comes from the configs."""
+    """Verify the ids of all log dirs. ``metadata``: the log dir of the metadata log. ``node_id``: the configured id."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id if node_id is not None else next((each.ids.node_id for each in there if each.ids), None)
@@ -156,7 +156,7 @@ METADATA_FOLDER: Final = "__cluster_metadata-0"
 
 
 def _mismatches(there: Sequence[DirIds], node: int | None) -> Iterator[StartCause]:
-    """Yield a cause for each contradiction between ids, in the order of ``there``."""
+    """Yield a cause for each contradiction between ids, in the order of the log dirs."""
     cluster: str | None = None
     seen: dict[bytes, DirIds] = {}
     for each in there:

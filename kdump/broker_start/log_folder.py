@@ -1,6 +1,6 @@
 """The log dirs and partition folders of a broker, and the outcome of a start for one partition folder.
 
-:mod:`kdump.recovery.log_loader` has the outcome for the segments. This module adds the other files of the folder.
+:mod:`kdump.recovery.log_loader` works out the outcome for the segments, this module for the other files of the folder.
 Sources: Kafka's classes UnifiedLog (``apply``, ``initializeTopicId``), LogLoader, LogSegment, ProducerStateManager and
 LeaderEpochFileCache.
 """
@@ -36,13 +36,13 @@ T = TypeVar("T")
 _INDEXES: Final = tuple(f".{suffix}" for suffix in file_names.INDEXES)
 _BY_STATE: Final = {
     file_names.DELETE_FOLDER: (StartOutcome.DELETED, Code.NAMED_DELETE, "the folder's name marks it for deletion"),
-    file_names.FUTURE_FOLDER: (StartOutcome.FUTURE, Code.NAMED_FUTURE, "a replica that moves from another log dir"),
+    file_names.FUTURE_FOLDER: (StartOutcome.FUTURE, Code.NAMED_FUTURE, "a replica that a broker is moving here"),
     file_names.STRAY_FOLDER: (StartOutcome.STRAY, Code.NAMED_STRAY, "the folder's name marks it as stray"),
 }
 
 
 class StopsError(Exception):
-    """A log cannot be loaded: the broker stops. With ``is_io`` only its log dir goes offline."""
+    """A log cannot be loaded, so the broker stops. With ``is_io`` only the log dir goes offline."""
 
     def __init__(self, cause: StartCause, *, is_io: bool = False) -> None:
         super().__init__(cause.text)
@@ -50,7 +50,7 @@ class StopsError(Exception):
 
 
 class LogDirFiles:
-    """A log dir, listed once. ``path`` may lead to nothing or to a file; ``name`` is the path as given."""
+    """A log dir, listed only once. ``path`` may be missing or a file. ``name`` is the path as messages show it."""
 
     def __init__(self, files: Files, path: str) -> None:
         self.files, self.path = files, path
@@ -62,7 +62,7 @@ class LogDirFiles:
 
     @property
     def exists(self) -> bool:
-        """Whether the path leads to anything. Raises UnreadableError."""
+        """Whether the path exists. Raises UnreadableError."""
         return self._found is not None
 
     @property
@@ -80,24 +80,24 @@ class LogDirFiles:
         return self.entries.get(name)
 
     def shown(self, name: str) -> str:
-        """Return the path of a file in it, as messages show it."""
+        """Return the path of a file in the log dir, as messages show it."""
         return self.files.shown(posixpath.join(self.path, name))
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file in it. Raises UnreadableError."""
+        """Return the content of a file in the log dir. Raises UnreadableError."""
         return read_file(self.files, self.entries[name].path)
 
     def read_if_present(self, name: str) -> bytes | None:
-        """Return the content of a file in it, or None if it is absent. Raises UnreadableError."""
+        """Return the content of a file in the log dir, or None if the file is absent. Raises UnreadableError."""
         return self.read(name) if name in self.entries else None
 
     def is_dangling(self, entry: Entry) -> bool:
-        """Return whether an entry is a symbolic link to nothing."""
+        """Return whether an entry is a symbolic link whose target does not exist."""
         return not entry.is_folder and not entry.size and self.files.look(entry.path) is None
 
 
 class LogFolder:
-    """A partition folder of a log dir, listed once."""
+    """A partition folder of a log dir. It is listed only once."""
 
     def __init__(
         self,
@@ -113,9 +113,9 @@ class LogFolder:
 
     @classmethod
     def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int, listed: Partition | None = None) -> LogFolder:
-        """Return the folder at a directory entry. Raises ValueError if its name is not that of a partition.
+        """Return the folder for a directory entry. Raises ValueError if the name is not that of a partition folder.
 
-        ``listed`` is the folder as a finder listed it, leftovers included: then it is not listed again.
+        ``listed`` is the folder if a finder has listed it, with leftovers: it is then not listed again.
         """
         parsed = file_names.parse_folder(entry.name)
         if parsed is None:
@@ -125,7 +125,7 @@ class LogFolder:
 
     @property
     def base(self) -> str:
-        """The folder's name in its log dir."""
+        """The name of the folder in its log dir."""
         return posixpath.basename(self.path)
 
     @cached_property
@@ -137,11 +137,11 @@ class LogFolder:
         return {entry.name: entry for entry in sorted([*logs, *self._listed.others, *self._listed.folders])}
 
     def shown(self, name: str) -> str:
-        """Return the path of a file in it, as messages show it."""
+        """Return the path of a file in the folder, as messages show it."""
         return self.files.shown(posixpath.join(self.path, name))
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file in it. Raises UnreadableError."""
+        """Return the content of a file in the folder. Raises UnreadableError."""
         return read_file(self.files, self.inside[name].path)
 
     @cached_property
@@ -156,12 +156,12 @@ class LogFolder:
 
     @cached_property
     def epochs(self) -> tuple[EpochEntry, ...]:
-        """The leader epochs; none if the file is absent. Raises StopsError for an invalid file."""
+        """The leader epochs; empty if the file is absent. Raises StopsError for an invalid file."""
         return _parsed(self, file_names.LEADER_EPOCHS, leader_epoch.read, Code.LEADER_EPOCHS_BROKEN) or ()
 
 
 class KnownLog(NamedTuple):
-    """The facts on a log that a check found, and its folder as the check listed it."""
+    """The facts that a check has found about a log, and the folder as the check listed it."""
 
     partition: Partition | None = None
     sound: log_loader.SoundLog | None = None
@@ -174,7 +174,7 @@ NOTHING: Final = KnownLog()
 
 
 class Loading(NamedTuple):
-    """The facts from outside a folder that determine how its log is loaded; see :func:`log_loader.dry_run`."""
+    """The values from outside a folder that determine how its log is loaded: see :func:`log_loader.dry_run`."""
 
     clean: bool
     recovery_point: int
@@ -185,7 +185,7 @@ class Loading(NamedTuple):
 
 
 def load(folder: LogFolder, how: Loading) -> LogStart:
-    """Load a log. Raises StopsError if the broker cannot load it, UnreadableError if kdump cannot read a file."""
+    """Load a log. Raises StopsError if a broker cannot load it, UnreadableError if kdump cannot read a file."""
     known = how.known
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first
@@ -213,12 +213,12 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
 
 
 def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code) -> T | None:
-    """Return the parsed file of a folder, or None without one. Raises StopsError for an invalid file."""
+    """Return a parsed file of a folder, or None if the file is absent. Raises StopsError for an invalid file."""
     entry, shown = folder.inside.get(name), folder.shown(name)
     if entry is None:
         return None
     if folder.log_dir.is_dangling(entry):
-        if name == file_names.PARTITION_METADATA:  # the broker checks whether the file exists
+        if name == file_names.PARTITION_METADATA:  # a broker first checks whether this file exists
             return None
         raise StopsError(StartCause(code=code, file=shown, text="NoSuchFileException: a broken link"), is_io=True)
     if entry.is_folder:
@@ -231,7 +231,7 @@ def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code
 
 
 def _check_names(folder: LogFolder) -> None:
-    """Raise StopsError for a file whose name must begin with an offset and does not."""
+    """Raise StopsError for a file whose name must begin with an offset, but does not."""
     named = (file_names.LOG, file_names.CLEANED, file_names.SWAP, file_names.PRODUCER_SNAPSHOT)
     ends = (*_INDEXES, *(f".{each}" for each in named))
     for entry in folder.inside.values():
@@ -310,11 +310,13 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
     for unread in outcome.unread:
         yield StartCause(code=unread.code, file=unread.file, text=unread.reason, found=str(unread.records))
     for name in outcome.discarded:
-        text = "it is deleted: a .cleaned file of a lower or equal base offset shows that it is not complete"
+        text = (
+            "the file is deleted, because a .cleaned file of a lower or equal base offset shows that it is incomplete"
+        )
         yield StartCause(code=Code.CLEANED_DISCARDS_SWAP, file=name, text=text)
     if not has_logs:
         yield StartCause(
-            code=Code.NO_SEGMENT, file=folder.name, text="the folder holds no segment: a start begins an empty log"
+            code=Code.NO_SEGMENT, file=folder.name, text="the folder has no segment: a start creates an empty log"
         )
 
 

@@ -1,7 +1,7 @@
 """The outcome of a start for the metadata log, and the node's first image of the cluster.
 
-A node always opens the log as after an unclean stop, from offset 0 on. A snapshot that ends after the log replaces the
-log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore,
+A node always opens the log as after an unclean stop, from offset 0 on. If a snapshot ends after the log, the node
+deletes the log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore,
 KafkaRaftClient, KRaftControlRecordStateMachine and RecordsSnapshotReader; QuorumController for the replay.
 """
 
@@ -43,21 +43,21 @@ TOPIC_ID: Final = bytes(15) + b"\x01"
 
 
 class MetadataStart(NamedTuple):
-    """The metadata log after a start; ``image`` is None if no metadata is known."""
+    """The metadata log after a start. ``image`` is None if there is no metadata."""
 
     log: LogStart
     image: ClusterImage | None
     fatal: tuple[StartCause, ...]
     is_whole: bool
-    """Whether the log has no truncated or missing segment, by its folder."""
+    """Whether the folder has all segments of the log, and none is truncated."""
     voters: tuple[int, ...] = ()
-    """The nodes of the quorum in ``quorum-state``."""
+    """The voters of the quorum in ``quorum-state``."""
 
 
 class Opening(NamedTuple):
-    """How to open a metadata log. ``limit``: bytes of the largest batch.
+    """The parameters for opening a metadata log. ``limit``: bytes of the largest batch.
 
-    ``sound``: the log is known to be valid. ``image`` is the image of a complete log.
+    ``sound``: the log is known to be valid. ``image`` is the image of the whole log if it is known.
     """
 
     release: StartRelease
@@ -66,7 +66,10 @@ class Opening(NamedTuple):
     image: ClusterImage | None = None
 
     def image_at(self, end: int) -> ClusterImage | None:
-        """Return the known image of the log below ``end``, or None. An older release must read the records itself."""
+        """Return the image if it is known for a log that ends at ``end``, else None.
+
+        None for an older release too, because its dry start must read each record.
+        """
         if self.image is None or self.sound is None or not self.release.is_newest:
             return None
         return self.image if self.sound.end == end == self.image.end_offset else None
@@ -76,7 +79,7 @@ def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
     """Open the metadata log of a log dir. Raises UnreadableError."""
     entry = log_dir.entry(FOLDER)
     if entry is None or not entry.is_folder:
-        text = "there is no metadata log: a node that is the only controller begins a new one, without any topic"
+        text = "the metadata log is missing: a node that is the only controller begins a new log, without any topic"
         cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=log_dir.shown(FOLDER), text=text)
         empty = LogStart(
             topic=TOPIC,
@@ -120,7 +123,7 @@ def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[S
 def _with_snapshots(
     folder: log_folder.LogFolder, loaded: LogStart, of: Opening, fatal: list[StartCause]
 ) -> MetadataStart:
-    """Drop the log if the newest snapshot ends after it; load the image."""
+    """Drop the log if the newest snapshot ends after it. Then load the image."""
     begin, end = loaded.log_start_offset or 0, loaded.log_end_offset or 0
     found = [
         SnapshotFile(int(named["offset"]), int(named["epoch"]), folder.files, entry.path, folder.limit)
@@ -147,7 +150,7 @@ def _with_snapshots(
         begin = end = newest.end_offset
         segments, whole = [], None
     if not (newest or end):
-        text = "the metadata log is empty: a node that is the only controller begins a new one, without any topic"
+        text = "the metadata log is empty: a node that is the only controller begins a new log, without any topic"
         cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=folder.name, text=text)
         return MetadataStart(loaded.with_causes(cause), None, tuple(fatal), is_whole=False)
     if whole is None:
@@ -184,7 +187,7 @@ def _is_beyond(
 def _dropped(loaded: LogStart, segments: list[Segment], newest: SnapshotFile) -> LogStart:
     from kdump.recovery.segment_end import lost
 
-    text = f"{newest.name} ends at offset {newest.end_offset}, beyond the log: a node deletes the log"
+    text = f"{newest.name} ends at offset {newest.end_offset}, past the end of the log: a node deletes the log"
     cuts = tuple(lost(each, 0, text)._replace(code=Code.SNAPSHOT_AHEAD) for each in segments if each.size)
     return loaded._replace(
         outcome=StartOutcome.TRUNCATED if cuts or loaded.cuts else loaded.outcome,
@@ -202,7 +205,7 @@ def _replay(
     release: StartRelease,
     folder: log_folder.LogFolder,
 ) -> tuple[ClusterImage, list[StartCause]]:
-    """Return the image of the newest snapshot and the records after it, and the causes that stop the node."""
+    """Return the image of the newest snapshot with the records after it, and the causes that stop the node."""
     broken: list[StartCause] = []
 
     def breaks(found: Break) -> None:
@@ -280,7 +283,7 @@ def bootstrap(log_dir: LogDirFiles) -> Iterator[StartCause]:
     messages = by_type(cluster_metadata.MESSAGES, "Record")
     try:
         if entry.is_folder:
-            raise DamageError(Code.FOLDER.kind, "it is a folder")
+            raise DamageError(Code.FOLDER.kind, "the path is a folder")
         with log_dir.files.open(entry.path) as source:
             for region in walk(source):
                 if isinstance(region, Damage):

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 CONTROLLERS_HAVE_IT: Final = (
     "the node fetches the metadata from the controllers: its own copy may lack the newest records"
 )
-"""The reason why the metadata log of a node that is not a controller does not decide a start."""
+"""The reason why a start does not depend on the metadata log of a node that is not a controller."""
 
 
 class StartOutcome(StrEnum):
     """The state of a partition after the start."""
 
     LOADED = "loaded"
-    """Opened unchanged."""
+    """The log is opened unchanged."""
     RECOVERED = "recovered"
     """Segments from the recovery point on are read after an unclean stop; every byte is kept."""
     TRUNCATED = "truncated"
@@ -27,11 +27,11 @@ class StartOutcome(StrEnum):
     CREATED_EMPTY = "created-empty"
     """The broker creates an empty log, because no folder is in use."""
     STRAY = "stray"
-    """A ``-stray`` folder, or renamed to one: neither served nor removed."""
+    """The folder has a ``-stray`` name, or a start gives it one: the broker neither serves nor removes it."""
     DELETED = "deleted"
-    """A ``-delete`` folder: removed after file.delete.delay.ms."""
+    """A ``-delete`` folder: the broker removes it after file.delete.delay.ms."""
     FUTURE = "future"
-    """A ``-future`` folder that is not promoted."""
+    """A ``-future`` folder that does not replace the current folder."""
     OFFLINE = "offline"
     """The broker does not serve the log dir of the partition."""
     IGNORED = "ignored"
@@ -39,7 +39,7 @@ class StartOutcome(StrEnum):
 
 
 class StartCause(NamedTuple):
-    """A reason for an outcome; ``file`` is the shown path of the file that causes it, or None."""
+    """A reason for an outcome. ``file`` is the file that causes it (path as messages show it), or None."""
 
     code: Code
     file: str | None
@@ -57,22 +57,22 @@ class LogStart(NamedTuple):
     topic: str
     partition: int
     folder: str | None
-    """The folder's name; None if the partition is assigned to the broker and no folder is in use."""
+    """The name of the folder; None if the partition is assigned to the broker but no folder is in use."""
     log_dir: str | None
-    """The log dir as given; None if the files do not determine it."""
+    """The log dir as the user gave it; None if the files do not determine it."""
     outcome: StartOutcome | None
-    """None if the files do not determine it."""
+    """The state after the start; None if the files do not determine it."""
     log_start_offset: int | None = None
     log_end_offset: int | None = None
     """The log start offset and the log end offset right after the start."""
     causes: tuple[StartCause, ...] = ()
-    """The reasons for any outcome other than an intact log; the gravest first."""
+    """The reasons for the outcome, the gravest first. Empty if the log is intact."""
     cuts: tuple[Cut, ...] = ()
     recovered: tuple[str, ...] = ()
     """The ``.log`` files that recovery reads."""
     recovered_bytes: int = 0
     splits: tuple[str, ...] = ()
-    """The ``.log`` files that are split because of an offset 2^31 or more above their base offset."""
+    """The ``.log`` files that are split because they have an offset 2^31 or more above their base offset."""
     topic_id: bytes | None = None
     """The topic id in ``partition.metadata``."""
     assigned_id: bytes | None = None
@@ -80,11 +80,11 @@ class LogStart(NamedTuple):
     is_assigned: bool | None = None
     """Whether the metadata log assigns the partition to this broker; None without a metadata log."""
     path: str | None = None
-    """The shown path of the folder."""
+    """The path of the folder as messages show it."""
     high_watermark: int | None = None
     recovery_point: int | None = None
     checkpoint_start: int | None = None
-    """The values in the checkpoints of the log dir."""
+    """High watermark, recovery point and log start offset in the checkpoints of the log dir."""
 
     def with_causes(self, *causes: StartCause) -> LogStart:
         """Return the log with graver causes before its own."""
@@ -103,7 +103,7 @@ class OfflineDir(NamedTuple):
 
 
 class BrokerStart(NamedTuple):
-    """The result of a start of one broker on ``log_dirs`` (as given, in order)."""
+    """The result of a start of one broker. ``log_dirs`` has its log dirs as the user gave them, in order."""
 
     release: str
     node_id: int | None
@@ -112,10 +112,10 @@ class BrokerStart(NamedTuple):
     starts: bool | None
     """Whether the broker starts. None if the files do not determine it: :attr:`unknown` has the reasons."""
     fatal: tuple[StartCause, ...] = ()
-    """The reasons why it does not start; empty unless ``starts`` is False."""
+    """The reasons why the broker does not start; empty unless ``starts`` is False."""
     offline: tuple[OfflineDir, ...] = ()
     logs: tuple[LogStart, ...] = ()
-    """All logs, also those that a failing start does not reach."""
+    """All logs, including those that a failing start does not reach."""
     unknown: tuple[StartCause, ...] = ()
     """The reasons why ``starts``, an outcome or an offset is None."""
     clean: frozenset[str] = frozenset()
@@ -123,5 +123,5 @@ class BrokerStart(NamedTuple):
 
     @property
     def offline_log_dirs(self) -> tuple[str, ...]:
-        """The log dirs that are offline, as given."""
+        """The log dirs that are offline, as the user gave them."""
         return tuple(each.log_dir for each in self.offline)

@@ -1,4 +1,4 @@
-"""The release of the broker that would start: the metadata records that it can read, and its other differences."""
+"""The release of the broker that would start: the metadata records that it can read, and its other rules."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ NEWEST: Final = ".".join(map(str, max(LAST_MINORS.items())))
 
 
 class StartRelease(NamedTuple):
-    """A release: its name as given, and its number."""
+    """A release: its name as the user gave it, and its number."""
 
     name: str
     number: tuple[int, ...]
 
     @property
     def highest_level(self) -> int:
-        """The highest level of metadata.version that it supports."""
+        """The highest level of metadata.version that the release supports."""
         known = (level for level, name in LEVEL_NAMES.items() if _minor(name) <= self.number[:2])
         return max(known, default=0)
 
     @property
     def searches_bases(self) -> bool:
-        """Whether it searches a segment by base offsets of batches (KAFKA-18989), not by last offsets."""
+        """Whether a broker searches a segment by base offsets of batches (KAFKA-18989), instead of last offsets."""
         return self.number >= (4, 1)
 
     @property
@@ -52,11 +52,11 @@ class StartRelease(NamedTuple):
 
     @property
     def is_newest(self) -> bool:
-        """Whether it is the newest release that kdump knows."""
+        """Whether this is the newest release that kdump knows."""
         return self.number[:2] == max(LAST_MINORS.items())
 
     def too_new(self, found: Batches, file: str) -> Iterator[StartCause]:
-        """Yield the first reason why the release cannot read batches of the metadata log, if there is one."""
+        """Yield the first reason why the release cannot read these batches of the metadata log, or nothing."""
         if self.is_newest:
             return
         messages = by_type(cluster_metadata.MESSAGES, "Record", self.number)
@@ -74,7 +74,7 @@ class StartRelease(NamedTuple):
 
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:
-    """Return the reason why a release cannot read a record, or an empty text. Bytes 1 and 2: type and version."""
+    """Return the reason why a release cannot read a record, or an empty text. Bytes 1 and 2: its type and version."""
     if len(value) < 3 or value[0] != FRAME or max(value[1:3]) > 0x7F:
         return ""
     number, version = value[1], value[2]
@@ -87,11 +87,11 @@ def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int
 
 
 def _minor(name: str) -> tuple[int, ...]:
-    """Return (4, 2) for 4.2-IV1."""
+    """Return the minor release of a metadata.version: (4, 2) for 4.2-IV1."""
     return tuple(int(part) for part in name.partition("-")[0].split("."))
 
 
 def of(name: str) -> StartRelease:
-    """Return a release by its number, such as 4.2.2. Raises UsageError."""
+    """Return the release with a number such as 4.2.2. Raises UsageError for an unknown release."""
     number = known_release(name)
     return StartRelease(name, number if len(number) > 1 else (*number, LAST_MINORS[number[0]]))

@@ -32,24 +32,24 @@ MOVED: Final = frozenset(
         Code.FOLDER_IS_FILE,
     }
 )
-"""Causes that end when the file is moved away: a broker starts without it."""
+"""Causes for which the repair is to move the file away: a broker starts without it."""
 ADVICE: Final = {
     Code.FOREIGN_FOLDER: "Move the folder out of the log dir.",
     Code.NAME_NO_OFFSET: "Move the file out of the log dir.",
-    Code.LEADER_EPOCHS_BROKEN: "Move the file away: no record is lost, and a broker writes a new one.",
+    Code.LEADER_EPOCHS_BROKEN: "Move the file away: no record is lost, and a broker writes a new file.",
     Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
     Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins again.",
-    Code.FOLDER_IS_DANGLING: "Mount the disk that the link names. If it is lost: move the link away, and the partition "
-    "begins empty.",
+    Code.FOLDER_IS_DANGLING: "Mount the disk to which the link points. If the disk is lost, move the link away: the "
+    "partition then begins empty.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
-    Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two: a broker assigns a new id.",
+    Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id.",
     Code.CLUSTER_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
     Code.NODE_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
     Code.TWO_FOLDERS: "Keep a copy of both folders. Then move away the folder in the log dir that failed.",
-    Code.METADATA_REPLAY_BROKEN: "Take the metadata log of another controller. Without one: begin with a snapshot of "
-    "the records before it; {later}. "
+    Code.METADATA_REPLAY_BROKEN: "Take the metadata log of another controller. If there is none, begin with a snapshot "
+    "of the records before the broken record; {later}. "
     "If several controllers have this record, kdump rebuild-cluster writes new log dirs without it.",
-    Code.QUORUM_STATE_BROKEN: "Move the file away: without it the node asks the other controllers.",
+    Code.QUORUM_STATE_BROKEN: "Move the file away: the node then starts, but has forgotten its vote.",
     Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id of the metadata log.",
     Code.SWAPPED: "Move the .swap files of this base offset away before a broker starts.",
     Code.META_PROPERTIES_MISSING: "Write the file with the ids of this broker and cluster.",
@@ -57,18 +57,18 @@ ADVICE: Final = {
     Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
 }
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
-"""Causes that end when ``meta.properties`` is written."""
+"""Causes for which the repair is to write ``meta.properties``."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
 """A shell word with a line for a new cluster id."""
 SOLE_NODE: Final = ": 'only for the sole node of a cluster, if its old cluster id is not found' && "
-"""A shell command without effect: a label for a command that is wrong on one of several nodes."""
+"""A shell command without effect: it labels a command that must not run on a node of a larger cluster."""
 
 
 class Repairs:
     """Advice and commands for one broker.
 
-    ``ids``: topic name -> id. ``nodes``: broker id -> its registered directory ids. ``directories``: shown path of a
-    log dir -> its directory.id.
+    ``ids``: topic name -> id. ``nodes``: broker id -> its registered directory ids. ``directories``: path of a log dir
+    as messages show it -> its directory.id.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Repairs:
         self._start, self._ids, self._nodes, self._directories = start, ids, nodes, directories
 
     def advice(self, cause: StartCause) -> str:
-        """Return the advice; empty if there is none."""
+        """Return the advice for a cause; empty if there is none."""
         text = ADVICE.get(cause.code, "")
         if cause.code is Code.METADATA_REPLAY_BROKEN:
             text = text.format(later=self._later(cause))
@@ -89,18 +89,18 @@ class Repairs:
             text += f" Lines: {', '.join(self._lines(cause))}."
             if self._start.cluster_id is None:
                 text += (
-                    " No file here has the cluster id. It is in the logs of this broker, after 'Cluster ID =', and in "
-                    "meta.properties of every other node of the cluster."
+                    " No file in these log dirs has the cluster id. Find it in the application logs of this broker, "
+                    "after 'Cluster ID =', or in meta.properties of another node of the cluster."
                 )
                 if self._is_alone:
                     text += (
-                        " The command writes a new id. Run it only if this is the sole node of the cluster and the "
-                        "old id is not found: other nodes refuse a node with another id."
+                        " The command writes a new id. Run it only if the cluster has no other node and you cannot "
+                        "find the old id: nodes of a cluster refuse a node with another cluster id."
                     )
         return text
 
     def commands(self, cause: StartCause) -> Iterator[str]:
-        """Yield shell commands that remove the cause."""
+        """Yield the shell commands that remove a cause, in order."""
         file = cause.file
         if file is None:
             return
@@ -123,7 +123,7 @@ class Repairs:
             yield from self._begin_with_a_snapshot(cause)
 
     def _later(self, cause: StartCause) -> str:
-        """Return a text on the metadata records after the broken one, which are lost with it."""
+        """Return a text on the metadata records after the broken record: a snapshot loses them too."""
         ends = [log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA]
         end = max((each for each in ends if each is not None), default=None)
         lists = "kdump metadata --events lists them"
@@ -131,8 +131,8 @@ class Repairs:
             return f"later records are lost ({lists})"
         count = max(end - cause.offset - 1, 0)
         if not count:
-            return "no record follows it in the metadata log, so no other record is lost"
-        return f"{many(count, 'record follows', 'records follow')} it in the metadata log and are lost ({lists})"
+            return "it is the last record of the metadata log, so no other record is lost"
+        return f"{many(count, 'later record is', 'later records are')} lost ({lists})"
 
     @property
     def _node(self) -> int | None:
@@ -155,7 +155,7 @@ class Repairs:
         ]
 
     def _directory(self, cause: StartCause) -> str | None:
-        """Return the registered directory id that belongs to no other log dir; None unless there is exactly one."""
+        """Return the only registered directory id that no other log dir has; None if there is none or several."""
         file = posixpath.dirname(_properties(cause.file or ""))
         known = {each for path, each in self._directories.items() if posixpath.normpath(path) != file}
         left = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]
@@ -172,7 +172,10 @@ class Repairs:
         yield f"{label}printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
 
     def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
-        """Yield the commands with which the only controller starts from a snapshot below the broken record."""
+        """Yield the commands that make the only controller start from a snapshot of the records before the broken one.
+
+        With several controllers yield a command that shows the metadata.
+        """
         file = cause.file or ""
         folder = file if posixpath.basename(file).startswith(CLUSTER_METADATA) else posixpath.dirname(file)
         log_dir = posixpath.dirname(folder) or "."

@@ -34,46 +34,46 @@ EVIDENCE: Final = frozenset({metadata_log.TOPIC, consumer_offsets.TOPIC})
 
 
 class Shortfall(NamedTuple):
-    """A partition that lacks all its records. ``missing`` is their number, 0 if unknown."""
+    """A partition that lacks all its records. ``missing`` is the number of these records, 0 if unknown."""
 
     topic: str
     partition: int
     file: str
-    """The path of the folder, also of a missing one."""
+    """The path of the partition folder, even if it is missing."""
     text: str
     missing: int
     strays: str
-    """The -stray folder with records of the partition, or an empty text."""
+    """The -stray folder that has records of the partition, or an empty text."""
 
 
 def evidence_text(reached: Mapping[str, int]) -> str:
-    """Return proven end offsets with the kinds of files, for a sentence."""
+    """Return a list for a sentence: each kind of file, with the end offset that it proves."""
     return ", ".join(f"{what}: {offset}" for what, offset in reached.items() if offset)
 
 
 def absent_text(name: str, broker: str, where: str, reached: Mapping[str, int]) -> str:
-    """Return the sentence for a partition that is assigned to this broker and has no folder."""
+    """Return the sentence on a partition that is assigned to this broker, but has no folder."""
     most = max(reached.values(), default=0)
-    gone = f"{many_are(most, 'record')} missing ({evidence_text(reached)})" if most else "a start begins an empty log"
+    gone = f"{many_are(most, 'record')} missing ({evidence_text(reached)})" if most else "a start creates an empty log"
     if reached and not most:
-        gone = "it was empty"
-    return f"{name} is assigned to {broker}{where}, and no folder holds it: {gone}"
+        gone = "the partition was empty"
+    return f"{name} is assigned to {broker}{where}, but has no folder: {gone}"
 
 
 def missing_text(end: int, reached: Mapping[str, int]) -> str:
-    """Return the sentence for a log that ends at ``end`` although higher offsets were written."""
+    """Return the sentence on a log that ends at ``end``, although higher offsets were written."""
     most = max(reached.values())
     return (
-        f"{many_are(most - end, 'record')} missing: the log ends at offset {end}, and offsets up to {most} were "
+        f"{many_are(most - end, 'record')} missing: the log ends at offset {end}, but offsets below {most} were "
         f"written ({evidence_text(reached)})"
     )
 
 
 class CommittedOffsets:
-    """The highest offset that a group has committed for each partition; read when one is first requested."""
+    """The highest offset that a group has committed for each partition. They are read at the first request."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
-        """Of ``partitions`` only those of ``__consumer_offsets`` are read."""
+        """Only the partitions of ``__consumer_offsets`` in ``partitions`` are read."""
         self._partitions = partitions
 
     @cached_property
@@ -86,13 +86,13 @@ class CommittedOffsets:
         return found
 
     def of(self, topic: str, number: int) -> dict[str, int]:
-        """Return the offset as evidence of a partition's end; or none."""
+        """Return the committed offset of a partition as evidence of its end; empty if no group has committed."""
         offset = self._offsets.get((topic, number), 0)
         return {"committed by a group": offset} if offset > 0 else {}
 
 
 def offsets_of(data: bytes | None) -> dict[tuple[str, int], int]:
-    """Return the offsets of a checkpoint by partition; or none if the file is absent or broken: a check reports it."""
+    """Return the offsets of a checkpoint by partition; empty if the file is absent or broken, which a check reports."""
     try:
         entries = () if data is None else checkpoints.read(data)
     except DamageError:
@@ -101,9 +101,9 @@ def offsets_of(data: bytes | None) -> dict[tuple[str, int], int]:
 
 
 def checkpointed(reads: Iterable[Callable[[str], bytes | None]]) -> dict[tuple[str, int], dict[str, int]]:
-    """Return the offsets that log dirs have checkpointed for each partition, by the kind of checkpoint.
+    """Return the highest offset that log dirs have checkpointed for each partition, by the kind of checkpoint.
 
-    Each function of ``reads`` returns a file of one log dir.
+    ``reads`` has a function for each log dir: file name -> content, or None if the file is absent.
     """
     found: dict[tuple[str, int], dict[str, int]] = {}
     for read in reads:
@@ -123,9 +123,9 @@ def shortfalls(
     takes: Callable[[str, int], bool],
     fail: Callable[[UnreadableError], None] = lambda _: None,
 ) -> Iterator[Shortfall]:
-    """Yield the partitions that lack all their records, of those that ``takes`` selects.
+    """Yield the partitions that lack all their records. ``takes``: topic, partition -> whether it is requested.
 
-    ``places`` are log dirs, ``partitions`` the folders that were found there. ``fail`` receives unreadable files.
+    ``places`` are log dirs, ``partitions`` the folders that were found in them. ``fail`` receives unreadable files.
     """
     known = {part.files.shown(part.folder): part for part in partitions}
     for broker in brokers(places, StartOptions()):
@@ -160,7 +160,7 @@ class _BrokerShortfalls:
             yield from self._absent(self._image, self._node)
 
     def _empty(self, topic: str, number: int, folders: list[log_folder.LogFolder]) -> Iterator[Shortfall]:
-        """Yield the shortfall if the folder in use has no batch although offsets were written."""
+        """Yield the shortfall if the folder in use has no batch, although offsets were written."""
         in_use = [folder for folder in folders if not folder.parsed.state]
         for folder in in_use if len(in_use) == 1 else ():
             part = self._known.get(folder.name) or folder.partition
@@ -173,7 +173,7 @@ class _BrokerShortfalls:
                 yield self._of(topic, number, folder.name, missing_text(end, reached), max(reached.values()) - end)
 
     def _absent(self, image: ClusterImage, node: int) -> Iterator[Shortfall]:
-        """Yield a shortfall for each partition that metadata assigns to these log dirs and that has no folder."""
+        """Yield a shortfall for each partition that metadata assigns to these log dirs, but that has no folder."""
         here = {found.directory_id: each for each, found in self._ids.items() if found.directory_id is not None}
         for name, topic in sorted(image.topics.by_name.items()):
             for number, state in sorted(topic.partitions.items()):
@@ -190,9 +190,9 @@ class _BrokerShortfalls:
                 if log_dir is None and (
                     int.from_bytes(directory, "big") >= NO_DIRECTORIES or not any(reached.values())
                 ):
-                    continue  # it may be in a log dir that was not given
+                    continue  # the partition may be in a log dir that was not given
                 if reached and not any(reached.values()):
-                    continue  # it was empty
+                    continue  # the partition was empty
                 where = "" if log_dir is None else f" in {log_dir.name}"
                 text = absent_text(f"{name}-{number}", f"broker {node}", where, reached)
                 file = (log_dir or self.dirs[0]).shown(f"{name}-{number}")
@@ -206,7 +206,7 @@ class _BrokerShortfalls:
         ]
         stray = held[0] if held else ""
         return Shortfall(
-            topic, number, file, text + (f"; {stray} holds records of it" if stray else ""), missing, stray
+            topic, number, file, text + (f"; {stray} has records of the partition" if stray else ""), missing, stray
         )
 
     def _reached(self, topic: str, number: int) -> dict[str, int]:

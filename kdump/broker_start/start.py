@@ -1,7 +1,7 @@
 """A dry start: the actions of a broker on its log dirs when it starts, worked out only from the files.
 
-:func:`brokers` groups log dirs by broker, :func:`dry_start` works out the start of one. Neither reads the clock or
-writes anything. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
+:func:`brokers` groups log dirs by broker. :func:`dry_start` works out the start of one broker. Neither function reads
+the clock or writes a file. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
 ``isStrayReplica``, ``recoverAbandonedFutureLogs``, ``getOrCreateLog``), ReplicaManager and BrokerMetadataPublisher.
 """
 
@@ -49,7 +49,7 @@ SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOut
 
 
 class StartOptions(NamedTuple):
-    """The release, configs and node.id of the broker that would start; ``limit``: bytes of the largest batch."""
+    """The release, configs and node.id of the broker that would start. ``limit``: bytes of the largest batch."""
 
     release: release.StartRelease = release.of(release.NEWEST)
     configs: Mapping[str, str] = {}
@@ -84,12 +84,12 @@ class BrokerDirs:
 
     @property
     def is_kraft(self) -> bool:
-        """Whether any log dir is of a KRaft broker."""
+        """Whether any log dir belongs to a KRaft broker."""
         return any(each.ids is not None and each.ids.version > 0 for each in self.ids)
 
     @property
     def has_others(self) -> bool:
-        """Whether the broker must have another log dir: none of the given ones has its metadata log."""
+        """Whether the broker must have a log dir that was not given, because the given ones lack its metadata log."""
         is_known = self.is_complete or self._is_configured or metadata_log.FOLDER in _names(self.metadata_dir)
         return self.is_kraft and not is_known
 
@@ -104,9 +104,9 @@ class BrokerDirs:
 def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[BrokerDirs]:
     """Return the log dirs grouped by broker.
 
-    With a node.id in the configs, all log dirs belong to one broker. Without it, log dirs with the same node.id and
-    cluster.id belong together. Two log dirs with the same directory.id and a common partition are copies of one: each
-    counts as a broker. So does a log dir without ids.
+    With a node.id in ``options``, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
+    cluster.id belong to one broker. But two log dirs with the same directory.id and a common partition are copies of
+    the same log dir: each counts as a broker. A log dir without ids also counts as a broker.
     """
     dirs = [_ids(LogDirFiles(files, path)) for files, path in places]
     if options.node_id is not None:
@@ -132,7 +132,8 @@ def _ids(log_dir: LogDirFiles) -> ids.DirIds:
     except UnreadableError as error:
         if error.is_denied:
             return ids.DirIds(log_dir, None, log_folder.unreadable(error))
-        cause = StartCause(code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"it cannot be read: {error.reason}")
+        text = f"the log dir cannot be read: {error.reason}"
+        cause = StartCause(code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=text)
         return ids.DirIds(log_dir, None, cause)
 
 
@@ -163,7 +164,7 @@ def dry_start(
     known: Mapping[str, KnownLog] | None = None,
     image: ClusterImage | None = None,
 ) -> BrokerStart:
-    """Return the result of one broker's start.
+    """Return the result of a broker's start.
 
     ``known``: shown path of a folder -> the facts that a check found. ``image`` is the image of a metadata log if all
     its records replay. An unreadable file is listed in ``unknown`` of the result.
@@ -220,7 +221,7 @@ class _BrokerRun:
             self._try(lambda: self.fatal.extend(metadata_log.bootstrap(self.metadata_dir)))
             metadata = self._metadata_log()
         elif not self.is_kraft:
-            text = "meta.properties is of a broker with ZooKeeper: only ZooKeeper has the list of its partitions"
+            text = "meta.properties belongs to a broker with ZooKeeper: only ZooKeeper has the list of its partitions"
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
             self.decides, starts = False, None
         before = set(self.offline)
@@ -253,7 +254,7 @@ class _BrokerRun:
         )
 
     def _metadata_log(self) -> MetadataStart | None:
-        """Open the metadata log; set whether its image determines the start."""
+        """Open the metadata log, and set ``decides``."""
         try:
             known = self.known.get(self.metadata_dir.shown(metadata_log.FOLDER), NOTHING)
             of = metadata_log.Opening(self.options.release, self.options.limit, known.sound, self.whole_image)
@@ -287,7 +288,7 @@ class _BrokerRun:
         return self._is_controller() and (not voters or voters == [self.node_id])
 
     def _voter_ids(self) -> list[int]:
-        """Return the controllers of the quorum by the metadata log or ``quorum-state``; empty if neither has them."""
+        """Return the ids of the voters, from the metadata log or ``quorum-state``; empty if neither has them."""
         return (self.image.voter_ids if self.image is not None else []) or list(self.voters)
 
     def _try(self, act: Callable[[], object]) -> None:
@@ -311,7 +312,7 @@ class _BrokerRun:
                 self.unknown.append(log_folder.unreadable(error))
                 return
             cause = StartCause(
-                code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"it cannot be read: {error.reason}"
+                code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=f"the log dir cannot be read: {error.reason}"
             )
             self.offline.setdefault(log_dir, cause)
             return
@@ -320,7 +321,7 @@ class _BrokerRun:
             self.clean.add(log_dir)
             if marker.is_folder and next(iter(log_dir.files.entries(marker.path)), None) is not None:
                 shown = log_dir.shown(file_names.CLEAN_SHUTDOWN)
-                text = f"DirectoryNotEmptyException: {shown}: the marker of a clean stop is a folder with files"
+                text = f"DirectoryNotEmptyException: {shown}: the clean shutdown marker is a folder with files"
                 self.offline.setdefault(log_dir, StartCause(code=Code.LOG_DIR_UNREADABLE, file=shown, text=text))
                 return
         points = self._checkpoint(log_dir, file_names.RECOVERY_POINTS)
@@ -350,13 +351,16 @@ class _BrokerRun:
                 self.loaded.append((log_dir, folder, log))
 
     def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> dict[tuple[str, int], int]:
-        """Return the offsets of a checkpoint. A broken one takes its log dir offline, unless it is read ``late``."""
+        """Return the offsets of a checkpoint. A broken file takes its log dir offline, unless ``late``.
+
+        A broker reads ``late`` checkpoints after it has loaded the logs: see :meth:`_late_checkpoints`.
+        """
         entry = log_dir.entry(name)
         if entry is None or entry.is_folder:
             return {}
         try:
             found = checkpoints.read(log_dir.read(name))
-        except NumberDamageError:  # Kafka catches it: the checkpoint counts as empty
+        except NumberDamageError:  # a broker catches this error and uses an empty checkpoint
             return {}
         except DamageError as damage:
             if not late:
@@ -409,7 +413,7 @@ class _BrokerRun:
         return int(given) if given is not None and given.isdecimal() else DEFAULT_INTERVAL
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return the log, marked as stray if it is (``LogManager.isStrayReplica``)."""
+        """Return the log, marked as stray if the broker makes it stray (``LogManager.isStrayReplica``)."""
         topic = None if self.image is None else self.image.topics.by_name.get(log.topic)
         log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
         if folder.parsed.state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER}:
@@ -451,7 +455,7 @@ class _BrokerRun:
             return StartCause(code=Code.NOT_ASSIGNED, file=folder.name, text=text)
         return None
 
-    # facts that depend on several folders
+    # causes that depend on several folders
 
     def _twice(self) -> None:
         """Add the fatal causes for partitions with two folders in use."""
@@ -471,7 +475,7 @@ class _BrokerRun:
                 self.fatal.append(StartCause(code=Code.TWO_FOLDERS, file=folder.name, text=text))
 
     def _promote(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Let future folders replace the current ones if metadata assigns them (``recoverAbandonedFutureLogs``)."""
+        """Let -future folders replace the current ones if metadata assigns them (``recoverAbandonedFutureLogs``)."""
         for number, (log_dir, folder, log) in enumerate(self.loaded):
             if folder.parsed.state != file_names.FUTURE_FOLDER or log.outcome is not StartOutcome.FUTURE:
                 continue
@@ -490,7 +494,7 @@ class _BrokerRun:
                 text = f"DirectoryNotEmptyException: {log_dir.shown(name)}: {folder.name} would replace it"
                 self.fatal.append(StartCause(code=Code.FUTURE_BESIDE_CURRENT, file=log_dir.shown(name), text=text))
                 continue
-            text = f"it replaces {name}: the metadata assigns the partition to this log dir"
+            text = f"the folder replaces {name}, because the metadata assigns the partition to this log dir"
             cause = StartCause(code=Code.PROMOTED, file=folder.name, text=text)
             self.loaded[number] = (log_dir, folder, log.with_causes(cause))
             for at, other_dir, other in current:
@@ -505,7 +509,7 @@ class _BrokerRun:
         return state.directories[state.replicas.index(self.node_id)]
 
     def _assign(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Create empty logs for partitions that metadata assigns to the broker and that have no folder in use."""
+        """Create empty logs for partitions that metadata assigns to the broker, but that have no folder in use."""
         if self.image is None or not self.decides or self.node_id is None:
             return
         used = {
@@ -527,9 +531,9 @@ class _BrokerRun:
     def _create(
         self, topic: Topic, number: int, directory: bytes, directories: Mapping[LogDirFiles, bytes | None]
     ) -> None:
-        """Create an empty log, in the log dir that metadata assigns if it is given."""
+        """Create an empty log. If the log dir that metadata assigns was given, the log is created in it."""
         name = f"{topic.name}-{number}"
-        text = f"the metadata assigns {name} to this broker, and no folder in use holds it"
+        text = f"the metadata assigns {name} to this broker, but no folder in use has it"
         is_named = int.from_bytes(directory, "big") >= NO_DIRECTORIES
         target = next((each for each, uuid in directories.items() if is_named and uuid == directory), None)
         cause = StartCause(code=Code.NO_FOLDER, file=None if target is None else target.shown(name), text=text)
@@ -547,7 +551,7 @@ class _BrokerRun:
         )
         is_elsewhere = is_named and target is None
         if is_elsewhere and not self.is_complete:
-            text = f"the metadata assigns {name} to a log dir that is not among the given ones"
+            text = f"the metadata assigns {name} to a log dir that was not given"
             cause = StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text)
             self.unknown.append(cause)
             self.more.append(log.not_served(None)._replace(causes=(cause,)))
@@ -555,7 +559,7 @@ class _BrokerRun:
         if (is_elsewhere and self.offline) or (target is not None and target in self.offline):
             held = any((other.topic, other.partition) == (topic.name, number) for _, _, other in self.loaded)
             if not held and not any(name in _names(each) for each in self.offline):
-                text = f"{text}: its log dir is offline"
+                text = f"{text}: the log dir of the partition is offline"
                 cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=None, text=text)
                 self.more.append(log.not_served(StartOutcome.OFFLINE)._replace(causes=(cause,)))
             return
@@ -563,7 +567,7 @@ class _BrokerRun:
         beside = None if place is None else place.entry(name)
         if place is not None and beside is not None and not beside.is_folder:
             code = Code.FOLDER_IS_DANGLING if place.is_dangling(beside) else Code.FOLDER_IS_FILE
-            text = f"FileAlreadyExistsException: {place.shown(name)}: the log of {name} cannot be created there"
+            text = f"FileAlreadyExistsException: {place.shown(name)}: the log of {name} cannot be created"
             self.offline.setdefault(place, StartCause(code=code, file=place.shown(name), text=text))
             log = log.not_served(StartOutcome.OFFLINE)
         self.more.append(log._replace(log_dir=None if place is None else place.name))
@@ -578,9 +582,10 @@ class _BrokerRun:
         or an in-sync replica is now new to the broker, without a log dir (``TopicDelta.localChanges``). The broker
         creates an empty log for it (``Partition.createLogInAssignedDirectoryId``).
 
-        Before 4.0 this happens for log dirs that fail while logs are loaded, not for those that were offline before the
-        broker registered. Since 4.0 it happens for both: all partitions of a killed broker lose their leader when it
-        registers again. After a clean stop the broker leads no partition, so it learns of all of them.
+        Before 4.0 this happens only for log dirs that fail while logs are loaded, not for log dirs that were offline
+        before the broker registered. From 4.0 on it happens for both, because all partitions of a killed broker lose
+        their leader when it registers again. After a clean stop the broker leads no partition, so all its partitions
+        are processed.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
         if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:
@@ -597,7 +602,7 @@ class _BrokerRun:
             return
         known = set(order[: first + 1])
         by_id = {directories.get(each): each for each in failed}
-        elsewhere = by_id.get(None) if self.is_complete else None  # the id of a log dir that cannot be read
+        elsewhere = by_id.get(None) if self.is_complete else None  # a failed log dir whose id is unknown
         begun: dict[tuple[str, int], LogStart] = {}
         for key, (topic, directory) in mine.items():
             is_elsewhere = directory not in directories.values() and int.from_bytes(directory, "big") >= NO_DIRECTORIES
@@ -626,7 +631,7 @@ class _BrokerRun:
     def _begun_elsewhere(self, topic: Topic, number: int, live: LogDirFiles, failed: LogDirFiles) -> LogStart:
         name = f"{topic.name}-{number}"
         file = failed.shown(name) if failed.is_folder else failed.name
-        text = f"the log dir of {name} is offline: a start begins an empty log in another one"
+        text = f"the log dir of {name} is offline: a start creates an empty log in another log dir"
         return LogStart(
             topic=topic.name,
             partition=number,
@@ -672,11 +677,11 @@ class _BrokerRun:
     def _shown(self, log_dir: LogDirFiles, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
         if log_dir not in self.offline:
             return log
-        cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=folder.name, text=f"its log dir {log_dir.name} is offline")
+        cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=folder.name, text=f"log dir {log_dir.name} is offline")
         return log.not_served(StartOutcome.OFFLINE).with_causes(cause, self.offline[log_dir])
 
     def _of_dirs_not_loaded(self, logs: Sequence[LogStart]) -> Iterator[LogStart]:
-        """Yield the partition folders of log dirs that went offline before their logs were loaded."""
+        """Yield the partition folders of log dirs that go offline before their logs are loaded."""
         have = {(log.log_dir, log.folder) for log in logs}
         for each, cause in self.offline.items():
             for name in sorted(_names(each)):
@@ -692,7 +697,7 @@ class _BrokerRun:
 
 
 def _is_old(log_dir: LogDirFiles) -> bool:
-    """Return whether a log dir has no trace of KRaft: a broker of 0.8 wrote no meta.properties."""
+    """Return whether a log dir may be of a broker of 0.8, which wrote no meta.properties: it has no file of KRaft."""
     if _names(log_dir) & {metadata_log.FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)

@@ -1,7 +1,7 @@
-"""The findings of a dry start: why a broker does not start, the records that a start loses, and missing records.
+"""The findings of a dry start: the reasons why a broker does not start, and records that are lost or missing.
 
-Records are missing if other files prove higher or lower offsets than the log has: checkpoints, producer snapshots,
-leader epochs, and the assignment in the metadata log. A partition without any of its records is the gravest finding.
+Records are missing if other files prove that the log had more offsets: checkpoints, producer snapshots, leader epochs,
+and the assignment in the metadata log. A partition that lacks all its records is the gravest finding.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 EPOCHS: Final = "leader epochs"
 NO_START: Final = "a broker does not start: "
 NO_COMMAND: Final = (
-    "No command brings them back: restore the folder from a backup or from another replica, or start without them."
+    "No command can restore them: copy the folder from a backup or from another replica, or start without them."
 )
 NO_COMMAND_ALONE: Final = NO_COMMAND.replace(" or from another replica", "")
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED})
@@ -46,50 +46,50 @@ class Everything:
 
 
 class LogEvidence(NamedTuple):
-    """The offsets of a log, and what other files prove about them. ``size`` is in bytes."""
+    """The offsets of a log, and the limits for them that other files prove. ``size`` is in bytes."""
 
     start: int | None = None
     end: int | None = None
     size: int = 0
     evidence: Mapping[str, int] = {}
-    """Kind of file -> the least end offset that it proves."""
+    """Kind of file -> the least log end offset that it proves."""
     first: Mapping[str, int] = {}
-    """Kind of file -> the greatest offset at which the log can have begun."""
+    """Kind of file -> the greatest offset at which the log can have begun, by this file."""
     base: int = 0
     """The base offset of the first segment."""
     is_reported: bool = False
     """Whether the check has a finding on the missing end of the log."""
     cuts_are_reported: bool = False
-    """Whether the check has a finding on what recovery removes."""
+    """Whether the check has a finding on the records that recovery removes."""
     recovers: bool = False
-    """Whether a finding of the check advises to let the broker recover the log."""
+    """Whether a finding of the check advises to move the clean shutdown marker, so that the log is recovered."""
 
 
 class Context(NamedTuple):
-    """The facts that a dry start is compared with. Those of the metadata log are empty without one."""
+    """The facts with which a dry start is compared. Without a metadata log its facts are empty."""
 
     facts: Mapping[str, LogEvidence]
-    """The path of a partition folder -> the facts of its log."""
+    """Path of a partition folder -> the facts of its log."""
     marks: Callable[[str, int], Mapping[str, int]]
     """Returns the end offsets that checkpoints and groups prove for a partition, by the kind of file."""
     replicas: Mapping[tuple[str, int], tuple[int, ...]]
-    """The nodes of each partition's replicas, by the metadata log."""
+    """Partition -> the nodes of its replicas, from the metadata log."""
     ids: Mapping[str, bytes]
-    """Topic name -> topic id, by the metadata log."""
+    """Topic name -> topic id, from the metadata log."""
     nodes: Mapping[int, tuple[str, ...]] = {}
-    """Broker id -> registered directory ids, by the metadata log."""
+    """Broker id -> registered directory ids, from the metadata log."""
     directories: Mapping[str, str] = {}
-    """Shown path of a log dir -> its directory.id."""
+    """Path of a log dir, as messages show it -> its directory.id."""
     is_kraft: bool = True
-    """Whether any folder has ``partition.metadata``; else the log dirs may be of an old broker."""
+    """Whether any folder has ``partition.metadata``. If none has it, the log dirs may be of an old broker."""
     compacted: Container[str] = Everything()
-    """The compacted topics, by the metadata log; all topics without one."""
+    """The compacted topics, from the metadata log. Without a metadata log: all topics."""
     is_complete: bool = False
-    """Whether the paths are known to be all log dirs of the broker."""
+    """Whether the given paths are known to be all log dirs of the broker."""
     takes: Callable[[str, int], bool] = lambda _topic, _number: True
     """Whether --topic and --partition select a partition."""
     tiered: Container[str] | None = None
-    """The topics with remote storage, by the metadata log; None without one."""
+    """The topics with remote storage, from the metadata log; None without a metadata log."""
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
@@ -141,7 +141,7 @@ class _StartFindings:
             yield self._absent(absent)
 
     def _counts(self, cause: StartCause) -> bool:
-        """Return False for a ``meta.properties`` that may be missing: a broker of 0.8 or a copy has none."""
+        """Return False for a missing ``meta.properties`` that may be intended: a broker of 0.8 or a copy has none."""
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 
@@ -169,7 +169,7 @@ class _StartFindings:
             file=cause.file or log_dir,
             kind=cause.code,
             text=f"{self.broker} starts without log dir {log_dir}: {cause.text}: "
-            f"{many(records, 'record')} of {many(len(logs), 'partition')} will not be served",
+            f"{many(records, 'record')} of {many(len(logs), 'partition')} would not be served",
             expected=cause.expected,
             found=cause.found,
             loses=records,
@@ -185,22 +185,22 @@ class _StartFindings:
         return any(cause.text == CONTROLLERS_HAVE_IT for cause in self.start.unknown)
 
     def _metadata_is_here(self) -> bool:
-        """Return whether the metadata log is or should be in the paths."""
+        """Return whether the metadata log is in the given paths, or must be there."""
         folders = (log for log in self.start.logs if log.topic == CLUSTER_METADATA and log.folder is not None)
         return self.context.is_complete or any(folders)
 
     def _bootstrap(self) -> str | None:
-        """Return the path of a bootstrap.checkpoint whose log dir lacks the metadata log, or None."""
+        """Return the path of a bootstrap.checkpoint in a log dir that lacks the metadata log, or None."""
         causes = (cause for cause in self.start.unknown if cause.code is Code.METADATA_ELSEWHERE)
         found = next((cause.file for cause in causes if cause.file is not None), None)
         is_one = found is not None and posixpath.basename(found) == file_names.BOOTSTRAP_SNAPSHOT
         return found if is_one and any(log.topic_id is not None for log in self.start.logs) else None
 
     def _elsewhere_metadata(self) -> Finding:
-        """Report that the metadata log is not in the paths.
+        """Return the finding that the given paths hold no metadata log.
 
         ``kafka-storage.sh format`` writes a bootstrap.checkpoint into the log dir of the metadata log (before 3.9, into
-        each log dir). If there is one, the metadata log is missing, and the level is LOG.
+        each log dir). If this file exists, the metadata log is missing, and the level is LOG.
         """
         bootstrap = self._bootstrap()
         count = sum(log.topic_id is not None for log in self.start.logs)
@@ -208,8 +208,8 @@ class _StartFindings:
             level=Level.REMARK if bootstrap is None else Level.LOG,
             file=bootstrap or self.start.log_dirs[0],
             kind=Code.METADATA_ELSEWHERE,
-            text="no __cluster_metadata-0 is in these log dirs: if no other log dir of the broker holds it, a start "
-            f"makes {many(count, 'partition')} stray",
+            text="these log dirs have no __cluster_metadata-0: if no other log dir of the broker has it, a start makes "
+            f"{many(count, 'partition')} stray",
             advice="Name all log dirs of the broker, with its metadata.log.dir. If __cluster_metadata-0 is lost: keep "
             "the broker stopped, and restore the folder from a backup or from another controller.",
         )
@@ -222,11 +222,11 @@ class _StartFindings:
             level=Level.LOG,
             file=metadata.path or self.start.log_dirs[0],
             kind=Code.METADATA_LOG_MISSING,
-            text=f"the metadata log is missing or empty: a start makes {many(len(strays), 'partition')} stray and has "
-            f"no topics: {many_are(records, 'record')} then not served",
+            text=f"the metadata log is missing or empty: after a start the broker has no topics, "
+            f"{many_are(len(strays), 'partition')} stray, and {many_are(records, 'record')} not served",
             loses=records,
             advice="Keep the broker stopped. Restore __cluster_metadata-0 from a backup or from another controller. "
-            "If none has it, kdump rebuild-cluster writes new log dirs from all volumes that are left.",
+            "If none has it, kdump rebuild-cluster writes new log dirs from the remaining volumes.",
         )
 
     # partitions
@@ -243,11 +243,11 @@ class _StartFindings:
     def _elsewhere(self, log: LogStart) -> str:
         nodes = self.context.replicas.get((log.topic, log.partition))
         if nodes is None:
-            return f"Another replica or a backup may have them. {NO_COMMAND}"
+            return f"Another replica or a backup may have the records. {NO_COMMAND}"
         others = [str(node) for node in nodes if node != self.start.node_id]
         if not others:
             return f"{ALONE} {NO_COMMAND_ALONE}"
-        return f"Broker{'' if len(others) == 1 else 's'} {', '.join(others)} may have them. {NO_COMMAND}"
+        return f"Broker{'' if len(others) == 1 else 's'} {', '.join(others)} may have the records. {NO_COMMAND}"
 
     def _stray(self, log: LogStart) -> Iterator[Finding]:
         where, name, records = log.path or log.folder or "", f"{log.topic}-{log.partition}", self._records(log)
@@ -271,17 +271,17 @@ class _StartFindings:
         commands: tuple[str, ...] = ()
         if is_second:
             text = f"another folder of {name} is served: {becomes}: {served}"
-            advice = f"If you need its records, salvage it first: {salvage([shell_path(where)])}"
+            advice = f"If you need the records of this folder, salvage them first: {salvage([shell_path(where)])}"
         elif code is Code.NO_TOPIC_ID:
-            text = f"it is missing: {becomes}" + (" and begins an empty log" if wanted else "") + f": {served}"
+            text = f"the file is missing: {becomes}" + (" and creates an empty log" if wanted else "") + f": {served}"
             advice = "Write the file before a broker starts."
         elif wanted:
-            text = f"it has another topic id than the metadata log: {becomes} and begins an empty log: {served}"
-            advice = "If the folder holds the data of this topic, write the id of the metadata log."
+            text = f"the topic id differs from the metadata log: {becomes} and creates an empty log: {served}"
+            advice = "If the folder has the data of this topic, write the topic id of the metadata log."
         else:
-            text = f"{cause.text if cause is not None else 'it is not assigned here'}: {becomes}: {served}"
+            text = f"{cause.text if cause is not None else 'not assigned to this broker'}: {becomes}: {served}"
             rescue = salvage([shell_path(where)])
-            advice = f"If the topic was deleted or moved, this is intended. Else salvage it first: {rescue}"
+            advice = f"If the topic was deleted or moved, this is intended. Else salvage the records first: {rescue}"
         if log.assigned_id is not None and wanted:
             commands = (metadata_command(where, id_text(log.assigned_id)),)
         yield Finding(
@@ -326,8 +326,8 @@ class _StartFindings:
             level=Level.LOG,
             file=where,
             kind=Code.ONLY_COPY_IS_STRAY,
-            text=f"this folder holds {many(records, 'record')} of {name}, and {name} itself {state}: "
-            "no consumer gets them",
+            text=f"this folder has {many(records, 'record')} of {name}, but {name} itself {state}: "
+            "consumers do not receive them",
             missing=records,
             advice="Keep this folder. With the broker stopped, rename it.",
             commands=tuple(commands),
@@ -371,21 +371,24 @@ class _StartFindings:
         )
 
     def _deleted(self, log: LogStart, name: str, records: int) -> Finding:
-        """Report the folder of an assigned partition that its name marks for deletion."""
+        """Return the finding on the only folder of an assigned partition, if its name marks it for deletion."""
         where = log.path or log.folder or ""
         return Finding(
             level=Level.LOG,
             file=where,
             kind=Code.ONLY_COPY_IS_STRAY,
-            text=f"this folder holds {many(records, 'record')} of {name}, and {name} itself has no folder: a start "
-            "deletes this one and begins an empty log",
+            text=f"this folder has {many(records, 'record')} of {name}, but {name} itself has no folder: a start "
+            "deletes this folder and creates an empty log",
             missing=records,
             advice="Keep this folder. With the broker stopped, rename it.",
             commands=(f"mv {shell_path(where)} {shell_path(posixpath.join(posixpath.dirname(where), name))}",),
         )
 
     def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:
-        """Report an empty log in a live log dir. Records in a folder of the offline one are reported with that."""
+        """Return the finding on an empty log in a live log dir, because the log dir of the partition is offline.
+
+        Records in a folder of the offline log dir are reported with that log dir.
+        """
         held = any(other.outcome is StartOutcome.OFFLINE for other in self.by_partition[log.topic, log.partition])
         most = 0 if held else max(reached.values(), default=0)
         missing = f", and {many_are(most, 'record')} missing ({evidence_text(reached)})" if most else ""
@@ -393,9 +396,9 @@ class _StartFindings:
             level=Level.LOG,
             file=posixpath.join(log.log_dir or self.start.log_dirs[0], name),
             kind=Code.PARTITION_MISSING,
-            text=f"the log dir of {name} is offline: a start begins an empty log in {log.log_dir}{missing}",
+            text=f"the log dir of {name} is offline: a start creates an empty log in {log.log_dir}{missing}",
             missing=most,
-            advice="Bring that log dir back before a broker starts: consumers and producers would use the empty log.",
+            advice="Repair the offline log dir before a broker starts: clients would use the empty log.",
         )
 
     def _absent(self, logs: list[LogStart]) -> Finding:
@@ -408,7 +411,7 @@ class _StartFindings:
             text=f"{many(len(logs), 'partition')} of {self.broker} "
             f"{'is' if len(logs) == 1 else 'are'} in a log dir that is not among the paths: {shown}",
             missing=0,
-            advice="Name all log dirs of the broker. A start without this log dir begins these partitions empty.",
+            advice="Name all log dirs of the broker. A start without this log dir creates empty logs.",
         )
 
     def _served(self, log: LogStart) -> Iterator[Finding]:
@@ -424,13 +427,14 @@ class _StartFindings:
         for cut in swapped:
             is_compaction = cut.superseded == cut.records and log.topic in self.context.compacted
             if not cut.records or (is_compaction and not cut.is_replaced_by_nothing):
-                continue  # compaction removes all that is lost
+                continue  # compaction would remove the same records
             yield Finding(
                 level=Level.LOG,
                 file=cut.replaced_by or cut.file,
                 kind=Code.SWAPPED,
-                text=f"a start replaces {posixpath.basename(cut.file)} by this file without reading it: "
-                f"{many(cut.records, 'record')} of {name} would be lost, and the log would end at {log.log_end_offset}",
+                text=f"a start replaces {posixpath.basename(cut.file)} by this file without a check: "
+                f"{many(cut.records, 'record')} of {name} would be lost, and the log would end at offset "
+                f"{log.log_end_offset}",
                 offset=cut.first_offset,
                 loses=cut.records,
                 advice=ADVICE[Code.SWAPPED],
@@ -455,7 +459,7 @@ class _StartFindings:
         is_in_stray = not self._records(log) and any(
             _named_stray(other) and self._records(other) and other.topic_id in {None, self.context.ids.get(log.topic)}
             for other in self.by_partition[log.topic, log.partition]
-        )  # reported with that folder
+        )  # reported with the stray folder
         if end is not None and most > end and not facts.is_reported and not swapped and not is_in_stray:
             copy = "" if log.log_dir in self.start.clean else COPY_OF_A_RUNNING_BROKER
             yield Finding(
@@ -471,27 +475,27 @@ class _StartFindings:
             )
 
     def _misnamed(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the files that a broker takes for segments and does not read, if records or offsets go with them."""
+        """Yield the findings on files that a broker lists as segments but does not read."""
         hidden = max((facts.end or 0) - (log.log_end_offset or 0), 0)
         renamed: set[str] = set()
         for cause in log.causes:
             file = cause.file or log.path or ""
             if cause.code is not Code.SEGMENT_NAME or file.endswith(f".{file_names.SWAP}"):
-                continue  # what a .swap file replaces is a cut
+                continue  # the cuts have the records that a .swap file replaces
             folder, name = posixpath.split(file)
             own = int(cause.found or 0)
             if own:
                 text, records = f"{cause.text}: {many_are(own, 'record')} then not served", own
                 target = posixpath.join(folder, file_names.opened_name(name) or name)
-                advice = "Give it its name back before a broker starts."
+                advice = "Give the file the name that a broker opens, before a broker starts."
                 command = f"mv {shell_path(file)} {shell_path(target)}"
                 if target in renamed:  # a second command would overwrite the first file
-                    advice, command = "Move it away: another file gets the name that a broker opens.", aside(file)
+                    advice, command = "Move the file away: another file gets the name that a broker opens.", aside(file)
                 renamed.add(target)
             elif hidden and file_names.offset_of(name) == log.log_end_offset:
                 text = f"{cause.text}: the log would end at offset {log.log_end_offset}, "
-                text += "and new records get offsets that others have"
-                records, advice, command = hidden, "Move it away before a broker starts.", aside(file)
+                text += "and new records would get offsets that other records have"
+                records, advice, command = hidden, "Move the file away before a broker starts.", aside(file)
             else:
                 yield Finding(level=Level.REMARK, file=file, kind=cause.code, text=cause.text)
                 continue
@@ -506,7 +510,7 @@ class _StartFindings:
             )
 
     def _cut(self, log: LogStart, cuts: list[Cut], name: str) -> Finding:
-        """Report what recovery removes from a log whose batches are valid."""
+        """Return the finding on the records that recovery removes from a log whose batches are valid."""
         first = next((cut for cut in cuts if cut.blocked_by is not None), cuts[0])
         records = sum(cut.records for cut in cuts)
         is_blocked = first.blocked_by is not None
@@ -516,7 +520,7 @@ class _StartFindings:
             file=first.blocked_by or first.file,
             kind=first.code,
             text=f"a start truncates or deletes {many(len(cuts), 'segment')} of {name}: {many(records, 'record')} "
-            f"would go, and the log would end at {log.log_end_offset} ({first.reason})",
+            f"would be lost, and the log would end at offset {log.log_end_offset} ({first.reason})",
             offset=first.first_offset,
             loses=records,
             advice="Move the folder away before a broker starts." if is_blocked else "Salvage the records first.",
@@ -524,26 +528,26 @@ class _StartFindings:
         )
 
     def _of_another_topic(self, log: LogStart, where: str, name: str) -> Finding:
-        """Report a folder with the id of another topic that has a partition of this number on this broker too.
+        """Return the finding on a folder with the id of another topic, whose partition of this number is here too.
 
-        It is not stray, because ``LogManager.isStrayReplica`` compares only the id. Then the first image fails with
-        InconsistentTopicIdException. A broker of 4.3 starts, and answers no client.
+        The folder is not stray, because ``LogManager.isStrayReplica`` compares only the id. Then the first image fails
+        with InconsistentTopicIdException. A broker of 4.3 starts, but answers no client.
         """
         return Finding(
             level=Level.LOG,
             file=posixpath.join(where, file_names.PARTITION_METADATA),
             kind=Code.BECOMES_STRAY,
-            text=f"it has the id of another topic than {name}, and this broker has partition {log.partition} "
-            "of that topic too: a broker starts, and may serve no partition",
+            text=f"the file of {name} has the id of another topic, and this broker also has partition {log.partition} "
+            "of the other topic: a broker starts, but may serve no partition",
             expected=None if log.assigned_id is None else f"topic_id: {id_text(log.assigned_id)}",
             found=None if log.topic_id is None else id_text(log.topic_id),
             loses=self._records(log),
-            advice="If the folder holds the data of this topic, write the id of the metadata log.",
+            advice="If the folder has the data of this topic, write the topic id of the metadata log.",
             commands=() if log.assigned_id is None else (metadata_command(where, id_text(log.assigned_id)),),
         )
 
     def _begins_late(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the finding if records before the first segment are missing that no broker deleted."""
+        """Yield the finding on missing records before the first segment, if no broker deleted them."""
         first, deleted = log.log_start_offset or 0, log.checkpoint_start or 0
         tiered = self.context.tiered
         reached = {
@@ -564,29 +568,32 @@ class _StartFindings:
             level=Level.LOG if is_certain else Level.REMARK,
             file=log.path or "",
             kind=Code.RECORDS_MISSING,
-            text=f"{many_are(first - least, 'record')} missing: the log begins at offset {first}, and it had "
-            f"offsets from {least} on ({said})" + ("" if is_certain else ", unless the topic is in remote storage"),
+            text=f"{many_are(first - least, 'record')} missing: the log begins at offset {first}, but it had offsets "
+            f"from {least} on ({said})" + ("" if is_certain else ", unless the topic is in remote storage"),
             offset=least,
-            expected=f"{least} or before it",
+            expected=f"{least} or lower",
             found=first,
             missing=first - least if is_certain else None,
             advice=self._elsewhere(log),
         )
 
     def _start_raised(self, log: LogStart, least: int) -> Finding:
-        """Report a log start offset that DeleteRecords did not set: it would have raised the first epoch too."""
+        """Return the finding on a log start offset that DeleteRecords did not set.
+
+        DeleteRecords would have raised the start offset of the first leader epoch too.
+        """
         name, first = f"{log.topic}-{log.partition}", log.checkpoint_start or 0
         return Finding(
             level=Level.LOG,
             file=posixpath.join(log.log_dir or "", file_names.LOG_STARTS),
             kind=Code.LOG_START_RAISED,
-            text=f"log start offset {first} of {name} hides {many(first - least, 'record')}: its leader epochs begin "
-            f"at offset {least}, so no broker deleted the records below {first}",
+            text=f"log start offset {first} of {name} hides {many(first - least, 'record')}: the leader epochs of the "
+            f"log begin at offset {least}, so no broker deleted the records below {first}",
             offset=least,
             expected=f"{least} or no line",
             found=first,
             loses=first - least,
-            advice="Correct the line of the checkpoint before a broker starts: it removes segments below that offset.",
+            advice="Correct the line of the checkpoint before a broker starts: it removes segments below the offset.",
             commands=(self._log_start_command(log, least),),
         )
 
@@ -597,7 +604,7 @@ class _StartFindings:
         return f"sed -i.bak {shell_word(expression)} {shell_path(checkpoint)}"
 
     def _hidden(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the finding if an index gives a broker too low a log end offset (LogSegment.readNextOffset)."""
+        """Yield the finding on an index that makes a broker find too low an end (LogSegment.readNextOffset)."""
         hidden = next((cause for cause in log.causes if cause.code is Code.INDEX_BEYOND_LOG), None)
         if hidden is None or facts.recovers:
             return
@@ -608,10 +615,11 @@ class _StartFindings:
             level=Level.LOG,
             file=index,
             kind=Code.INDEX_BEYOND_LOG,
-            text="after the clean stop a start reads the log end from this index, and its newest entry points past the "
-            f"log: the log would end at {log.log_end_offset}, and {many(records, 'record')} would not be served",
+            text="after the clean stop a start uses the last entry of this index to find the log end, but this entry "
+            f"points past the segment: the log would end at offset {log.log_end_offset}, and "
+            f"{many(records, 'record')} would not be served",
             loses=records,
-            advice="Move the indexes of the segment away: a broker rebuilds them.",
+            advice="Move the index files of the segment away: a broker rebuilds them.",
             commands=(aside(index), f"[ ! -e {shell_path(times)} ] || {{ {aside(times)}; }}"),
         )
 
@@ -623,8 +631,8 @@ class _StartFindings:
             level=Level.LOG,
             file=checkpoint,
             kind=Code.LOG_START_BEYOND_END,
-            text=f"log start offset {log.checkpoint_start} of {name} is above the log end "
-            f"{self._facts(log).end}: a start deletes all its segments, {many(records, 'record')}",
+            text=f"log start offset {log.checkpoint_start} of {name} is above the log end offset "
+            f"{self._facts(log).end}: a start deletes all segments of the log ({many(records, 'record')})",
             offset=log.checkpoint_start,
             found=log.checkpoint_start,
             loses=records,

@@ -43,15 +43,15 @@ def metadata_image(
     fail: Callable[[UnreadableError], None] = lambda _: None,
     damage: Callable[[str], None] = lambda _: None,
 ) -> ClusterImage | None:
-    """Return the image of the metadata log among partitions, or None without one.
+    """Return the image of the metadata log if it is among ``partitions``, else None.
 
-    ``fail`` receives unreadable files, ``damage`` records that do not replay.
+    ``fail`` receives unreadable files. ``damage`` receives records that cannot be replayed.
     """
     copies = [part for part in partitions if part.topic == CLUSTER_METADATA]
     if not copies:
         return None
     if len(copies) > 1:
-        damage("there are several copies")
+        damage("the paths hold several copies of the metadata log")
     return image_of(copies, Reporter(damage=damage, fail=fail))
 
 
@@ -73,7 +73,7 @@ class Started:
         self.known = self.name
 
     def join(self, found: list[Finding]) -> list[Finding]:
-        """Return the findings that are not in ``found``, and add commands to a fatal one there on the same file."""
+        """Return the new findings. If ``found`` has a fatal one on the same file, add the commands to it instead."""
         new = []
         for one in self.findings:
             same = (at for at, held in enumerate(found) if one.fatal and held.fatal and held.file == one.file)
@@ -86,10 +86,10 @@ class Started:
         return new
 
     def verdict(self, others: Sequence[Finding]) -> StartVerdict:
-        """Return the verdict. ``others`` are the findings of the check in all log dirs."""
+        """Return the verdict. ``others`` are the findings of the check on all log dirs."""
         own = set(self.findings)
         if any(one.code == OPEN and one.is_remark for one in self.findings):
-            self.known = f"{self.name} (no metadata log is among the paths)"
+            self.known = f"{self.name} (the paths hold no metadata log)"
         mine = [*self.findings, *(one for one in others if one not in own and self._is_here(one.file))]
         return verdict(
             mine, self.known, starts=self.starts, why=next((f": {_why(cause)}" for cause in self.result.unknown), "")
@@ -99,7 +99,7 @@ class Started:
     def starts(self) -> bool | None:
         """Whether the broker starts; None if unknown.
 
-        False needs a fatal finding. A missing meta.properties is not fatal: a broker of 0.8 writes no such file.
+        False only with a fatal finding. A missing meta.properties is not fatal: a broker of 0.8 writes no such file.
         """
         starts = self.result.starts
         return None if starts is False and not any(one.fatal for one in self.findings) else starts
@@ -129,7 +129,8 @@ def started(
 ) -> Iterator[Started]:
     """Yield each dry start with its findings.
 
-    ``partitions`` are all that were found, ``results`` their checks, ``image`` that of the metadata log.
+    ``partitions`` are all partitions that were found, ``results`` the results of their checks, ``image`` the image of
+    the metadata log.
     """
     groups = CommittedOffsets(partitions)
     facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
@@ -173,7 +174,7 @@ def started(
 
 
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
-    """Return a verdict on each broker; with several brokers, first a line that lists them.
+    """Return a verdict on each broker. If there are several brokers, the first line lists them.
 
     ``found`` are all findings. ``unreadable``: a file could not be read.
     """
@@ -181,7 +182,7 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
         return [verdict(found, "a broker")] if any(one.is_grave for one in found) else []
     made = [each.verdict(found) for each in started]
     if unreadable:
-        text = f"something could not be read, so {NOT_KNOWN}"
+        text = f"a file or folder could not be read, so {NOT_KNOWN}"
         of_each = zip(started, made, strict=True)
         made = [
             StartVerdict(f"{each.name}: {text}", (), False) if one.is_safe or not one.is_decided else one
@@ -199,8 +200,8 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
         f"{name}: {', '.join(map(path_text, each.result.log_dirs))}" for name, each in zip(of, started, strict=True)
     )
     text = (
-        f"log dirs of {len(made)} brokers ({dirs}): a broker with all of them in log.dirs does not start. Check the "
-        "log dirs of one broker at a time, or name their broker: --config node.id=N"
+        f"the paths are log dirs of {len(made)} brokers ({dirs}): one broker does not start with all of them. "
+        "Check the log dirs of one broker at a time, or give their broker with --config node.id=N"
     )
     return [StartVerdict(text, (), is_safe=True), *made]
 
@@ -236,7 +237,7 @@ def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:
 
 
 def _directories(log_dirs: Mapping[str, Partition]) -> dict[str, str]:
-    """Return the directory.id of log dirs; each is given by its shown path and one of its partitions."""
+    """Return the directory.id of each log dir. ``log_dirs``: path as messages show it -> a partition in it."""
     found: dict[str, str] = {}
     for shown, part in log_dirs.items():
         with suppress(DamageError):  # the check of the log dir reports it

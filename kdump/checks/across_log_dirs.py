@@ -1,4 +1,4 @@
-"""Contradictions between log dirs: their ids in ``meta.properties``, and partitions in two log dirs of one broker.
+"""Checks log dirs against each other: the ids in ``meta.properties``, and partitions in two log dirs of one broker.
 
 Sources: Kafka's classes MetaPropertiesEnsemble (3.7, KIP-858) and LogManager.
 """
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
-    """Yield the contradictions between the log dirs of ``parts``; with ``is_one_broker`` all are of one broker.
+    """Yield the contradictions between the log dirs of ``parts``. ``is_one_broker``: they all belong to one broker.
 
-    A partition in two log dirs is only a remark before 3.7: they may be copies of one log dir, and no file shows it.
+    A partition in two log dirs is only a remark if a log dir has no directory.id, as before 3.7: the log dirs may be
+    copies of the same log dir.
     """
     parts = list(parts)
     yield from _contradicting_ids(parts, dirs, is_one_broker=is_one_broker)
@@ -44,20 +45,24 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
             continue  # a KRaft broker makes one of them stray (isStrayKraftReplica): the dry start reports it
         certain = directory is not None and properties.directory_id is not None
         both_dirs = other.files.shown(other.log_dir), part.files.shown(part.log_dir)
-        both = f"{part.name} is in {both_dirs[0]} too, of the same broker"
+        both = f"another log dir of the same broker, {both_dirs[0]}, has {part.name} too"
         compare = f"kdump diff {' '.join(map(shell_path, both_dirs))} --topic {shell_pattern(part.topic or '')}"
         yield Finding(
             level=Level.DERIVED if certain else Level.REMARK,
             file=part.files.shown(part.folder),
             kind=Code.TWICE,
-            text=f"{both}: it does not start" if certain else f"{both}: with both in log.dirs it does not start",
-            advice=f"Keep a copy of both. {compare} shows which lacks records: move that one away." if certain else "",
+            text=f"{both}: the broker does not start"
+            if certain
+            else f"{both}: a broker does not start with both log dirs",
+            advice=f"Keep a copy of both folders. {compare} shows which one lacks records: move it away."
+            if certain
+            else "",
             fatal=certain,
         )
 
 
 def _topic_id(part: Partition) -> bytes | None:
-    """Return the topic id of a folder, or None: the check of the folder reports an invalid file."""
+    """Return the topic id of a folder, or None if the file is invalid, which the check of the folder reports."""
     try:
         return part.topic_id(discard)
     except UnreadableError:
@@ -65,7 +70,7 @@ def _topic_id(part: Partition) -> bytes | None:
 
 
 class _Ids(NamedTuple):
-    """A log dir: its path, its ``meta.properties`` (shown path and content), and its partitions."""
+    """A log dir: its path, its ``meta.properties`` (path as messages show it, and content), and its partitions."""
 
     path: str
     file: str
@@ -101,9 +106,12 @@ def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs, *, is_one_brok
 
 
 def _missing(part: Partition, shown: str) -> Finding:
-    """Return the finding on a missing file. It is a remark for old brokers: 0.8 had none, later ones wrote it again."""
+    """Return the finding on a missing ``meta.properties``.
+
+    It is a remark for old brokers: 0.8 has no such file, and later brokers with ZooKeeper write a missing one.
+    """
     modern = any(entry.name == file_names.PARTITION_METADATA for entry in part.others)
-    text = "it is missing: a broker of KRaft does not start without it"
+    text = "the file is missing: a KRaft broker does not start without it"
     return Finding(
         level=Level.DERIVED if modern else Level.REMARK,
         file=shown,
@@ -117,7 +125,7 @@ def _missing(part: Partition, shown: str) -> Finding:
 
 
 def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
-    """Yield the log dirs of another cluster than the first: each may be of a broker of its own, which starts."""
+    """Yield the findings on log dirs of another cluster than the first. Two brokers may own them; then both start."""
     first, *others = of_one
     for other in others:
         if other.properties.cluster_id != first.properties.cluster_id:
@@ -125,7 +133,7 @@ def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
                 level=Level.DERIVED if is_one_broker else Level.LOG,
                 file=other.file,
                 kind=Code.CLUSTER_ID,
-                text=f"it names another cluster than {first.file}: a broker does not start with both in log.dirs",
+                text=f"the cluster id differs from {first.file}: a broker does not start with both log dirs",
                 expected=first.properties.cluster_id,
                 found=other.properties.cluster_id,
                 advice="Find out which of the two log dirs belongs to this broker, and take the other out of log.dirs.",
@@ -134,7 +142,7 @@ def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
 
 
 def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
-    """Yield the log dirs with the same directory.id. Log dirs that share a partition are copies, and are left out."""
+    """Yield the findings on log dirs with the same directory.id, except log dirs that share a partition: copies."""
     met: dict[str, _Ids] = {}
     for ids in of_one:
         directory = ids.properties.directory_id
@@ -146,8 +154,8 @@ def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
                 level=Level.DERIVED,
                 file=ids.file,
                 kind=Code.DIRECTORY_ID,
-                text=f"{first.file} has the same directory.id: a broker does not start with both in log.dirs",
+                text=f"{first.file} has the same directory.id: a broker does not start with both log dirs",
                 found=directory,
-                advice="Give one of the two a directory.id of its own (kafka-storage.sh random-uuid makes one).",
+                advice="Give one of the two log dirs a new directory.id (kafka-storage.sh random-uuid prints one).",
                 fatal=True,
             )

@@ -1,4 +1,4 @@
-"""The greatest start offset and the least end offset that a log can have, by the files beside it."""
+"""Limits for the offsets of a log, from the files beside it: its greatest start offset and its least end offset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
-    """Return the leader epochs of a partition, or None: the check of the folder reports an invalid file."""
+    """Return the leader epochs of a partition. None if the file is invalid: the check of the folder reports it."""
     try:
         return part.leader_epochs(lambda _: None)
     except UnreadableError:
@@ -27,7 +27,7 @@ def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
 
 
 def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the least end offset of the log that each kind of file proves.
+    """Return the least end offset that the log must have had, by each kind of file that proves one.
 
     A broker names a producer snapshot after the log end offset (ProducerStateManager.takeSnapshot), and an index after
     the base offset of its segment. An epoch begins at the log end offset (LeaderEpochFileCache.assign).
@@ -50,7 +50,7 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
 
 
 def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the greatest offset at which the log can have begun, by each kind of file.
+    """Return the greatest offset at which the log can have begun, by each kind of file that limits it.
 
     A broker that deletes segments or records raises the first epoch with the log start offset
     (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames the log file of a
@@ -68,7 +68,7 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
 
 
 def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
-    """Yield the base offset and the name without suffix of each index file with a name of 20 digits."""
+    """Yield the base offset, and the name without suffix, of each index file whose name has 20 digits."""
     for entry in part.others:
         stem = entry.name.partition(".")[0]
         if file_names.is_padded(stem) and (found := INDEX_NAME.fullmatch(entry.name)):
@@ -76,10 +76,10 @@ def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
 
 
 def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:
-    """Yield each committed offset of a group (of a share group its start offset), with its topic and partition.
+    """Yield the topic, partition and committed offset of each commit of a group. Share groups give their start offset.
 
-    ``partition`` belongs to ``topic``, a coordinator's topic. ``names``: topic id -> name. Unreadable records are
-    skipped.
+    ``partition`` is a partition of ``topic``, a coordinator's topic. ``names`` maps topic ids to topic names.
+    Unreadable records are skipped.
     """
     for record in _records(topic, partition):
         if record.key is None or record.value is None:

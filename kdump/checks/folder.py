@@ -1,4 +1,4 @@
-"""Reads and checks the files beside the segments of a partition folder."""
+"""Checks the files in a partition folder that are not segments."""
 
 from __future__ import annotations
 
@@ -27,43 +27,43 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 UNFINISHED: Final = {
-    file_names.DELETED: "a file that is to be deleted: a broker removes it when it starts",
+    file_names.DELETED: "a file that is marked for deletion: a broker removes it when it starts",
     file_names.CLEANED: "a file of an unfinished compaction: a broker removes it when it starts",
-    file_names.SWAP: "a segment that was to take the place of others: a broker finishes that when it starts",
-    file_names.PART: "a snapshot that was being written: a node removes it when it starts",
+    file_names.SWAP: "a new segment of an interrupted swap: a broker finishes the swap when it starts",
+    file_names.PART: "an unfinished snapshot: a node removes it when it starts",
     file_names.TMP: HALF_WRITTEN,
 }
 DISCARDED: Final = (
-    "a file of a segment that was to take the place of others: a broker removes it when it starts, because of a "
-    ".cleaned file of a lower or equal offset (LogLoader.removeTempFilesAndCollectSwapFiles)"
+    "a file of an interrupted swap: a broker removes it when it starts, because a .cleaned file has a lower or equal "
+    "offset (LogLoader.removeTempFilesAndCollectSwapFiles)"
 )
 LEFTOVERS: Final = {
-    file_names.DELETE_FOLDER: "a replica that is to be deleted: a broker removes it when it starts",
-    file_names.FUTURE_FOLDER: "a replica that moves from another log dir",
+    file_names.DELETE_FOLDER: "a replica that is marked for deletion: a broker removes it when it starts",
+    file_names.FUTURE_FOLDER: "a replica that a broker is moving from another log dir",
     file_names.STRAY_FOLDER: "a replica that was not assigned to this broker: no broker serves or removes it",
 }
 NO_SNAPSHOT: Final = "A broker removes a broken producer snapshot, and reads the log instead."
 READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
     file_names.LEADER_EPOCHS: (
         leader_epoch.read,
-        f"{REFUSED} Move the file away: no record is lost, and a broker writes a new one.",
+        f"{REFUSED} Move the file away: no record is lost, and a broker writes a new file.",
     ),
     file_names.PARTITION_METADATA: (
         partition_metadata.read,
-        f"{REFUSED} Write it with the topic id that kdump metadata prints.",
+        f"{REFUSED} Write it again with the topic id that kdump metadata prints.",
     ),
     file_names.QUORUM_STATE: (
         quorum_state.read,
-        "A node that cannot read it does not start; without it the node has forgotten its vote, and asks the others.",
+        "A node that cannot read it does not start. Without the file a node starts, but has forgotten its vote.",
     ),
 }
-"""File name -> its reader, and the advice if reading fails."""
+"""File name -> its reader, and the advice if the file is invalid."""
 ENDS: Final = "A broker that reads it does not start."
 KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.format is None)
 
 
 def leftover_of(partition: Partition) -> str | None:
-    """Return the description of a folder without a live replica; None for a live replica."""
+    """Return the description of a -delete, -future or -stray folder; None for the folder of a live replica."""
     state = leftover_state(partition.folder)
     return None if state is None else LEFTOVERS[state]
 
@@ -125,14 +125,14 @@ def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
     else:
         live = next((each for each in partition.others if each.name == target), None)
         if live is None or entry.size or not live.size:
-            text = f"a broker renames it to {target} when it starts: it is checked as that"
+            text = f"a broker renames it to {target} when it starts, so its entries were checked as those of {target}"
             yield remark(path, Code.LEFTOVER, text)
             return
         yield Finding(
             level=Level.DERIVED,
             file=path,
             kind=Code.INDEX_SWAPPED,
-            text=f"a start puts this file in the place of {target}: it has no entries",
+            text=f"a start replaces {target} by this file, which has no entries",
             expected=f"{live.size} bytes",
             found="0 bytes",
             advice="Move the .swap file away before a broker starts: no record is lost, but look-ups get slower.",
@@ -141,7 +141,7 @@ def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
 
 
 def _is_discarded(partition: Partition, swap: str) -> bool:
-    """Return whether a ``.cleaned`` file of a lower or equal base offset makes a broker remove a ``.swap`` file."""
+    """Return whether a broker removes a ``.swap`` file: if a ``.cleaned`` file has a lower or equal base offset."""
     least = least_cleaned(partition)
     return least is not None and stem_offset(swap) >= least
 
@@ -163,7 +163,7 @@ def _judge(partition: Partition, entry: Entry, parsed: dict[str, Any]) -> Iterat
 
 
 def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
-    """Check a producer snapshot. Its offsets must be below the offset in its name."""
+    """Check a producer snapshot. All its offsets must be below the offset in its name."""
     data, path = read_file(partition.files, entry.path), partition.files.shown(entry.path)
     try:
         entries = producer_snapshot.read(data)
@@ -177,11 +177,11 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
             file=path,
             kind=Code.COUNT,
             text=f"{many(len(data) - size, 'byte follows', 'bytes follow')} the "
-            f"{many(len(entries), 'producer')} that it announces",
+            f"{many(len(entries), 'producer')} that the snapshot's count gives",
             position=size,
             expected=f"{size} bytes",
             found=f"{len(data)} bytes",
-            advice="A broker does not read them: it loses their producers and open transactions.",
+            advice="A broker does not read these bytes: it loses the producers and open transactions in them.",
         )
     stem = entry.name.partition(".")[0]
     for slot, one in enumerate(entries):
@@ -190,7 +190,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
                 level=Level.DERIVED,
                 file=path,
                 kind=Code.OFFSET,
-                text=f"producer {one.producer_id} wrote up to offset {one.last_offset}, after the snapshot's own",
+                text=f"producer {one.producer_id} has an offset that is not below the offset in the snapshot's name",
                 entry=slot,
                 position=producer_snapshot.HEADER.size + slot * producer_snapshot.ENTRY.size,
                 offset=one.last_offset,

@@ -1,4 +1,4 @@
-"""The check of all indexes of one segment against its log and each other, in one pass over the batches."""
+"""Checks all indexes of a segment against its log and against each other, in one pass over the batches."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from kdump.records.record_batch import Batches, RecordBatch
 
-LOG_ADVICE: Final = "The log itself is damaged: move this copy aside before a broker starts on it and truncates it."
+LOG_ADVICE: Final = "The log itself is damaged: move this copy aside before a broker starts and truncates it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFiles:
     """One segment: the name of its log, and the content of its index files (None if absent).
 
-    ``log_size`` is in bytes, or None if the log is absent. ``active``: no later segment is in the folder.
-    In a live folder the indexes must be read before the size of the log: a broker writes them after the log.
+    ``log_size`` is in bytes, or None if the log is absent. ``active``: the folder has no later segment. A running
+    broker writes the log before the indexes, so callers must read the indexes before the size of the log.
     """
 
     name: str
@@ -44,24 +44,24 @@ class SegmentFiles:
     """Suffix -> the name of a ``.swap`` file that a start renames to this index."""
 
     def beside(self, suffix: str) -> str:
-        """Return the name of another file of this segment; a state such as ``.deleted`` stays."""
+        """Return the name of another file of this segment. A suffix such as ``.deleted`` stays."""
         return self.swaps.get(suffix) or beside_log(self.name, suffix)
 
 
 class PartitionState:
-    """The state after a segment of a partition, which the check of the next segment needs."""
+    """The state after a segment. The check of the next segment needs it."""
 
     def __init__(self) -> None:
         self.replay = Replay()
         self.compacted = False
-        """Whether offsets or records are missing."""
+        """Whether offsets or records are missing from the log."""
         self.complete = False
-        """Whether the log was read from offset 0 on."""
+        """Whether the log was read from offset 0."""
 
         self._marked = (self.replay, False, False)
 
     def mark(self) -> None:
-        """Save the state: a segment may have to be read again."""
+        """Save the state, because a segment may have to be read again."""
         self.replay.mark()
         self._marked = (self.replay, self.compacted, self.complete)
 
@@ -72,7 +72,7 @@ class PartitionState:
 
 
 class IndexCheck:
-    """Checks the indexes of one segment against its batches, which are passed in order."""
+    """Checks the indexes of one segment. The caller passes its batches in order."""
 
     def __init__(self, files: SegmentFiles, partition: PartitionState | None = None) -> None:
         """``partition`` is the state after the previous segments, if they were read."""
@@ -92,7 +92,7 @@ class IndexCheck:
         self._covers = bool(files.index) and bool(files.timeindex)
 
     def add(self, batches: Batches) -> None:
-        """Compare the next batches. Raises DamageError for an impossible header."""
+        """Compare the next batches with their entries. Raises DamageError for an impossible header."""
         if isinstance(batches, Run):
             self._run(batches)
         else:
@@ -145,7 +145,7 @@ class IndexCheck:
         state, base = self.partition, self.files.base_offset
         if state.replay.end_offset is None:
             state.complete = base == 0
-        elif state.replay.end_offset != base:  # a segment in between was not read
+        elif state.replay.end_offset != base:  # a segment between the two was not read
             state.replay, state.complete = Replay(), False
         if last < base:
             self._misnamed = Finding(
@@ -156,7 +156,7 @@ class IndexCheck:
                 position=0,
                 expected=f"{base} or more",
                 found=last,
-                advice="The files carry another segment's name: find out who renamed or copied them.",
+                advice="The files have the name of another segment: find out how they were renamed or copied.",
             )
 
     def _transactions(self, batch: RecordBatch, last: int) -> None:
@@ -179,7 +179,7 @@ class IndexCheck:
     def finish(self, *, readable: bool = True) -> Iterator[Finding]:
         """Yield the findings, file by file.
 
-        ``readable`` is False if the log is damaged: entries past :attr:`valid_end` are not checked then.
+        ``readable`` is False if the log is damaged: entries past :attr:`valid_end` are then not checked.
         """
         files = self.files
         if files.log_size is None:
@@ -187,8 +187,8 @@ class IndexCheck:
                 level=Level.DERIVED,
                 file=files.beside(next(suffix for suffix in INDEXES if getattr(files, suffix) is not None)),
                 kind=Code.NO_LOG,
-                text=f"there is no {files.beside(LOG)}",
-                advice="The log was lost, moved or renamed; a broker removes indexes without one when it starts.",
+                text=f"the log {files.beside(LOG)} is missing",
+                advice="The log was lost, moved or renamed. A broker removes index files without a log when it starts.",
             )
             readable = False
         yield from self._markers
@@ -222,7 +222,7 @@ class IndexCheck:
 
     @property
     def closed(self) -> bool:
-        """Whether no broker writes to the segment: there is a later one, or its indexes are trimmed."""
+        """Whether no broker writes to the segment: a later segment exists, or the indexes are trimmed."""
         return not self.files.active or not self.times.index.zero_tail or not self.offsets.index.zero_tail
 
     def _absent(self, suffix: str) -> Finding:
@@ -232,21 +232,21 @@ class IndexCheck:
     def _preallocation(self) -> Iterator[Finding]:
         """Yield a remark if the sizes of both indexes do not match: a broker preallocates and trims them together.
 
-        An empty ``.index`` with several time entries is normal: each clean stop writes one (LogSegment.close).
+        An empty ``.index`` with several time entries is normal: each clean stop adds a time entry (LogSegment.close).
         """
         offsets, times = self.offsets.index, self.times.index
         if self.files.index is None or self.files.timeindex is None:
             return
         if (offsets.zero_tail or times.zero_tail) and not _is_pair(offsets.size, times.size):
             text = (
-                f"zeros follow the entries, but {offsets.size} bytes here and {times.size} bytes of "
-                "time index are not a pair that a broker preallocates: a last entry may have been zeroed"
+                f"zeros follow the entries, but a broker does not preallocate an index of {offsets.size} bytes with a "
+                f"time index of {times.size} bytes: the last entry may have been overwritten with zeros"
             )
             yield remark(self.files.beside("index"), Code.PREALLOCATION, text)
 
 
 def _is_pair(index_size: int, time_size: int) -> bool:
-    """Return whether both sizes can come from one value of ``segment.index.bytes``, rounded down to whole entries."""
+    """Return whether one value of ``segment.index.bytes``, rounded down to whole entries, gives both sizes in bytes."""
     entry, step = TimeIndex.layout.size, OffsetIndex.layout.size
     return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 

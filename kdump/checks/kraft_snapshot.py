@@ -1,8 +1,8 @@
-"""Checks snapshots of the metadata log (``.checkpoint``): each one alone, and all against the log.
+"""Checks snapshots of the metadata log (``.checkpoint``): each snapshot alone, and all of them against the log.
 
-The name has the end offset and the epoch. Offsets inside count from 0. The first batch is a control batch that begins
-with SNAPSHOT_HEADER, the last one ends with SNAPSHOT_FOOTER. A node renames a snapshot when it is complete, so a
-truncated one is damaged.
+The name has the end offset and the epoch. Offsets in the file begin at 0. The first batch is a control batch that
+begins with SNAPSHOT_HEADER. The last batch ends with SNAPSHOT_FOOTER. A node gives a snapshot its name when it is
+complete, so a truncated snapshot is damaged.
 Source: KIP-630 and Kafka's classes Snapshots, RecordsSnapshotReader and KafkaMetadataLog (3.0).
 """
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 ADVICE: Final = (
     "With the node stopped, take this snapshot from another controller, or move it away: "
-    "the node then begins with an older one, and needs the log from there on."
+    "the node then begins with an older snapshot, and needs the log from the end offset of that snapshot on."
 )
 
 
 class Snapshot(NamedTuple):
-    """A checked snapshot. End offset and epoch are those of its name, None if the name has none."""
+    """A checked snapshot. The end offset and the epoch come from its name; None if the name has none."""
 
     name: str
     end_offset: int | None
@@ -53,7 +53,7 @@ class Snapshot(NamedTuple):
 
 
 def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT_LIMIT) -> Snapshot:
-    """Check one snapshot. ``records``: also the records in batches. ``limit``: bytes of the largest batch.
+    """Check one snapshot. ``records``: check the records in batches too. ``limit``: bytes of the largest batch.
 
     Raises UnreadableError.
     """
@@ -62,7 +62,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
     findings: list[Finding] = []
     end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
     if named is None and name != BOOTSTRAP_SNAPSHOT:
-        findings.append(_wrong(shown, Code.NAME, "its name has no end offset and no epoch", None, _NAMES))
+        findings.append(_wrong(shown, Code.NAME, "the name of the snapshot has no end offset and epoch", None, _NAMES))
     log = LogCheck(records=records, topic=CLUSTER_METADATA, cleaned=False)
     first: RecordBatch | None = None
     last: Region | None = None
@@ -83,7 +83,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
         findings = [finding if finding.is_remark else replace(finding, advice=ADVICE) for finding in findings]
         findings += _frame(shown, size, first, last)
     if others:
-        text = f"{others} batches have another leader epoch than the name"
+        text = f"{others} batches have a leader epoch that differs from the epoch in the name"
         findings.append(_wrong(shown, Code.LEADER_EPOCH, text, None, f"{epoch} in each batch"))
     return Snapshot(shown, end_offset, epoch, log.batches, size, tuple(findings))
 
@@ -93,24 +93,24 @@ _NAMES: Final = "a name such as 00000000000000000077-0000000001.checkpoint"
 
 def _frame(file: str, size: int, first: RecordBatch | None, last: Region | None) -> Iterator[Finding]:
     if first is None or first.position or _type(first) != control.SNAPSHOT_HEADER:
-        text = "it does not begin with a snapshot header" if size else "it is empty"
+        text = "the snapshot does not begin with a snapshot header" if size else "the snapshot is empty"
         yield _wrong(file, Code.SNAPSHOT_HEADER, text, 0, "a control record SNAPSHOT_HEADER")
     if isinstance(last, Padding):
-        text = f"{last} follow the last batch: no node writes them"
+        text = f"{last} follow the last batch, but a node writes nothing after it"
         yield _wrong(file, Code.SNAPSHOT_FOOTER, text, last.position, "the end of the file")
     elif size and (not isinstance(last, RecordBatch) or _type(last, last=True) != control.SNAPSHOT_FOOTER):
-        text = "it does not end with a snapshot footer: the rest is missing, or cannot be read"
+        text = "the snapshot does not end with a snapshot footer: its last bytes are missing or unreadable"
         position = last.position if last is not None else 0
         yield _wrong(file, Code.SNAPSHOT_FOOTER, text, position, "a control record SNAPSHOT_FOOTER")
 
 
 def _type(batch: RecordBatch, *, last: bool = False) -> int | None:
-    """Return the type of the first or last record of a control batch, or None if it has an invalid record."""
+    """Return the type of the first or last record of a control batch; None for another batch or an invalid record."""
     if not batch.is_control:
         return None
     wanted = None
     try:
-        for record in batch.records():  # one after the other: a batch may have millions
+        for record in batch.records():  # not as a list: a batch may have millions of records
             if last or wanted is None:
                 wanted = record
         return None if wanted is None else control.read_key(wanted.key).type
@@ -131,7 +131,7 @@ def _wrong(file: str, kind: str, text: str, position: int | None, expected: str)
 
 
 def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_end: int | None) -> Iterator[Finding]:
-    """Yield the findings if snapshots and log leave a gap. The log has offsets ``log_start`` to ``log_end`` - 1."""
+    """Yield the findings on a gap between snapshots and log. The log has offsets ``log_start`` to ``log_end`` - 1."""
     found = list(snapshots)
     newest = max((each.end_offset for each in found if each.end_offset is not None), default=None)
     sound = max((each.end_offset for each in found if each.sound and each.end_offset is not None), default=None)
@@ -140,8 +140,8 @@ def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_
             level=Level.LOG,
             file=folder,
             kind=Code.SNAPSHOT,
-            text=f"the metadata log begins at offset {log_start}, and no valid snapshot reaches it: what was before "
-            "is lost to this node",
+            text=f"the metadata log begins at offset {log_start}, but no valid snapshot reaches this offset: the node "
+            "lacks the metadata before it",
             offset=log_start,
             expected=f"a snapshot that ends at offset {log_start} or above",
             found="none" if sound is None else sound,
@@ -150,6 +150,6 @@ def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_
     if newest is not None and log_end is not None and newest > log_end:
         text = (
             f"the newest snapshot ends at offset {newest}, and the log at {log_end}: "
-            "a node drops the log when it starts, and goes on from the snapshot"
+            "a node deletes the log when it starts, and continues from the snapshot"
         )
         yield remark(folder, Code.SNAPSHOT, text, offset=newest)

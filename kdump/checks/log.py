@@ -1,7 +1,7 @@
-"""Checks the batches of a partition: defects that a correct CRC does not reveal, and their sequence.
+"""Checks the batches of a partition for defects that a correct CRC does not reveal, and for their order.
 
-Offsets, leader epochs and producers are followed from segment to segment. Compaction and lost batches both leave gaps
-in offsets. Only the whole partition shows the cause, so gaps are reported at its end.
+The check follows offsets, leader epochs and producers across segments. Compaction and lost batches both leave gaps in
+offsets. Only the whole partition shows the cause of a gap, so gaps are reported after the last segment.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ if kernel.COMPILED:
 
 COMPACTED_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
-"""Magic -> attribute bits without a meaning in any release."""
+"""Magic -> attribute bits that no release uses."""
 ZEROS: Final = "a preallocated file that was not trimmed"
 FEW_ZEROS: Final = "a preallocated file, or the first bytes of a truncated batch"
 UNUSUAL: Final = 0xFFF8
-"""The attribute bits of magic 2 without those of the codec."""
+"""The attribute bits of magic 2, except those of the codec."""
 SPECIAL: Final = UNUSUAL & ~(record_layout.TIMESTAMP_TYPE_FLAG | record_layout.TRANSACTIONAL_FLAG)
-"""The attribute bits that few batches of data have."""
+"""The attribute bits that few batches with data have set."""
 MOST_GAPS: Final = 1000
 
 
 ZEROS_ADVICE: Final = (
-    "A broker trims a preallocated file when the next segment begins, so these were written by something else. With "
-    "the broker stopped, cut the file at this byte (truncate -s) in a copy, and check the copy."
+    "A broker trims a preallocated file when the next segment begins, so another program wrote these zeros. Copy the "
+    "file, truncate the copy at this byte (truncate -s), and check the copy."
 )
 
 
@@ -67,18 +67,18 @@ class _Gap(NamedTuple):
     until: int
     active: bool
     after: int | None = None
-    """The base offset of the segment before, if the gap is between two segments."""
+    """The base offset of the segment before the gap, if the gap is between two segments."""
 
 
 class LogCheck:
     """Checks the log of one partition: call :meth:`begin` for each segment in offset order, then pass its regions.
 
-    ``findings`` has the findings on single segments, :meth:`finish` yields those on the whole log.
+    ``findings`` has the findings on single segments. :meth:`finish` yields the findings on the whole log.
 
     ``records``: check the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
-    leader-epoch-checkpoint, or None without the file. ``cleaned``: compaction may have left gaps; None if no file shows
-    it. ``first_dirty``: no cleaner has removed records from this offset on. It is known only for partitions with one
-    replica, since a follower copies the gaps of its leader. ``at`` is the current time in ms.
+    leader-epoch-checkpoint, or None without the file. ``cleaned``: whether compaction may have left gaps, or None if
+    this is unknown. ``first_dirty`` is the offset up to which a cleaner may have removed records. Pass it only for
+    partitions with one replica, because a follower copies the gaps of its leader. ``at`` is the current time in ms.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class LogCheck:
         self.compacted = bool(cleaned)
         self._first_dirty = first_dirty
         self._compacted_until = 0
-        """The offset after the last batch or gap that comes from compaction for certain."""
+        """The offset after the last batch or gap that only compaction can explain."""
         self.next_offset: int | None = None
-        """The offset after the last valid batch; None before the first one."""
+        """The offset after the last valid batch; None before the first batch."""
         self.wants_recovery = False
         """Whether a broker that recovers the log may truncate it."""
         self.batches = 0
@@ -131,11 +131,11 @@ class LogCheck:
 
     @property
     def may_share(self) -> bool:
-        """Whether other processes can check the records: only with the kernel, and not of Kafka's own topics."""
+        """Whether other processes can check the records: only with the kernel, and not in Kafka's own topics."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
-        """Begin a segment; ``base_offset`` is None if its name has none. ``segment`` is None for a snapshot."""
+        """Begin a segment. ``base_offset`` is None if its name has no offset; ``segment`` is None for a snapshot."""
         self._file, self._active, self._has_epoch_finding = file, active, False
         self._segment = segment
         self._epoch_until = 0
@@ -152,8 +152,8 @@ class LogCheck:
     def finish(self, cut: Sequence[int] = ()) -> Iterator[Finding]:
         """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
-        ``cut`` are the base offsets of segments whose index has entries past the end of the log: a gap after them does
-        not come from compaction.
+        ``cut`` has the base offsets of segments whose index points past the end of their log. Compaction does not
+        explain a gap after such a segment.
         """
         lost = [
             gap
@@ -180,14 +180,14 @@ class LogCheck:
                 level=Level.REMARK,
                 file=file,
                 kind=Code.TIMESTAMP_TYPE,
-                text=f"the type of timestamps changes {len(self._time_types) - 1} times in the partition, here to "
-                f"{TIMESTAMP_TYPES[kind]}: the topic's setting was changed and changed back, or a bit of a batch",
+                text=f"the timestamp type changes {len(self._time_types) - 1} times in the partition, at this byte to "
+                f"{TIMESTAMP_TYPES[kind]}: the topic's config changed several times, or a bit of a batch is wrong",
                 position=position,
             )
         count = len(self._gaps) + self._more_gaps - len(lost)
         if count:
             gap = next(gap for gap in self._gaps if gap not in lost)
-            known = "as compaction leaves them" if self.compacted else "as compaction leaves them, and lost data too"
+            known = "caused by compaction" if self.compacted else "caused by compaction or by lost data"
             yield Finding(
                 level=Level.REMARK,
                 file=gap.file,
@@ -200,10 +200,10 @@ class LogCheck:
         yield from self._remarks.finish()
 
     def _is_lost_segment(self, gap: _Gap) -> bool:
-        """Return whether a gap between two segments is past the offsets that a cleaner has read.
+        """Return whether a segment was lost: a gap between two segments is past the offsets that a cleaner has read.
 
-        A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). After a
-        stop in between, other segments past the checkpoint are compacted too: then the gap is not a loss.
+        A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If it stopped
+        in between, other segments past the checkpoint are compacted too. The gap then does not count as a loss.
         """
         first = self._first_dirty
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
@@ -216,7 +216,8 @@ class LogCheck:
         if self.next_offset is not None and base_offset < self.next_offset:
             self._say(
                 Code.BASE_OFFSET,
-                f"the segment's name says offset {base_offset}, the one before it ends with {self.next_offset - 1}",
+                f"the name of the segment has offset {base_offset}, but the segment before ends at offset "
+                f"{self.next_offset - 1}",
                 0,
                 expected=f"{self.next_offset} or more",
                 found=base_offset,
@@ -237,7 +238,7 @@ class LogCheck:
             if self._active or region.size < record_layout.LOG_OVERHEAD.size:
                 self._say(Code.ZERO_TAIL, text, region.position, level=Level.REMARK)
                 return
-            text = f"{region} follow the last batch, and later segments follow: a consumer fails when it gets there"
+            text = f"{region} follow the last batch of a segment that is not the last: consumers fail at these bytes"
             self._say(Code.ZERO_TAIL, text, region.position, offset=self.next_offset, advice=ZEROS_ADVICE)
         elif isinstance(region, Trailing):
             from kdump.segments import log_end  # few logs need it
@@ -288,12 +289,12 @@ class LogCheck:
                 row += 1
 
     def _is_in_epoch(self, run: Run, row: int, until: int) -> bool:
-        """Return whether all batches of a run have the leader epoch of the batch before."""
+        """Return whether these batches of a run have the same leader epoch as the batch before them."""
         is_same = run.field("partition_leader_epoch", row) == self._epoch >= 0
         return is_same and run.field("base_offset", until - 1) < self._epoch_until
 
     def _go_on(self, run: Run, row: int, until: int) -> None:
-        """Skip batches of a run without a finding; check those whose producer does not continue its sequence."""
+        """Skip batches of a run. Only batches that do not continue the sequence of their producer are checked."""
         if run.greatest("producer_id", row, until) >= 0:
             names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
             columns = [run.column(name, row, until) for name in names]
@@ -316,7 +317,7 @@ class LogCheck:
         self.next_offset = run.field("last_offset", until - 1) + 1
 
     def _batch(self, batch: RecordBatch, *, agrees: bool = False) -> None:
-        """Check the next batch. ``agrees``: its records already matched its header."""
+        """Check the next batch. ``agrees``: its records are known to match its header."""
         self.batches += 1
         if isinstance(batch, Batch) and self._is_usual(batch):
             if self._records and not agrees:
@@ -336,7 +337,7 @@ class LogCheck:
                 self.wants_recovery = True
                 self._say(
                     Code.OFFSET_ORDER,
-                    f"the batch begins at offset {base}, the one before it ends with {self.next_offset - 1}",
+                    f"the batch begins at offset {base}, but the batch before ends at offset {self.next_offset - 1}",
                     batch.position,
                     offset=base,
                     expected=f"{self.next_offset} or more",
@@ -346,7 +347,7 @@ class LogCheck:
         if batch.attributes & RESERVED[batch.magic]:
             self._say(
                 Code.ATTRIBUTES,
-                f"attribute bits are set that magic {batch.magic} does not have",
+                f"the batch has attribute bits that magic {batch.magic} does not use",
                 _at(batch, "attributes") if batch.magic >= 2 else batch.position + MAGIC_POSITION + 1,
                 expected=f"no bit of {RESERVED[batch.magic]:#06x}",
                 found=f"{batch.attributes & 0xFFFF:#06x}",
@@ -362,7 +363,8 @@ class LogCheck:
     def _is_usual(self, batch: Batch) -> bool:
         """Return whether the header of a batch needs no further check.
 
-        It continues the batch before without a gap, and has no producer, the same leader epoch and type of timestamps.
+        True if the batch follows the batch before it without a gap, has the same leader epoch and timestamp type, and
+        has no producer.
         """
         header = batch.header
         base, epoch = header.base_offset, header.partition_leader_epoch
@@ -384,7 +386,7 @@ class LogCheck:
             field, text = ("last_offset_delta", delta) if delta < 0 else ("records_count", count)
             self._say(
                 Code.RECORD_COUNT,
-                f"the batch claims {many(count, 'record')} up to offset delta {delta}",
+                f"the header of the batch has {many(count, 'record')} and last offset delta {delta}",
                 _at(batch, field),
                 expected=f"0 to {delta + 1} records" if delta >= 0 else "a last offset delta of 0 or more",
                 found=text,
@@ -392,7 +394,8 @@ class LogCheck:
         elif count == 0 and batch.size > record_layout.BATCH_HEADER.size:
             self._say(
                 Code.RECORD_COUNT,
-                f"the batch claims no record, and has {batch.size - record_layout.BATCH_HEADER.size} bytes of them",
+                f"the header of the batch has no records, but {batch.size - record_layout.BATCH_HEADER.size} bytes of "
+                "records follow it",
                 _at(batch, "records_count"),
                 found=0,
             )
@@ -416,7 +419,7 @@ class LogCheck:
         self._compacted_until = max(batch.last_offset + 1, self._compacted_until)
 
     def _horizon(self, batch: Batch) -> None:
-        """Compare a delete horizon with the records: compaction sets it only if one is a tombstone (KIP-534)."""
+        """Compare a delete horizon with the records: compaction sets it only if a record is a tombstone (KIP-534)."""
         try:
             needless = all(record.value is not None for record in batch.records())
         except DamageError:  # reported by _inside
@@ -424,7 +427,7 @@ class LogCheck:
         if needless:
             self._say(
                 Code.DELETE_HORIZON,
-                "the batch has a delete horizon and all its records, and no record is a tombstone",
+                "the batch has a delete horizon, but no record is missing and no record is a tombstone",
                 _at(batch, "attributes"),
                 offset=batch.last_offset,
                 expected="no delete horizon",
@@ -440,10 +443,10 @@ class LogCheck:
                 self._unreadable(message, damage)
             return
         if min(sizes) < -1:
-            self._say(Code.KEY_SIZE, "a key or value has a negative size other than null's -1", message.position)
+            self._say(Code.KEY_SIZE, "a key or value has a negative size other than -1 (null)", message.position)
 
     def _two_writers(self, batch: RecordBatch, base: int) -> str:
-        """Return the advice on an offset that two leader epochs wrote, once for a log; else an empty text."""
+        """Return the advice on an offset that two leader epochs wrote, or an empty text. It is given once for a log."""
         folder = posixpath.dirname(self._file)
         topic, partition = folder_name(folder)
         epochs = sorted({self._epoch, batch.partition_leader_epoch}) if isinstance(batch, Batch) else []
@@ -452,21 +455,21 @@ class LogCheck:
         self._has_two_writers = True
         record = f"{shell_pattern(f'{topic}-{partition}')}@{base}"
         return (
-            f"Leader epochs {epochs[0]} and {epochs[1]} both wrote offset {base}: two brokers wrote this log. "
-            f"kdump explain {record} --in {shell_path(folder)} names each copy, and the one that consumers get."
+            f"The leaders of epochs {epochs[0]} and {epochs[1]} both wrote offset {base}: two brokers wrote this log. "
+            f"kdump explain {record} --in {shell_path(folder)} shows each copy, and which one consumers receive."
         )
 
     def _new_epochs(self) -> str:
         """Return the advice on a leader-epoch-checkpoint that contradicts the batches."""
         folder = shell_path(posixpath.dirname(self._epochs_file) or ".")
-        return f"The log has the epochs: {salvage([folder])} writes the partition with a checkpoint that agrees."
+        return f"The batches have the right epochs: {salvage([folder])} writes the partition with a new checkpoint."
 
     def _leader_epoch(self, batch: Batch, base: int) -> None:
         epoch, position = batch.partition_leader_epoch, _at(batch, "partition_leader_epoch")
         if epoch < self._epoch or epoch < -1:
             self._say(
                 Code.LEADER_EPOCH,
-                f"the leader epoch goes back to {epoch}",
+                f"the leader epoch of the batch is {epoch}, lower than that of the batch before",
                 position,
                 offset=base,
                 expected=f"{max(self._epoch, -1)} or more",
@@ -481,7 +484,8 @@ class LogCheck:
             self._has_epoch_finding = True
             self._say(
                 Code.LEADER_EPOCH,
-                f"it has no epoch, and {self._file} has batches of leader epoch {epoch}: fencing by epochs is lost",
+                f"the file has no epoch, but {self._file} has batches of leader epoch {epoch}: replicas cannot be "
+                "truncated by leader epoch",
                 None,
                 level=Level.DERIVED,
                 file=self._epochs_file,
@@ -498,7 +502,7 @@ class LogCheck:
             self._has_epoch_finding = True
             self._say(
                 Code.LEADER_EPOCH,
-                f"{self._file}, byte {position}: offset {base} was written in another leader epoch",
+                f"the epoch of offset {base} differs from that of its batch ({self._file}, byte {position})",
                 None,
                 level=Level.DERIVED,
                 file=self._epochs_file,
@@ -518,7 +522,7 @@ class LogCheck:
             if producer != -1 or epoch not in {-1, 0} or sequence not in {-1, 0} or batch.is_transactional:
                 self._say(
                     Code.PRODUCER,
-                    "a batch without a producer id has other producer fields",
+                    "the batch has no producer id, but other producer fields",
                     _at(batch, "producer_id"),
                     expected="producer id -1, epoch and sequence -1 or 0, not transactional",
                     found=f"{producer}, {epoch}, {sequence}{', transactional' if batch.is_transactional else ''}",
@@ -528,7 +532,7 @@ class LogCheck:
         if epoch < 0 or (sequence < 0) != batch.is_control or (known is not None and epoch < known[0]):
             self._say(
                 Code.PRODUCER,
-                f"producer {producer}: epoch {epoch} and sequence {sequence} do not fit its earlier batches",
+                f"producer {producer}: epoch {epoch} and sequence {sequence} contradict its earlier batches",
                 _at(batch, "producer_epoch"),
                 expected=f"epoch {known[0] if known else 0} or more",
                 found=epoch,
@@ -542,7 +546,7 @@ class LogCheck:
             if sequence != expected:
                 self._say(
                     Code.SEQUENCE,
-                    f"producer {producer}, epoch {epoch}: a sequence number is repeated or left out",
+                    f"producer {producer}, epoch {epoch}: a sequence number is repeated or missing",
                     _at(batch, "base_sequence"),
                     offset=batch.base_offset,
                     expected=expected,
@@ -554,13 +558,13 @@ class LogCheck:
         if isinstance(damage, LimitError):
             self._say(
                 damage.kind,
-                f"its records were not checked: {damage.reason}; that is kdump's own limit, and no damage",
+                f"the records of the batch were not checked: {damage.reason} (a limit of kdump, not damage)",
                 batch.position,
                 level=Level.REMARK,
                 offset=batch.last_offset,
                 expected=text_of(damage.expected),
                 found=text_of(damage.found),
-                advice="A larger --max-batch-bytes checks them too.",
+                advice="To check them, give a larger --max-batch-bytes.",
             )
             return
         self._stops(
@@ -577,7 +581,7 @@ class LogCheck:
         """Add the finding on a batch with a correct CRC at which consumers fail."""
         self._say(
             kind,
-            f"the crc of the batch is right, and {why}",
+            f"the CRC of the batch is correct, but {why}",
             batch.position,
             offset=batch.last_offset,
             expected=expected,
@@ -595,9 +599,11 @@ class LogCheck:
         except DamageError:  # a wrapper that cannot be decompressed
             base = batch.last_offset
         cut = f"kdump slice {shell_path(posixpath.dirname(self._file) or '.')} --offset"
-        before = f"{cut} ..{base - 1} --out before.log has what is before it, " if self.batches > 1 and base > 0 else ""
-        after = f"{cut} {batch.last_offset + 1}.. --out after.log what follows it."
-        fault = "It was written with this fault: consumers fail at it, and kdump salvage keeps it, as a broker does."
+        before = (
+            f"{cut} ..{base - 1} --out before.log copies the batches before it. " if self.batches > 1 and base else ""
+        )
+        after = f"{cut} {batch.last_offset + 1}.. --out after.log copies the batches after it."
+        fault = "The batch was written with this fault: consumers fail at it, but a broker and kdump salvage keep it."
         return f"{fault} {before}{after}"
 
     def _inside(self, batch: RecordBatch) -> None:
@@ -625,14 +631,14 @@ class LogCheck:
         if wrong is not None:
             odd = [wrong.reason, *odd]
         if odd:
-            self._stops(batch, Code.RECORDS, f"its records are not as Kafka writes them: {_first_of(odd)}")
+            self._stops(batch, Code.RECORDS, f"Kafka never writes such records: {_first_of(odd)}")
         self._unread(batch, unread)
         if last is None:
             return
         if last > batch.last_offset:
             self._say(
                 Code.LAST_OFFSET,
-                f"the batch header has the last offset {batch.last_offset}, and holds offset {last}",
+                f"the header of the batch has last offset {batch.last_offset}, but a record has offset {last}",
                 batch.position,
                 offset=batch.last_offset,
                 expected=f"{last} or more",
@@ -641,7 +647,7 @@ class LogCheck:
         if batch.timestamp_type != LOG_APPEND_TIME and not _is_plain(batch) and highest != batch.max_timestamp:
             self._say(
                 Code.MAX_TIMESTAMP,
-                f"the batch header has the greatest timestamp {batch.max_timestamp}, its records' is {highest}",
+                f"the header of the batch has max timestamp {batch.max_timestamp}, but its records have {highest}",
                 batch.position,
                 offset=batch.last_offset,
                 expected=highest,
@@ -651,14 +657,14 @@ class LogCheck:
     def _unread(self, batch: RecordBatch, unread: list[tuple[bool, str]]) -> None:
         """Add the findings on records of Kafka's own topics that cannot be decoded.
 
-        ``unread`` has for each one whether its schema is known, and the reason.
+        ``unread`` has a pair for each record: whether its schema is known, and the reason.
         """
         broken = [reason for known, reason in unread if known]
         unknown = [reason for known, reason in unread if not known]
         if broken:
             self._say(
                 Code.PAYLOAD,
-                f"a record that Kafka itself wrote cannot be read: {_first_of(broken)}",
+                f"a record of Kafka's own topic cannot be decoded: {_first_of(broken)}",
                 batch.position,
                 offset=batch.last_offset,
                 advice=TAKE_PARTITION,
@@ -666,16 +672,16 @@ class LogCheck:
         if unknown:
             self._say(
                 Code.UNKNOWN_PAYLOAD,
-                f"a newer release wrote it, or a byte of it has changed: {_first_of(unknown)}",
+                f"a record comes from a newer release, or a byte of it has changed: {_first_of(unknown)}",
                 batch.position,
                 level=Level.REMARK,
                 offset=batch.last_offset,
             )
 
     def _agrees(self, batch: Batch) -> bool:
-        """Return whether the kernel finds that the records of a batch match its header. If not, each must be checked.
+        """Return whether the records of a batch match its header, by the kernel. If False, check each record.
 
-        Raises DamageError if they cannot be decompressed.
+        Raises DamageError if the records cannot be decompressed.
         """
         if self._cursor is None or self._decode is not None or batch.is_control or not batch.count:
             return False
@@ -683,7 +689,7 @@ class LogCheck:
         return self._cursor.begin(data, start, batch.header, ()) and self._cursor.agrees()
 
     def look(self, run: Run) -> bytearray:
-        """Return a byte for each batch of a run: 1 if its records need no further check. Worker processes call this."""
+        """Return a byte for each batch of a run: 1 if its records need no further check. Workers call this method."""
         if run.found is not None:
             return run.found
         is_left = self._records and self._decode is not None and (self._is_payload is None or run.first.codec)
@@ -704,7 +710,7 @@ class LogCheck:
         of_producer = batch.producer_id is not None and batch.producer_id >= 0
         if kind not in control.TYPES or (kind in control.MARKERS) != of_producer:
             raise DamageError(
-                Code.CONTROL_RECORD.kind, f"a control record of type {kind} has no place here", found=kind
+                Code.CONTROL_RECORD.kind, f"a control record of type {kind} does not occur in this topic", found=kind
             )
 
 
@@ -717,7 +723,7 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
 
 
 def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], bool] | None:
-    """Return a fast test of whether a key and value are well-formed; None if a topic has only the decoder."""
+    """Return a fast function that tests whether a key and value are well-formed; None if a topic has none."""
     if f"{topic}-" != METADATA_LOG or not kernel.COMPILED:
         return None
     from kdump.internal_topics.well_formed import is_metadata_record
@@ -726,7 +732,7 @@ def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], boo
 
 
 def _with_payloads(run: Run, agrees: bytearray, is_payload: Callable[[bytes | None, bytes | None], bool]) -> bytearray:
-    """Return ``agrees`` with 0 for each batch of a run with a record whose payload is not well-formed."""
+    """Return ``agrees`` after a 0 was set for each batch with a record whose payload is not well-formed."""
     records, whole = run.brief_records()
     at = 0
     for row, count in enumerate(run.column("records_count", 0, whole)):
@@ -742,7 +748,7 @@ def _at(batch: RecordBatch, field: str) -> int:
 
 
 def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, str]]:
-    """Yield for an unreadable key or value whether a schema has its type and version, and the reason."""
+    """Yield a pair for each unreadable key or value: whether its type and version are known, and the reason."""
     for part in (made.key, made.value):
         if part is not None and part.reason:
             yield part.known, f"offset {offset}: {part.reason}"
@@ -751,12 +757,12 @@ def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, st
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
     """Yield a sentence for each value that Kafka never writes. ``before`` is the offset of the record before.
 
-    Offsets in a batch without missing records are not compared here, but with its header.
+    If no record of the batch is missing, its offsets are not compared here: ``misnumbered()`` checks them.
     """
     if before is not None and record.offset <= before and not batch.is_whole:
         yield f"offset {record.offset} follows offset {before}"
     if record.crc_valid is False:
-        yield f"the record of offset {record.offset} has a wrong crc"
+        yield f"the record of offset {record.offset} has a wrong CRC"
     if batch.magic == record_layout.MAGIC_2 and record.attributes:
         yield f"the record of offset {record.offset} has attributes {record.attributes}"
 

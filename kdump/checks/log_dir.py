@@ -1,4 +1,4 @@
-"""Checks the files of a log dir outside its partition folders, and returns their values for a partition."""
+"""Checks the files of a log dir that are not in partition folders, and returns their values for a partition."""
 
 from __future__ import annotations
 
@@ -41,16 +41,18 @@ LEFT_OUT: Final = "A broker that cannot read it starts without this log dir."
 NO_NUMBER: Final = "A broker starts as if the file had no entries."
 ADVICE: Final = {
     file_names.META_PROPERTIES: f"{REFUSED} Write it again with the ids of the cluster and of this broker.",
-    file_names.CLEAN_SHUTDOWN: "What counts for a broker is that it is there; from 3.7 on it holds the broker's epoch.",
-    file_names.RECOVERY_POINTS: f"{REFUSED} Without the file it reads all logs after an unclean stop.",
-    file_names.HIGH_WATERMARKS: f"{REFUSED} Without the file a replica begins at its log start, and learns it again.",
-    file_names.LOG_STARTS: f"{REFUSED} Without the file offsets that were deleted by request come back.",
-    file_names.CLEANER_OFFSETS: f"{REFUSED} Without the file compaction begins again.",
+    file_names.CLEAN_SHUTDOWN: "The existence of the file marks a clean stop. Its content, from 3.7 on, is the broker "
+    "epoch.",
+    file_names.RECOVERY_POINTS: f"{REFUSED} If the file is missing, it reads all logs after an unclean stop.",
+    file_names.HIGH_WATERMARKS: f"{REFUSED} If the file is missing, high watermarks begin at the log start offset and "
+    "rise again.",
+    file_names.LOG_STARTS: f"{REFUSED} If the file is missing, records that a client deleted are served again.",
+    file_names.CLEANER_OFFSETS: f"{REFUSED} If the file is missing, compaction begins again at the log start.",
 }
 
 
 class LogDir(NamedTuple):
-    """The values of one partition in the files of its log dir; None if a file is absent or has no value for it.
+    """The values of one partition in the files of its log dir. A value is None if no file has it.
 
     ``known``: the parent folder is a log dir. ``clean``: its broker had a clean shutdown.
     """
@@ -61,14 +63,14 @@ class LogDir(NamedTuple):
     high_watermark: int | None = None
     log_start: int | None = None
     first_dirty: int | None = None
-    """The first offset that the log cleaner has not read (0: none read); None without its checkpoint."""
+    """The first offset that the log cleaner has not read (0 if it has read none); None without its checkpoint."""
     cleaned: bool | None = None
-    """Whether the checkpoint of the log cleaner has the partition."""
+    """Whether the checkpoint of the log cleaner has the partition; None without its checkpoint."""
     properties: MetaProperties | None = None
 
 
 class LogDirs(LogDirStates):
-    """The log dirs of partitions. Each file is read once, and each problem is reported once."""
+    """The log dirs of the checked partitions. Each file is read once, and each problem is reported once."""
 
     def __init__(self) -> None:
         super().__init__(SILENT, READERS)
@@ -77,14 +79,14 @@ class LogDirs(LogDirStates):
         self._news: list[Finding] = []
 
     def news(self) -> list[Finding]:
-        """Return the new findings since the last call."""
+        """Return the findings since the last call."""
         found, self._news = self._news, []
         return found
 
     def facts(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
         """Return the values of a partition.
 
-        ``fail`` receives each unreadable file, once for each partition; by default it raises.
+        For each partition ``fail`` receives each unreadable file of the log dir; by default it raises.
         """
         folder = partition.folder if partition.topic is None else partition.log_dir
         if folder not in self._folders:
@@ -105,7 +107,7 @@ class LogDirs(LogDirStates):
         )
 
     def wrong(self, name: str, path: str, damage: DamageError) -> None:
-        """Add the finding on a broken file, once: a file may be named by the user and be in a log dir too."""
+        """Add the finding on a broken file, once: the user may name a file that is in a log dir too."""
         if path not in self._wrong_files:
             self._wrong_files.add(path)
             advice = ADVICE[name]
@@ -115,13 +117,13 @@ class LogDirs(LogDirStates):
 
 
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
-    """Yield the findings on a log dir itself, without those on the files in :data:`READERS`.
+    """Yield the findings on a log dir itself. The files in :data:`READERS` are not checked here.
 
     ``fail`` receives unreadable files; by default it raises.
     """
     try:
         entries = files.entries(folder)
-    except UnreadableError as error:  # the folders in it may be readable all the same
+    except UnreadableError as error:  # its partition folders may still be readable
         if isinstance(error, StoreError):
             fail(error)
         return
@@ -139,25 +141,26 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
         elif entry.name.endswith(f".{file_names.TMP}"):
             yield remark(path, Code.LEFTOVER, HALF_WRITTEN)
         elif entry.is_folder and entry.name == file_names.CLEAN_SHUTDOWN:
-            text = "a folder: a broker takes it for the marker of a clean stop, and removes it where it is empty"
+            text = "a folder with the name of the clean shutdown marker: a broker starts as after a clean stop, and "
+            text += "removes the folder if it is empty"
             yield remark(path, Code.FOLDER, text)
         elif entry.is_folder and file_names.is_foreign(entry.name):
             yield Finding(
                 level=Level.DERIVED,
                 file=path,
                 kind=Code.FOLDER,
-                text="a broker does not start on a log dir that holds a folder of this name",
+                text="a broker does not start if a log dir has a folder of this name",
                 expected="TOPIC-PARTITION",
                 found=entry.name,
                 fatal=True,
-                advice="Move the folder out of the log dir, or let log.dirs name a folder below the mount point.",
+                advice="Move the folder out of the log dir, or set log.dirs to a folder below the mount point.",
             )
 
 
 def of_a_dispensable(finding: Finding) -> Finding:
-    """Return a finding in a log dir without which the broker starts: an unreadable file takes it offline.
+    """Return a finding for a log dir without which the broker starts: an unreadable file only takes it offline.
 
-    Some contents of ``meta.properties`` stop the broker all the same: the dry start reports them.
+    Some contents of ``meta.properties`` still prevent the start: the dry start reports them.
     """
     if not finding.advice.startswith(REFUSED):
         return finding
@@ -166,7 +169,7 @@ def of_a_dispensable(finding: Finding) -> Finding:
     return replace(finding, fatal=False, advice=advice)
 
 
-HALF_WRITTEN: Final = "a broker stopped while it wrote this file: the file of the same name without .tmp counts"
+HALF_WRITTEN: Final = "a broker stopped while it wrote this file: it uses the file of the same name without .tmp"
 
 
 def broken(path: str, damage: DamageError, advice: str, *, fatal: bool = False) -> Finding:

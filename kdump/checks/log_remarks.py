@@ -1,4 +1,4 @@
-"""Remarks on a valid log: transactions open at its end, and timestamps in the future."""
+"""Remarks on a valid log: transactions that are open at its end, and timestamps in the future."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOLERANCE: Final = 3_600_000
 """Allowed difference between clocks in ms: the default of ``message.timestamp.after.max.ms`` (KIP-937, 3.6)."""
 
 
-class _Met(NamedTuple):
+class _FirstBatch(NamedTuple):
     """The first batch to which a remark applies."""
 
     file: str
@@ -31,26 +31,29 @@ class _Met(NamedTuple):
 
 
 class LogRemarks:
-    """Follows transactions and timestamps of batches. ``at`` is the time in ms; None: no timestamp is in the future."""
+    """Follows the transactions and timestamps of batches.
+
+    ``at`` is the current time in ms. With None no timestamp counts as in the future.
+    """
 
     def __init__(self, at: int | None) -> None:
         self.latest = INT64_END if at is None else at + TOLERANCE
         """The largest timestamp in ms that is not in the future."""
-        self._open: dict[int, _Met] = {}
-        self._future: _Met | None = None
+        self._open: dict[int, _FirstBatch] = {}
+        self._future: _FirstBatch | None = None
         self._batches_of_future = 0
 
     def batch(self, file: str, batch: Batch) -> None:
-        """Add a batch. Batches without a producer and with timestamps up to ``latest`` need not be added."""
+        """Add a batch. Callers may skip batches without a producer whose timestamps are at most ``latest``."""
         header = batch.header
         if header.max_timestamp > self.latest:
             position = batch.position + BATCH_HEADER.offsets["max_timestamp"]
-            self._future = self._future or _Met(file, position, batch.base_offset, header.max_timestamp)
+            self._future = self._future or _FirstBatch(file, position, batch.base_offset, header.max_timestamp)
             self._batches_of_future += 1
         if batch.is_control:
             self._open.pop(header.producer_id, None)
         elif batch.is_transactional:
-            place = _Met(file, batch.position, batch.base_offset, header.producer_id)
+            place = _FirstBatch(file, batch.position, batch.base_offset, header.producer_id)
             self._open.setdefault(header.producer_id, place)
 
     def is_open(self, producer_id: int) -> bool:
@@ -61,12 +64,12 @@ class LogRemarks:
         self._open.clear()
 
     def finish(self) -> Iterator[Finding]:
-        """Yield one remark on open transactions and one on future timestamps, each on the first batch."""
+        """Yield a remark on open transactions and a remark on future timestamps. Each names the first batch."""
         if self._open:
             first = min(self._open.values(), key=lambda place: place.offset)
             text = (
-                f"{many(len(self._open), 'transaction')} without an end, the first of producer {first.value} from "
-                f"offset {first.offset} on: read_committed consumers wait there"
+                f"{many(len(self._open), 'transaction')} without an end marker: read_committed consumers wait at the "
+                f"first one, which producer {first.value} began at offset {first.offset}"
             )
             advice = "'kdump transactions' shows which ones hang."
             yield remark(
@@ -75,8 +78,8 @@ class LogRemarks:
         if self._future is not None:
             time = iso_or_ms(self._future.value)
             text = (
-                f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future, "
-                f"the first with {time}: retention by time keeps them until then"
+                f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future (first: {time}): "
+                "retention by time keeps them until that time"
             )
             yield remark(
                 self._future.file,
@@ -84,7 +87,7 @@ class LogRemarks:
                 text,
                 position=self._future.position,
                 offset=self._future.offset,
-                expected=f"{iso_or_ms(self.latest)} or before",
+                expected=f"{iso_or_ms(self.latest)} or earlier",
                 found=time,
-                advice="'kdump retention' shows the segments that they keep.",
+                advice="'kdump retention' shows the segments that are kept.",
             )

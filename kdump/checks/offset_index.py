@@ -1,8 +1,9 @@
 """The check of ``.index`` against its log.
 
 An entry is correct if a batch starts at its position and ends with its offset. Brokers before 2.0 wrote the first
-offset of the batch. Those from 2.0 to 3.8 wrote the last offset of the append that starts there, which may be that of a
-later batch before the next entry. Each entry is compared with the last correct one: one bad entry is one finding.
+offset of the batch. Brokers 2.0 to 3.8 wrote the last offset of the append that starts at the position: this may be the
+last offset of a later batch before the next entry. Each entry is compared with the last correct entry, so one wrong
+entry gives one finding.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 ADVICE: Final = (
     "Indexes can be rebuilt from the log: with the broker stopped remove the segment's .index, .timeindex and "
-    ".txnindex, all three (a broker rebuilds them only where the .index is missing), or use kdump rebuild-index."
+    ".txnindex, all three (a broker rebuilds them only if the .index is missing), or use kdump rebuild-index."
 )
 
 UNKNOWN, EITHER, FIRST, LAST, APPEND = range(5)
@@ -36,7 +37,7 @@ CONVENTIONS: Final = {
 
 
 class Fault(NamedTuple):
-    """The problem of an entry: a sentence whose subject is the entry, and the two values that differ."""
+    """The problem of an entry: a predicate such as "points past the last whole batch", and the values that differ."""
 
     kind: str
     text: str
@@ -45,7 +46,7 @@ class Fault(NamedTuple):
 
 
 class IndexFileCheck:
-    """The check of one index file; ``faults`` has the problems of its entries by their number."""
+    """The check of one index file. ``faults``: number of an entry -> its problem."""
 
     advice = ADVICE
 
@@ -59,7 +60,7 @@ class IndexFileCheck:
         return Finding(level=level, file=self.file, kind=kind, text=text, advice=advice, **more)
 
     def of_entry(self, slot: int, entry: str, fault: Fault, size: int, tail: str = "") -> Finding:
-        """Return the finding on an entry, which ``entry`` describes. Entries have ``size`` bytes."""
+        """Return the finding on entry number ``slot``. ``entry`` is its content as text, ``size`` its size in bytes."""
         return self.finding(
             fault.kind,
             f"entry {slot} ({entry}) {fault.text}{tail}",
@@ -70,17 +71,17 @@ class IndexFileCheck:
         )
 
     def of_size(self, total: int, size: int) -> Iterator[Finding]:
-        """Yield the finding if a file of ``total`` bytes does not consist of entries of ``size`` bytes."""
+        """Yield a finding if the size of the file (``total`` bytes) is not a multiple of ``size`` bytes."""
         if left := total % size:
-            text = f"the size is not a multiple of {size}: {left} bytes stand after the last entry"
+            text = f"the size of the file is not a multiple of {size}: {left} bytes follow the last entry"
             yield self.finding(Code.SIZE, text, position=total - left, expected=f"a multiple of {size}", found=total)
 
 
 class OffsetIndexCheck(IndexFileCheck):
-    """Checks one ``.index`` against the batches of its log, which are passed in order."""
+    """Checks one ``.index``. The caller passes the batches of its log in order."""
 
     def __init__(self, file: str, data: bytes, base_offset: int, log_size: int | None) -> None:
-        """``log_size`` is in bytes, or None if there is no log: then only the entries are compared."""
+        """``log_size`` is in bytes. Without a log it is None, and the entries are only compared with each other."""
         super().__init__(file)
         self.index = OffsetIndex(data, base_offset)
         self.first_fault_of_log: tuple[int, DamageError] | None = None
@@ -94,10 +95,10 @@ class OffsetIndexCheck(IndexFileCheck):
         self._offset = 0
         self._advance(0)
         self.met_slot = -1
-        """The number of the entry that points to the batch of the last call."""
+        """The number of the entry that points to the last passed batch that has an entry."""
 
     def _in_order(self) -> Sequence[int]:
-        """Check entries without the log; return the numbers of the valid ones by rising position."""
+        """Check the entries without the log. Return the numbers of the valid entries, by rising position."""
         filled, size = self.index.filled, INT64_END if self._log_size is None else self._log_size
         if filled and self.index.rises():
             first, last = self.index.stored(0), self.index.stored(filled - 1)
@@ -114,7 +115,9 @@ class OffsetIndexCheck(IndexFileCheck):
             elif entry.position <= 0:
                 fault = Fault(Code.POSITION, "has no position: the first batch has no entry", "above 0", entry.position)
             elif self._log_size is not None and entry.position >= self._log_size:
-                fault = Fault(Code.BEYOND_THE_LOG, "points beyond the log", f"below {self._log_size}", entry.position)
+                fault = Fault(
+                    Code.BEYOND_THE_LOG, "points past the end of the log", f"below {self._log_size}", entry.position
+                )
             else:
                 rising = rising and entry.position >= previous
                 previous = entry.position
@@ -134,7 +137,7 @@ class OffsetIndexCheck(IndexFileCheck):
             self.next_position = INT64_END
 
     def batch(self, batch: RecordBatch, last: int) -> bool:
-        """Compare the next batch, which ends with offset ``last``; return whether an entry points to its start."""
+        """Compare the next batch, whose last offset is ``last``. Return whether an entry points to its start."""
         met = False
         position, end = batch.position, batch.position + batch.size
         if self.next_position < end:
@@ -158,7 +161,7 @@ class OffsetIndexCheck(IndexFileCheck):
         return met
 
     def free(self, run: Run, row: int) -> int:
-        """Return the first row of a run, from ``row`` on, whose batch an entry may point to; else the count of rows."""
+        """Return the first row from ``row`` on whose batch an entry may point to, or the number of rows in the run."""
         if self._pending is not None:
             return row
         if self.next_position >= run.end:
@@ -168,7 +171,7 @@ class OffsetIndexCheck(IndexFileCheck):
         return at if is_there else max(row, at - 1)
 
     def pass_over(self, position: int, last: int) -> None:
-        """Skip batches without an entry; the last one is at ``position`` and ends with offset ``last``."""
+        """Skip batches without an entry. The last of them begins at ``position`` and has last offset ``last``."""
         self._gaps.pass_over(position)
         self._previous_last = last
 
@@ -214,7 +217,7 @@ class OffsetIndexCheck(IndexFileCheck):
             self._no_end(slot, "names an offset at which no batch ends before the next entry")
 
     def _give_up(self) -> None:
-        """Add the fault of a pending entry whose offset did not come before the next entry or the end."""
+        """Add the fault of a pending entry: no batch before the next entry, or before the end, has its offset."""
         if self._pending is not None:
             self._no_end(self._pending, "names an offset at which no batch ends before the next entry")
             self._pending = None
@@ -226,15 +229,16 @@ class OffsetIndexCheck(IndexFileCheck):
         )
 
     def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings. ``valid_end`` is the byte after the last batch that was read.
+        """Yield the findings. ``valid_end`` is the position after the last batch that was read.
 
-        ``closed``: no broker writes to the segment now. Without ``readable`` the log is damaged at ``valid_end``, and
-        later entries are not checked.
+        ``closed``: no broker writes to the segment. ``readable`` is False if the log is damaged at ``valid_end``:
+        later entries are then not checked.
         """
         if self._pending is not None:
             if readable:
                 self._no_end(
-                    self._pending, f"names an offset beyond the log, which ends at offset {self._previous_last}"
+                    self._pending,
+                    f"names an offset past the end of the log, whose last offset is {self._previous_last}",
                 )
             self._pending = None
         unread = self._slots[self._at :]
@@ -284,7 +288,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
     @property
     def conventions(self) -> dict[int, int]:
-        """The number of entries by the kind of offset that they name, where it can be decided."""
+        """Kind of offset (FIRST, LAST or APPEND) -> the number of entries that have it, without unclear entries."""
         return {verdict: count for verdict in CONVENTIONS if (count := self._verdicts.count(verdict))}
 
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:
@@ -301,8 +305,8 @@ class OffsetIndexCheck(IndexFileCheck):
         if hole is not None:
             yield self.finding(
                 Code.COVERAGE,
-                f"{hole.gap} bytes of log up to byte {hole.position} have no entry, though {hole.indexed} had "
-                "one: a restart of the broker begins a new interval, so a valid index can look so",
+                f"no entry points into the {hole.gap} bytes of log before byte {hole.position}, but other entries are "
+                f"only {hole.indexed} bytes apart. This is normal if the broker was restarted",
                 level=Level.REMARK,
                 expected=f"an entry every {hole.indexed} bytes or less",
                 found=hole.gap,
@@ -310,7 +314,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the number of the entry from which on all (two or more) point past the log, else ``count``."""
+    """Return the entry number from which on all entries (two or more) point past the log, else ``count``."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -318,14 +322,14 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
 
 
 def and_all_after(slot: int, lost: int, count: int) -> str:
-    """Return the end of the message on an entry: a text on all later entries for entry ``lost``, else empty."""
+    """Return the end of the message on entry ``slot``: for entry ``lost`` a text on all later entries, else empty."""
     if slot != lost:
         return ""
-    return f", as do all {count - slot - 1} after it: the log lost its end, or they are of another log"
+    return f", as do all {count - slot - 1} later entries: the log is truncated, or the index belongs to another log"
 
 
 class EntryGap(NamedTuple):
-    """The widest part of a log without an entry, and the smallest distance between two entries, in bytes."""
+    """The longest range of a log without an entry, and the smallest distance between two entries, in bytes."""
 
     gap: int
     position: int
@@ -336,7 +340,7 @@ _NONE: Final = (0, 0)
 
 
 class Gaps:
-    """Measures the distances between entries: index.interval.bytes is in no file."""
+    """Measures the distances between entries, because no file has the value of index.interval.bytes."""
 
     def __init__(self) -> None:
         self._previous = 0
@@ -346,12 +350,12 @@ class Gaps:
         self._legacy = False
 
     def batch(self, batch: RecordBatch, indexed: bool) -> None:
-        """Measure the next batch. Logs of magic 0 and 1 are left out: one entry may be for several batches."""
+        """Measure the next batch. Logs of magic 0 and 1 give no result: an entry may be for several batches."""
         self._legacy = self._legacy or batch.magic < 2
         position = batch.position
         gap = position - self._previous
         if indexed:
-            if gap < self._smallest_indexed:  # noqa: PLR1730  min() and max() cost more than all the rest here
+            if gap < self._smallest_indexed:  # noqa: PLR1730  min() and max() cost more than the other code here
                 self._smallest_indexed = gap
             if self._open > self._widest:  # noqa: PLR1730  faster than max()
                 self._widest = self._open
@@ -360,13 +364,13 @@ class Gaps:
             self.pass_over(position)
 
     def pass_over(self, position: int) -> None:
-        """Skip batches of magic 2 without an entry; the last one is at ``position``."""
+        """Skip batches of magic 2 without an entry. The last of them begins at ``position``."""
         gap = position - self._previous
         if gap > self._open[0]:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the widest gap between entries; None if no entry follows a gap of its size or less."""
+        """Return the longest gap without an entry; None if it is shorter than all distances between entries."""
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None

@@ -1,7 +1,4 @@
-"""The check of the segments of a partition: logs and indexes in one pass.
-
-Transactions are followed from segment to segment. Several processes share a large segment.
-"""
+"""The check of a partition's segments: logs and indexes in one pass, with the transactions across segments."""
 
 from __future__ import annotations
 
@@ -35,9 +32,9 @@ if TYPE_CHECKING:
 Tap: TypeAlias = "Callable[[Segment, Iterator[Region]], Iterator[Region]]"
 """A function that receives the regions of a segment and yields them again."""
 TRIES: Final = 3
-"""How often the active segment is read if a broker seems to write to it."""
+"""The number of times that the active segment is read if a broker seems to write to it."""
 PAUSE: Final = 0.1
-"""Seconds to wait until a broker has written the entry of ``.txnindex`` for a marker."""
+"""Seconds to wait for the entry that a broker adds to ``.txnindex`` after a marker."""
 
 
 class SegmentChecker(Protocol):
@@ -56,7 +53,7 @@ class _Options(NamedTuple):
 
 
 class CheckedSegment(NamedTuple):
-    """The findings in one segment; ``size`` is that of its log in bytes."""
+    """The findings on one segment. ``size`` is the size of its log in bytes."""
 
     name: str
     size: int
@@ -74,9 +71,9 @@ def check(
 ) -> Iterator[CheckedSegment]:
     """Check the indexes of a partition's segments in order, then index files without a log.
 
-    With ``log`` its batches are checked in the same pass, and ``tap`` receives the regions. ``read`` receives the
-    number of bytes read since the last call, ``fail`` unreadable files; by default it raises. ``jobs`` processes share
-    a large segment if there is a ``log`` and no ``tap``.
+    ``log`` checks the batches in the same pass, and ``tap`` receives their regions; without ``log`` only the indexes
+    are checked. ``read`` receives the number of bytes read since its last call. ``fail`` receives unreadable files; by
+    default it raises. ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments, fail)
@@ -109,7 +106,10 @@ def check(
 def _with_logs(
     partition: Partition, fail: Callable[[UnreadableError], None]
 ) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
-    """Return the segments, also of index files that were named alone, and the contents of index files without a log."""
+    """Return the segments, and the contents of index files without a log.
+
+    If the user named only an index file, its segment is added.
+    """
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}
     missing: list[str] = []
@@ -135,13 +135,13 @@ def _with_logs(
 
 
 def _newest(partition: Partition, segments: list[Segment], fail: Callable[[UnreadableError], None]) -> int:
-    """Return the base offset of the active segment, the only one that a broker writes to."""
+    """Return the base offset of the active segment: a broker appends to it only."""
     found = [segment.base_offset or 0 for segment in segments]
     if partition.is_listed:
         return max(found, default=0)
     try:
         names = [SEGMENT_NAME.fullmatch(entry.name) for entry in partition.files.entries(partition.folder)]
-    except UnreadableError as error:  # the files in it may be readable all the same
+    except UnreadableError as error:  # its files may still be readable
         if isinstance(error, StoreError):
             fail(error)
         names = []
@@ -151,10 +151,10 @@ def _newest(partition: Partition, segments: list[Segment], fail: Callable[[Unrea
 def _segment(
     segment: Segment, state: PartitionState, options: _Options, *, active: bool, is_last: bool
 ) -> CheckedSegment:
-    """Check one segment; update ``state``, which is that after the previous segment.
+    """Check one segment. ``state`` is the state after the previous segment; it is updated.
 
-    A broker writes a marker to the log before its entry to ``.txnindex``. If an entry is missing in the active segment,
-    the segment is read again.
+    A broker writes a marker to the log before it adds the entry to ``.txnindex``. If an entry of the active segment is
+    missing, the segment is read again.
     """
     log = options.log
     if active:
@@ -195,7 +195,7 @@ def _segment(
                     _share(options.jobs, source, pieces, log, indexes)
                 else:
                     run(_regions(segment, source, log, options.tap), [log, indexes])
-                log = None  # the log is checked once
+                log = None  # later tries check only the indexes
             indexes.finish()
         if not checker.lacks_transactions:
             break
@@ -211,7 +211,7 @@ def _segment(
 
 def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
     named = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
-    base = segment.base_offset if named else None  # else it is the first offset of the file: a wrapper's last
+    base = segment.base_offset if named else None  # without a name it would be a wrapper's last offset
     log.begin(segment.name, base, active=is_last, segment=segment)
 
 
@@ -242,7 +242,7 @@ def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
 
 
 def _beside(segment: Segment, suffix: str) -> bytes | None:
-    """Return the content of an index file, also of one that was written after the folder was listed."""
+    """Return the content of an index file, even if the file was written after the folder was listed."""
     content = segment.sibling(suffix)
     path = beside_log(segment.path, suffix)
     if content is not None or not segment.path.endswith(f".{LOG}") or segment.files.look(path) is None:
@@ -251,9 +251,9 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
 
 
 class _IndexPass:
-    """Passes batches to the check of indexes, up to the end that Kafka's reader finds; a wrong CRC is not an end.
+    """Passes batches to the check of indexes, up to the byte at which Kafka's reader stops.
 
-    ``ends`` has the findings on this end.
+    That reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which it stops.
     """
 
     def __init__(self, checker: IndexCheck, segment: Segment, source: OpenSource, read: Callable[[int], None]) -> None:
@@ -267,7 +267,7 @@ class _IndexPass:
             self._is_over = not self._takes(batches)
 
     def end(self, region: Damage | Padding | Trailing) -> None:
-        """Continue with Kafka's reader at a region that is not a batch: it may hold batches with a wrong CRC."""
+        """Read a region that is not a valid batch with Kafka's reader, since it may hold batches with a wrong CRC."""
         if self._is_over:
             return
         self._is_over = True
@@ -293,7 +293,7 @@ class _IndexPass:
             self._reported = end
 
     def finish(self) -> None:
-        """Add the rest of the file to the progress."""
+        """Report the rest of the file as read."""
         if not self.ends:
             self._read(self._source.size - self._reported)
 
@@ -301,13 +301,13 @@ class _IndexPass:
 def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:
     if zero_tail(source, region.position, source.size) == region.position:
         zeros = padding(source, region.position, source.size)
-        text = f"{zeros} follow the last batch: a preallocated file that was not trimmed"
+        text = f"{zeros} follow the last batch: the file was preallocated and not trimmed"
         level, advice = Level.REMARK, ""
     elif isinstance(region, Trailing):
         found = log_end.tail(segment, region)
         text, level, advice = found.text, *((Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, ""))
     else:
-        reason = getattr(region, "reason", "it is damaged")
+        reason = getattr(region, "reason", "the bytes are damaged")
         text = f"the log cannot be read from byte {region.position} on: {reason}"
         level, advice = Level.LOG, LOG_ADVICE
     return [

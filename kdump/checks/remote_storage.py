@@ -1,7 +1,7 @@
 """Compares ``__remote_log_metadata`` with remote storage and with the local log (KIP-405).
 
-The topic lists the segments that were copied (RemoteLogSegmentMetadata). A broker finds them by leader epoch and
-offset. It neither reads nor deletes other segments.
+The topic lists the copied segments (RemoteLogSegmentMetadata). A broker finds them by leader epoch and offset. It never
+reads or deletes segments that are not listed.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from kdump.log_reader.remote_segments import RemoteSegment, RemoteSegments
 
 STUCK_MS: Final = 3_600_000
-"""A copy or deletion that takes longer is stuck."""
+"""ms after which an unfinished copy or deletion counts as stuck."""
 LOST: Final = "Keep every replica of the partition: the disks have the only copies of these records."
 
 
 class UnreadCopies(NamedTuple):
-    """The unreadable parts of remote storage: ids of segments (16 bytes), and shown paths of folders."""
+    """The unreadable parts of remote storage: ids of segments (16 bytes), and folders (paths as messages show them)."""
 
     segments: frozenset[bytes] = frozenset()
     folders: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, errors: Iterable[UnreadableError]) -> UnreadCopies:
-        """Return the parts in the errors of a finder; incomplete copies are readable."""
+        """Return the parts that the errors of a finder name. Segments with incomplete copies count as readable."""
         paths = [str(one.path) for one in errors if not isinstance(one, IncompleteCopyError | PartlyUnreadableError)]
         ids = {path: _id_of(posixpath.basename(path)) for path in paths}
         folders = tuple(path for path, segment_id in ids.items() if segment_id is None)
@@ -54,7 +54,7 @@ NOTHING_UNREAD: Final = UnreadCopies()
 
 
 class _TieredPartition(NamedTuple):
-    """A partition: its local replica, its folder in remote storage, and the segments there by id."""
+    """A partition: its local replica, its folder in remote storage, and the segments in this folder by id."""
 
     key: TopicIdPartition
     local: Partition | None
@@ -64,26 +64,26 @@ class _TieredPartition(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The path of the folder in remote storage, also if it does not exist."""
+        """The path of the folder in remote storage, even if the folder does not exist."""
         if self.remote is not None:
             return self.remote.files.shown(self.remote.folder)
         return f"{self.key.topic}-{_text(self.key.topic_id)}/{self.key.partition}"
 
     def file(self, listed: RemoteSegment) -> str:
-        """Return the path of a listed segment, also if it does not exist."""
+        """Return the path of a listed segment, even if the segment does not exist."""
         stored = self.stored.get(listed.id)
         name = f"{listed.start:020}-{_text(listed.id)}.{file_names.LOG}"
         return posixpath.join(self.shown, name) if stored is None else stored.name
 
     def may_hold(self, listed: RemoteSegment) -> bool:
-        """Return whether a segment that was not found may exist: it, or a folder above it, is unreadable."""
+        """Return whether a listed segment may exist although it was not found: it or its folder is unreadable."""
         if listed.id in self.unread.segments or (self.remote is None and self.unread.folders):
             return True
         return any(f"{self.shown}/".startswith(f"{one.rstrip('/')}/") for one in self.unread.folders)
 
     @property
     def local_start(self) -> int | None:
-        """The base offset of the first local segment; None without one."""
+        """The base offset of the first local segment; None if there is no local segment."""
         segments = self.local.segments if self.local is not None else ()
         live = (one for one in segments if one.path.endswith(f".{file_names.LOG}"))
         return min((one.base_offset for one in live if one.base_offset is not None), default=None)
@@ -99,9 +99,10 @@ def check(
 ) -> Iterator[Finding]:
     """Yield the findings on tiered topics. ``local`` and ``remote`` are partitions of log dirs and of remote storage.
 
-    ``listed`` must come from the complete topic. ``at`` is the time in ms; without it nothing is stuck. Segments in
-    ``unread`` are not reported as absent. ``fail`` receives errors of a store for topic ids: holes in such a partition
-    are not reported.
+    ``listed`` has the segments that the topic lists; it must come from all of its partitions. ``at`` is the current
+    time in ms; with None no copy or deletion is reported as stuck. Segments in ``unread`` are not reported as absent.
+    ``fail`` receives the errors of an object store from which a topic id could not be read: missing offsets of such a
+    partition are not reported.
     """
     unsure: set[tuple[str | None, int | None]] = set()
     places = _places(_identified(local, unsure, fail), remote, listed, unread)
@@ -125,7 +126,7 @@ def _identified(
     unsure: set[tuple[str | None, int | None]],
     fail: Callable[[UnreadableError], None],
 ) -> Iterator[tuple[str | None, Partition]]:
-    """Yield local partitions with their topic ids. If a store did not return an id, ``unsure`` gets the partition."""
+    """Yield local partitions with their topic ids. A partition whose id a store did not return is put in ``unsure``."""
     for part in local:
         failed: list[UnreadableError] = []
         if part.topic is not None and folder.leftover_of(part) is None:
@@ -163,7 +164,7 @@ def _places(
 def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged: bool) -> Iterator[Finding]:
     """Yield the findings on listed segments that are absent or have another size, and on segments that are not listed.
 
-    ``is_damaged``: the topic with the list is damaged; then segments that are not listed are only a remark.
+    ``is_damaged``: ``__remote_log_metadata`` is damaged. Segments that are not listed are then only a remark.
     """
     for one in segments:
         stored = place.stored.get(one.id)
@@ -174,7 +175,7 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
         if stored is None:
             start = place.local_start
             held = start is not None and start <= one.start
-            text = f"it is listed as copied with offsets {one.start} to {one.end}, and cannot be read there"
+            text = f"the segment is listed as copied (offsets {one.start} to {one.end}), but is not in remote storage"
             yield Finding(
                 level=Level.LOG,
                 file=place.file(one),
@@ -188,7 +189,7 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
                 level=Level.LOG,
                 file=stored.name,
                 kind=Code.REMOTE_SIZE,
-                text="it is listed with another size",
+                text=f"the size of the segment differs from its size in {remote_log_metadata.TOPIC}",
                 expected=one.size,
                 found=stored.size,
                 advice=LOST,
@@ -196,21 +197,23 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
     known = {one.id for one in segments}
     unlisted = [segment for segment_id, segment in place.stored.items() if segment_id not in known]
     if unlisted and not segments:
-        text = f"no segment of the partition is listed in the given paths: {many(len(unlisted), 'segment')}"
+        text = f"remote storage has {many(len(unlisted), 'segment')} of the partition, but the given paths list none"
         yield remark(place.shown, Code.UNLISTED, text)
         return
     for segment in unlisted:
         if is_damaged:
             yield remark(
-                segment.name, Code.UNLISTED, f"it is not listed in the readable part of {remote_log_metadata.TOPIC}"
+                segment.name,
+                Code.UNLISTED,
+                f"the segment is not listed in the readable part of {remote_log_metadata.TOPIC}",
             )
             continue
         yield Finding(
             level=Level.DERIVED,
             file=segment.name,
             kind=Code.UNLISTED,
-            text="it is not listed: no broker reads it, and none deletes it",
-            advice="Delete it in remote storage, with the objects of the same name.",
+            text="the segment is not listed: no broker reads or deletes it",
+            advice="Delete it in remote storage, with the other objects of the same name.",
         )
 
 
@@ -227,9 +230,9 @@ def _stuck(
                 level=Level.DERIVED,
                 file=place.file(one),
                 kind=Code.REMOTE_COPY if one.state == COPYING else Code.REMOTE_DELETION,
-                text=f"its {what} began {span(age)} ago and is not listed as finished",
+                text=f"the {what} of the segment began {span(age)} ago and is not listed as finished",
                 offset=one.start,
-                advice="The leader deletes it when it is the leader again, or its retention is over.",
+                advice="A leader deletes the segment after its next election, or when the retention time is over.",
             )
     if deletion is not None and at - deletion[1] > STUCK_MS:
         yield Finding(
@@ -241,7 +244,7 @@ def _stuck(
 
 
 def _whole(place: _TieredPartition, copied: list[RemoteSegment]) -> Iterator[Finding]:
-    """Yield the findings on missing offsets between copied segments and up to the local log, and on leader epochs."""
+    """Yield the findings on offsets that neither a copied segment nor the local log has, and on leader epochs."""
     lineage = epochs_of(place.local) if place.local is not None else None
     if lineage:
         known = {entry.epoch for entry in lineage}
@@ -249,7 +252,9 @@ def _whole(place: _TieredPartition, copied: list[RemoteSegment]) -> Iterator[Fin
             if not known & {entry.epoch for entry in one.epochs}:
                 epochs = ", ".join(str(entry.epoch) for entry in one.epochs)
                 yield remark(
-                    place.file(one), Code.REMOTE_EPOCH, f"leader epoch {epochs} is of another lineage of the log"
+                    place.file(one),
+                    Code.REMOTE_EPOCH,
+                    f"the local log has no leader epoch of this segment ({epochs})",
                 )
         copied = [one for one in copied if known & {entry.epoch for entry in one.epochs}]
     end, start = None, place.local_start
@@ -267,27 +272,27 @@ def _hole(place: _TieredPartition, first: int, last: int) -> Finding:
         level=Level.LOG,
         file=place.shown,
         kind=Code.REMOTE_HOLE,
-        text=f"no copied segment and no local one has offsets {first} to {last}",
+        text=f"offsets {first} to {last} are missing: no remote or local segment has them",
         offset=first,
         advice=LOST,
     )
 
 
 def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEntry, ...] | None) -> Iterator[Finding]:
-    """Yield the findings on the leader epochs of a segment, by which a broker searches an offset."""
+    """Yield the findings on the leader epochs of a segment. A broker needs these epochs to find an offset."""
     text = None
     if not one.epochs or one.epochs[0].start_offset > one.start:
         first = one.epochs[0].start_offset if one.epochs else one.end + 1
-        text = f"its leader epochs begin with offset {first}, and its offsets with {one.start}"
+        text = f"the leader epochs of the segment begin at offset {first}, but the segment begins at {one.start}"
     elif any(a.epoch >= b.epoch or a.start_offset >= b.start_offset for a, b in pairwise(one.epochs)):
-        text = "its leader epochs do not rise with their offsets"
+        text = "the leader epochs of the segment and their start offsets do not rise"
     elif lineage:
         listed = {entry.epoch for entry in one.epochs}
         ends = [*(entry.start_offset for entry in lineage[1:]), one.end + 1]
         for entry, until in zip(lineage, ends, strict=True):
             if entry.epoch not in listed and max(entry.start_offset, one.start) < min(until, one.end + 1):
                 text = (
-                    f"leader epoch {entry.epoch}, which begins with offset {entry.start_offset}, is not listed with it"
+                    f"leader epoch {entry.epoch}, from offset {entry.start_offset} on, is not listed with the segment"
                 )
                 break
     if text is not None:

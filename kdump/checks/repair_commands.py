@@ -10,7 +10,7 @@ from kdump.log_dirs import file_names
 from kdump.primitives.terminal import shell_path
 
 ASIDE: Final = ".aside"
-"""Suffix of the folder beside a log dir into which files are moved."""
+"""The suffix of the folder that receives moved files. The folder is next to the log dir."""
 _FOLDER: Final = re.compile(r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 """The name of a partition folder."""
 
@@ -18,7 +18,7 @@ _FOLDER: Final = re.compile(r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|s
 def aside(path: str) -> str:
     """Return the shell command that moves a file or folder to ``LOG_DIR.aside``.
 
-    ``path`` is a folder or file of a log dir, or a file in a partition folder.
+    ``path`` is a folder or file in a log dir, or a file in a partition folder.
     """
     folder, name = posixpath.split(posixpath.normpath(path))
     is_inside = _FOLDER.fullmatch(posixpath.basename(folder)) is not None
@@ -32,7 +32,7 @@ def aside(path: str) -> str:
 def swaps_aside(path: str) -> str:
     """Return the shell command that moves a ``.log.swap`` file and the index ``.swap`` files of its base offset.
 
-    If only the log moved, a start would replace the index files of the log by the index ``.swap`` files.
+    If only the log were moved, a start would replace the index files of the live segment by the ``.swap`` files.
     """
     stem = path.removesuffix(f".{file_names.LOG}.{file_names.SWAP}")
     return aside(path) if stem == path else aside(path).replace(shell_path(path), f"{shell_path(stem)}.*.swap")

@@ -1,8 +1,8 @@
 """The check of ``.timeindex`` against its log.
 
-An entry has the last offset of a batch. Its timestamp must be the largest one of this batch, and larger than those of
-all earlier batches. Brokers 0.11 to 3.8 also wrote the offset of the record with this timestamp. The last entry of a
-closed segment has the largest timestamp of the segment.
+An entry has the last offset of a batch. Its timestamp must be the largest timestamp of this batch, and larger than all
+timestamps of earlier batches. Brokers 0.11 to 3.8 may write the offset of the record with this timestamp instead. The
+last entry of a closed segment has the largest timestamp of the segment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class Uncovered(NamedTuple):
-    """An entry of ``.index`` (number, position in the log) whose largest timestamp so far has no time entry."""
+    """An entry of ``.index`` for which a time entry is missing: its number, and its position in the log.
+
+    ``highest`` is the largest timestamp of the log up to there in ms, ``newest`` that of the last time entry.
+    """
 
     slot: int
     position: int
@@ -33,7 +36,7 @@ class Uncovered(NamedTuple):
 
 
 class TimeIndexCheck(IndexFileCheck):
-    """Checks one ``.timeindex`` against the batches of its log, which are passed in order.
+    """Checks one ``.timeindex``. The caller passes the batches of its log in order.
 
     ``highest`` is the largest timestamp of these batches in ms, ``newest`` that of the correct entries so far.
     """
@@ -52,7 +55,7 @@ class TimeIndexCheck(IndexFileCheck):
         self._advance(0)
 
     def _in_order(self) -> Sequence[int]:
-        """Check entries without the log; return the numbers of the valid ones by rising offset."""
+        """Check the entries without the log. Return the numbers of the valid entries, by rising offset."""
         filled = self.index.filled
         if filled and self.index.rises() and min(self.index.stored(0)) >= 0:
             self._rises = True
@@ -77,12 +80,12 @@ class TimeIndexCheck(IndexFileCheck):
             self.next_offset = INT64_END
 
     def batch(self, batch: RecordBatch, last: int) -> None:
-        """Compare the next batch, which ends with offset ``last``."""
+        """Compare the next batch, whose last offset is ``last``, with its entries."""
         highest = batch.max_timestamp
         while self.next_offset <= last:
             fault = self._judge(self._timestamp, self.next_offset, batch, last, highest)
             if fault is None:
-                if self._timestamp > self.newest:  # noqa: PLR1730  max() costs more than all the rest here
+                if self._timestamp > self.newest:  # noqa: PLR1730  max() costs more than the other code of this loop
                     self.newest = self._timestamp
             else:
                 self.faults[self._slots[self._at]] = fault
@@ -93,43 +96,48 @@ class TimeIndexCheck(IndexFileCheck):
             self._previous_last = last
 
     def free(self, run: Run, row: int, until: int) -> int:
-        """Return the first row between ``row`` and ``until`` whose batch an entry may name; ``until`` without one."""
+        """Return the first row from ``row`` to ``until`` - 1 whose batch an entry may name, else ``until``."""
         if row == until or run.greatest("last_offset", row, until) < self.next_offset:
             return until
         return next(at for at in range(row, until) if run.field("last_offset", at) >= self.next_offset)
 
     def pass_over(self, last: int, highest: int) -> None:
-        """Skip batches without an entry: their greatest last offset, and their largest timestamp in ms."""
+        """Skip batches without an entry: ``last`` is their last offset, ``highest`` their largest timestamp in ms."""
         self._previous_last = max(last, self._previous_last)
         self.highest = max(highest, self.highest)
 
     def _judge(self, timestamp: int, offset: int, batch: RecordBatch, last: int, highest: int) -> Fault | None:
         if offset <= self._previous_last or (batch.magic >= 2 and offset < batch.base_offset):
-            return Fault(Code.OFFSET, "names an offset that no batch holds", "an offset in the log", offset)
+            return Fault(Code.OFFSET, "names an offset that no batch has", "an offset in the log", offset)
         if offset != last and not _has(batch, timestamp, offset):
-            text = f"names an offset inside the batch at byte {batch.position} that does not have its timestamp"
+            text = f"names an offset inside the batch at byte {batch.position} whose record has another timestamp"
             return Fault(Code.OFFSET, text, str(last), offset)
         if timestamp != highest and not _is_highest(batch, timestamp):
             text = f"has a timestamp that is not the largest of the batch at byte {batch.position}"
             return Fault(Code.TIMESTAMP, text, str(highest), timestamp)
         if timestamp <= self.highest:
-            text = f"has a timestamp that a batch before the one at byte {batch.position} already has or exceeds"
+            text = f"has a timestamp that is not above those of the batches before byte {batch.position}"
             return Fault(Code.TIMESTAMP, text, f"above {self.highest}", timestamp)
         return None
 
     def covers(self, slot: int, position: int, last: int, highest: int) -> None:
-        """Compare the entries so far with entry ``slot`` of ``.index``, whose batch ends with offset ``last``.
+        """Check that a time entry was written with entry ``slot`` of ``.index``, whose batch has last offset ``last``.
 
-        With each entry of ``.index`` a broker writes the largest timestamp so far (``highest``), if it is new.
+        With each entry of ``.index`` a broker writes the largest timestamp so far (``highest``), unless the time index
+        has it.
         """
         if self.newest < highest and highest > 0 and last >= self._starts_at and self.uncovered is None:
             self.uncovered = Uncovered(slot, position, highest, self.newest)
 
     def finish(self, *, closed: bool, offsets_good: bool, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings. ``offsets_good``: all entries of ``.index`` are correct."""
+        """Yield the findings.
+
+        ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct.
+        ``readable``: the log was read to its end.
+        """
         if readable:
             for slot in self._slots[self._at :]:
-                text = f"names an offset beyond the log, which ends at offset {self._previous_last}"
+                text = f"names an offset past the end of the log, whose last offset is {self._previous_last}"
                 expected = f"at most {self._previous_last}"
                 self.faults[slot] = Fault(Code.BEYOND_THE_LOG, text, expected, self.index[slot].offset)
         yield from self.of_size(self.index.size, self.index.layout.size)
@@ -139,7 +147,7 @@ class TimeIndexCheck(IndexFileCheck):
             yield from self._coverage(closed=closed, offsets_good=offsets_good)
 
     def entries(self) -> Iterator[Finding]:
-        """Yield the findings on the entries; each is compared with the last correct one."""
+        """Yield the findings on the entries. Each entry is compared with the last correct entry."""
         if self._rises and not self.faults:
             return
         good = TimestampOffset(NO_TIMESTAMP, self.index.base_offset - 1)
@@ -165,7 +173,7 @@ class TimeIndexCheck(IndexFileCheck):
 
     def _remarks(self) -> Iterator[Finding]:
         if not self.index.filled:
-            past = f", though the log has timestamps up to {self.highest}" if self.highest > 0 else ""
+            past = f", but the log has timestamps up to {self.highest}" if self.highest > 0 else ""
             yield self.finding(Code.EMPTY, f"the index has no entries{past}", level=Level.REMARK)
         elif self.index.zero_tail:
             text = f"{self.index.zero_tail} bytes of zeros follow the entries"
@@ -179,9 +187,9 @@ class TimeIndexCheck(IndexFileCheck):
         slot = self.index.filled - 1
         last = self.index[slot]
         if last.timestamp < self.highest:
-            text = f"entry {slot}, the last, is below the largest timestamp of the log"
+            text = f"the timestamp of the last entry ({slot}) is below the largest timestamp of the log"
             if closed:
-                text += ": retention by time deletes the segment too early, and look-ups pass it over"
+                text += ": retention by time deletes the segment too early, and look-ups by time skip it"
             yield self.finding(
                 Code.COVERAGE,
                 text,
@@ -195,8 +203,8 @@ class TimeIndexCheck(IndexFileCheck):
             at = self.uncovered
             yield self.finding(
                 Code.COVERAGE,
-                f"an entry is missing: at entry {at.slot} of the .index (byte {at.position} of the log) the largest "
-                f"timestamp was {at.highest}, and the newest entry here has {at.newest}",
+                f"an entry is missing: up to entry {at.slot} of the .index (byte {at.position} of the log) the largest "
+                f"timestamp is {at.highest}, but the last time entry has {at.newest}",
                 expected=at.highest,
                 found=at.newest,
             )

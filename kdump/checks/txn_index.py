@@ -1,7 +1,7 @@
 """The check of ``.txnindex`` against the transaction markers of its log.
 
-A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. A broker finds
-aborted records for read_committed consumers only by this file: without an entry they receive the aborted records.
+A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. It reads this
+file to filter aborted records for read_committed consumers: if an entry is missing, they receive the aborted records.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 ADVICE: Final = (
     "The file can be rebuilt from the log: with the broker stopped remove the segment's .index, .timeindex and "
-    ".txnindex, all three (a broker writes no new .txnindex while the .index is there), or use kdump rebuild-index."
+    ".txnindex, all three (a broker writes a new .txnindex only if the .index is missing), or use kdump rebuild-index."
 )
 
 
 class TxnIndexCheck(IndexFileCheck):
-    """Checks one ``.txnindex`` against the transactions that end in its log, which are passed in order."""
+    """Checks one ``.txnindex``. The caller passes the transactions that end in its segment, in order."""
 
     advice = ADVICE
 
     def __init__(self, file: str, data: bytes | None, base_offset: int) -> None:
-        """``data`` is None if the file does not exist, which is valid if no transaction was aborted."""
+        """``data`` is None if the file does not exist: this is valid if no transaction was aborted."""
         super().__init__(file)
         self.exists = data is not None
         self.data = data or b""
@@ -56,7 +56,7 @@ class TxnIndexCheck(IndexFileCheck):
             return Fault(Code.PRODUCER_ID, "has no producer id", "0 or more", entry.producer_id)
         if not 0 <= entry.first_offset <= entry.last_offset:
             expected = f"0 to {entry.last_offset}"
-            return Fault(Code.FIRST_OFFSET, "does not begin before it ends", expected, entry.first_offset)
+            return Fault(Code.FIRST_OFFSET, "has a first offset above its last offset", expected, entry.first_offset)
         if not 0 <= entry.last_stable_offset <= entry.last_offset + 1:
             expected = f"0 to {entry.last_offset + 1}"
             return Fault(
@@ -67,7 +67,7 @@ class TxnIndexCheck(IndexFileCheck):
         return None
 
     def ended(self, transaction: EndedTransaction) -> None:
-        """Compare the next transaction that ends in this segment."""
+        """Compare the next transaction that ends in this segment with its entry."""
         offset = transaction.last_offset
         found = False
         while self._next() <= offset:
@@ -87,7 +87,7 @@ class TxnIndexCheck(IndexFileCheck):
 
     @property
     def lacks(self) -> bool:
-        """Whether an entry is missing for the transactions so far."""
+        """Whether an entry is missing for a transaction that was passed so far."""
         return bool(self._missing)
 
     def _next(self) -> int:
@@ -109,7 +109,7 @@ class TxnIndexCheck(IndexFileCheck):
             text = "begins after the first batch of the transaction"
             self.faults[slot] = Fault(Code.FIRST_OFFSET, text, str(first), entry.first_offset)
         elif first is not None and entry.first_offset < first:
-            self._below(slot, "first offset", "begins before the transaction does", str(first), entry.first_offset)
+            self._below(slot, "first offset", "begins before its transaction begins", str(first), entry.first_offset)
         elif entry.last_stable_offset > stable:
             text = "has a last stable offset after the oldest open transaction"
             self.faults[slot] = Fault(Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
@@ -118,7 +118,7 @@ class TxnIndexCheck(IndexFileCheck):
             self._below(slot, "last stable offset", text, str(stable), entry.last_stable_offset)
 
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
-        """Note a fault that :meth:`finish` drops if compaction or an unread part of the log explains it."""
+        """Save a fault. :meth:`finish` drops it if compaction or an unread part of the log explains it."""
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
 
     def finish(
@@ -127,8 +127,8 @@ class TxnIndexCheck(IndexFileCheck):
         """Yield the findings.
 
         ``complete``: the partition was replayed from offset 0. ``compacted``: batches or records are missing from the
-        log, so an entry may belong to removed data. ``alone``: there is no ``.index`` either, so a broker rebuilds all
-        index files.
+        log, so an entry may belong to removed data. ``readable``: the log was read to its end. ``alone``: the
+        ``.index`` is missing too, so a broker rebuilds all index files.
         """
         if readable:
             for slot in self._slots[self._at :]:
@@ -139,7 +139,7 @@ class TxnIndexCheck(IndexFileCheck):
         yield from self.of_size(len(self.data), ABORTED_TXN.size)
         yield from self._entries()
         if alone and not self.exists and self._missing:
-            text = f"the file is missing, as is the .index. The log has {len(self._missing)} aborted transactions"
+            text = f"the file and the .index are missing. The log has {len(self._missing)} aborted transactions"
             yield self.finding(Code.ABSENT, text, level=Level.REMARK, found=len(self._missing))
             return
         yield from self._absent()
@@ -149,7 +149,7 @@ class TxnIndexCheck(IndexFileCheck):
         for slot, entry in enumerate(self.entries):
             fault = self.faults.get(slot)
             if fault is None and entry.last_offset <= last:
-                text = "does not end after the entry before"
+                text = "has a last offset that is not above that of the entry before"
                 fault = Fault(Code.ORDER, text, f"above {last}", entry.last_offset)
             if fault is None and entry.last_stable_offset < stable:
                 text = "has a last stable offset below that of the entry before"
@@ -163,7 +163,7 @@ class TxnIndexCheck(IndexFileCheck):
 
     def _absent(self) -> Iterator[Finding]:
         for transaction in self._missing:
-            state = "is missing" if self.exists else "is missing, as is the whole file"
+            state = "is missing" if self.exists else "is missing, because the file is missing"
             first, last = transaction.first_offset, transaction.last_offset
             yield self.finding(
                 Code.MISSING,

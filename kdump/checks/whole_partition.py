@@ -1,4 +1,4 @@
-"""The whole check of a partition: log, indexes, the files beside them, and a broker's next start."""
+"""The whole check of a partition: its log, its indexes, the other files in its folder, and the next start."""
 
 from __future__ import annotations
 
@@ -34,37 +34,37 @@ IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_
 """Files that do not affect a log when a broker starts."""
 NEEDED: Final = frozenset({file_names.LEADER_EPOCHS, file_names.PARTITION_METADATA})
 """Files that a broker must be able to read when it loads a log."""
-COPY_OF_A_RUNNING_BROKER: Final = " (a copy of a running broker can look so)"
-"""Added to findings on a checkpoint that is newer than the log, unless the broker had a clean shutdown."""
+COPY_OF_A_RUNNING_BROKER: Final = " (this is normal in a copy of a running broker)"
+"""The end of a finding on a checkpoint that is newer than the log, unless the broker had a clean shutdown."""
 
 
 class CheckOptions(NamedTuple):
-    """The options of a check. ``records``: also the records in batches. ``interval``: index.interval.bytes.
+    """The options of a check. ``records``: check the records in batches too. ``interval``: index.interval.bytes.
 
-    ``at`` is the current time in ms: a timestamp more than an hour later is in the future. None: no check for it.
+    ``at`` is the current time in ms: timestamps more than an hour later are reported. With None none is reported.
     """
 
     records: bool = True
     interval: int = DEFAULT_INTERVAL
     at: int | None = None
     starts: bool = True
-    """Whether a broker can start on the files: not on remote storage."""
+    """Whether a broker can start on these files. False for remote storage."""
     jobs: int = 1
-    """How many processes share a large segment."""
+    """The number of processes that share a large segment."""
     compacted: frozenset[str] = frozenset()
     """The topics with ``cleanup.policy=compact`` in the metadata log: gaps in their offsets are normal."""
     alone: frozenset[str] = frozenset()
-    """The topics with one replica, by the metadata log."""
+    """The topics with one replica, from the metadata log."""
     ids: Mapping[str, str] = {}
-    """Topic name -> id in base64, by the metadata log."""
+    """Topic name -> id in base64, from the metadata log."""
     dispensable: frozenset[str] = frozenset()
-    """The shown paths of log dirs without which their broker starts."""
+    """The log dirs without which their broker starts (paths as messages show them)."""
 
 
 class CheckedPartition(NamedTuple):
-    """The counts and findings of a checked partition; ``size`` is that of its segments in bytes.
+    """The counts and findings of a checked partition. ``size`` is the size of its segments in bytes.
 
-    ``folder`` is the shown path of the partition folder, ``failed`` are the unreadable files.
+    ``folder`` is the path of the partition folder as messages show it. ``failed`` has the unreadable files.
     """
 
     segments: int
@@ -74,13 +74,13 @@ class CheckedPartition(NamedTuple):
     folder: str = ""
     failed: tuple[UnreadableError, ...] = ()
     start: int | None = None
-    """The base offset of the first segment of the log; None if it has none."""
+    """The base offset of the first segment; None if the log has no segment."""
     end: int | None = None
-    """The offset after its last valid batch; None if it has none."""
+    """The offset after the last valid batch; None if the log has no valid batch."""
     sound_end: int | None = None
-    """The next offset of the log if all its batches are valid and in order, else None."""
+    """The log end offset if all batches are valid and in order, else None."""
     reaches: Mapping[str, int] = {}
-    """Kind of file beside the log -> the least end offset that it proves."""
+    """Kind of file beside the log -> the least log end offset that this file proves."""
     begins: Mapping[str, int] = {}
     """Kind of file -> the greatest offset at which the log can have begun."""
     has_sound_files: bool = False
@@ -98,9 +98,9 @@ def check(
     read: Callable[[int], None] = lambda _: None,
     tap: Tap | None = None,
 ) -> CheckedPartition:
-    """Check a partition. ``dirs`` are the log dirs, shared by all partitions of a run.
+    """Check a partition. All partitions of a run share ``dirs``.
 
-    ``read`` receives the number of bytes read since the last call, ``tap`` the regions of the segments.
+    ``read`` receives the number of bytes read since its last call. ``tap`` receives the regions of each segment.
     """
     if part.foreign:
         return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))
@@ -164,7 +164,7 @@ def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> F
 
 
 def _sound_end(part: Partition, log: _Log, closed: set[object]) -> int | None:
-    """Return the next offset of a log that recovery would not change, else None."""
+    """Return the log end offset if recovery would not change the log, else None."""
     leftovers = len(log.live) != len([each for each in part.segments if not file_names.is_kraft_snapshot(each.path)])
     unsure = log.damaged or log.check.wants_recovery or leftovers or bool(closed)
     return None if unsure else log.check.next_offset
@@ -184,8 +184,8 @@ def _finds_end(part: Partition, log: _Log) -> bool:
 
 
 def _foreign(part: Partition) -> Finding:
-    """Return the remark on a folder that no broker writes; the check of the log dir reports that it must be moved."""
-    text = "a foreign folder: its files were not checked. To check them, name it as PATH"
+    """Return the remark on a folder that no broker writes. The check of the log dir advises to move it."""
+    text = "a folder that does not belong to a broker: its files were not checked. To check them, name it as PATH"
     return remark(part.files.shown(part.folder), Code.FOREIGN_FOLDER, text)
 
 
@@ -242,7 +242,7 @@ def _log(
 
 
 def _is_cleaned(part: Partition, options: CheckOptions, place: LogDir) -> bool | None:
-    """Return whether compaction may have left gaps in a log; None if no file shows it."""
+    """Return whether compaction may have left gaps in a log, or None if this is unknown."""
     if part.topic in COMPACTED_TOPICS | options.compacted:
         return True
     return False if place.cleaned is None and part.topic in options.ids else place.cleaned
@@ -266,11 +266,11 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
 
         point = place.recovery_point or 0
         start = place.log_start or 0
-        if part.topic == CLUSTER_METADATA:  # KafkaRaftLog.createLog opens it as after an unclean stop
+        if part.topic == CLUSTER_METADATA:  # KafkaRaftLog.createLog always loads it as after an unclean stop
             place = place._replace(clean=False)
         if place.clean:
             now = log_loader.dry_run(part, clean=True, log_start=start, interval=options.interval)
-            yield from _outcome(where, now, "after a clean stop (.kafka_cleanshutdown is there), a broker")
+            yield from _outcome(where, now, "after a clean stop (.kafka_cleanshutdown exists) a broker")
         unclean = log_loader.dry_run(
             part, clean=False, recovery_point=point, log_start=start, interval=options.interval
         )
@@ -282,13 +282,13 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
     swaps = any(
         each.path.endswith(f".{file_names.SWAP}") for each in part.segments
     )  # the dry start of the broker knows the end
-    is_live = folder.leftover_of(part) is None  # the checkpoint is about the replica in use
+    is_live = folder.leftover_of(part) is None  # the checkpoint has the value of the live replica
     if is_live and place.high_watermark is not None and end is not None and place.high_watermark > end and not swaps:
         yield Finding(
             level=Level.LOG,
             file=where,
             kind=Code.HIGH_WATERMARK,
-            text=f"consumers had been given offsets below {place.high_watermark}, and the log ends at {end}"
+            text=f"the log ends at offset {end}, below the high watermark {place.high_watermark}"
             + ("" if place.clean else COPY_OF_A_RUNNING_BROKER),
             offset=end,
             expected=f"{place.high_watermark} or more",
@@ -299,13 +299,13 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
 
 
 def _overflows(part: Partition, end: int | None) -> bool:
-    """Return whether a segment spans more offsets than an index can store: a broker splits it."""
+    """Return whether a segment spans more offsets than an index can store. A broker splits such a segment."""
     bases = sorted({segment.base_offset or 0 for segment in part.segments})
     return any(after - base > 1 << 31 for base, after in pairwise([*bases, *([] if end is None else [end])]))
 
 
 def _marker(part: Partition, cut: Cut) -> Finding:
-    """Return the finding on a damaged log that a broker does not recover because of its clean shutdown."""
+    """Return the finding on a clean shutdown marker that makes a broker skip the recovery of a damaged log."""
     from kdump.checks.repair_commands import aside  # few logs need it
 
     marker = part.files.shown(posixpath.join(part.log_dir or ".", file_names.CLEAN_SHUTDOWN))
@@ -313,16 +313,16 @@ def _marker(part: Partition, cut: Cut) -> Finding:
         level=Level.LOG,
         file=marker,
         kind=Code.CLEAN_MARKER,
-        text=f"this file makes a broker skip recovery, and {cut.file} is damaged at byte {cut.position}: new records "
-        "would be appended after the damage, and consumers could not read past it",
-        advice="Move the marker away before a broker starts: it then truncates only the damage.",
+        text=f"this file makes a broker skip recovery, but {cut.file} is damaged at byte {cut.position}: the broker "
+        "would append new records after the damage, and consumers could not read past the damage",
+        advice="Move the marker away before a broker starts: recovery then truncates only the damage.",
         loses=0,
         commands=(aside(marker),),
     )
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the result of a start. ``would``: as remarks, because the next start differs."""
+    """Yield the findings on the result of a start. ``would``: yield remarks only, because the next start differs."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         yield Finding(
@@ -341,7 +341,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             level=Level.REMARK if harmless else Level.LOG,
             file=cut.file,
             kind=Code.RECOVERY,
-            text=f"{who} would truncate the log here and lose {_lost(cut)} ({cut.reason})",
+            text=f"{who} would truncate the log at this byte and lose {_lost(cut)} ({cut.reason})",
             position=cut.position,
             offset=cut.first_offset,
             advice="" if harmless else "Salvage the records before a broker starts.",
@@ -349,7 +349,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             commands=() if harmless else (salvage([shell_path(where)]),),
         )
     for name in outcome.splits:
-        text = f"{who} would split it first: it holds an offset that does not fit after its base offset"
+        text = f"{who} would split the segment first: it has an offset that is 2^31 or more above its base offset"
         yield remark(name, Code.RECOVERY, text)
     if outcome.fails is not None:
         yield Finding(

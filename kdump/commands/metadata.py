@@ -138,7 +138,9 @@ def command(**options: Any) -> int:
     if voters is not None:
         return _write_with_voters(run, image, log, modes["folder"], voters)
     if image.open_transaction is not None:
-        run.session.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
+        run.session.note(
+            f"the metadata transaction at offset {image.open_transaction} has no end, so it is not applied"
+        )
     if modes["folder"]:
         return _write(run, image, log, modes["folder"])
     if modes["definitions"]:

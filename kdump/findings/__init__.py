@@ -1,7 +1,4 @@
-"""The results of a check: findings are problems, remarks are not.
-
-A remark never changes an exit status.
-"""
+"""The results of a check. A finding is a problem or a remark; a remark never changes the exit status."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """How grave a finding is."""
+    """The severity of a finding."""
 
     REMARK = "remark"
-    """Not wrong: padding, coverage, conventions of old releases."""
+    """A note on a valid file: padding, missing index entries, conventions of old releases."""
     DERIVED = "derived"
-    """A wrong file can be rebuilt from the log."""
+    """A file that can be rebuilt from the log is wrong."""
     LOG = "log"
     """The log itself is damaged."""
 
@@ -31,11 +28,11 @@ class Level(StrEnum):
 class Finding:
     """A finding on one file.
 
-    ``kind`` is the word of a :class:`~kdump.findings.codes.Code` or of damage, ``text`` a sentence for people.
-    ``entry`` counts the entries of an index from 0, ``position`` is the first faulty byte in ``file``, ``offset`` an
-    offset of the log. ``expected`` and ``found`` are values that disagree, cut by :func:`kdump.errors.brief`;
-    ``advice`` is the action. ``fatal``: it prevents a broker's start. ``poison``: consumers stop at this batch, which a
-    broker and salvage keep.
+    ``kind`` is a :class:`~kdump.findings.codes.Code` with blanks in place of hyphens; ``text`` is a sentence for
+    people. ``entry`` is the number of an index entry, from 0. ``position`` is the first faulty byte in ``file``.
+    ``offset`` is an offset of the log. ``expected`` and ``found`` are the values that differ, shortened by
+    :func:`kdump.errors.brief`. ``advice`` is the action to take. ``fatal``: the problem prevents a broker's start.
+    ``poison``: consumers stop at this batch, but a broker and salvage keep the batch.
     """
 
     level: Level
@@ -51,14 +48,14 @@ class Finding:
     fatal: bool = False
     poison: bool = False
     missing: int | None = None
-    """The number of records that are already lost: 0 if unknown, None if no record is lost."""
+    """The number of records that are already lost: 0 if the number is unknown, None if no record is lost."""
     loses: int | None = None
-    """The number of records that a start removes or no longer serves; 0 and None as for ``missing``."""
+    """The number of records that a start removes or no longer serves: 0 if unknown, None if there are none."""
     commands: tuple[str, ...] = ()
-    """Shell commands that repair it, in order."""
+    """Shell commands that repair the problem, in order."""
 
     def __post_init__(self) -> None:
-        """Write ``kind`` with blanks, and cut long values."""
+        """Write ``kind`` with blanks, and shorten long values."""
         object.__setattr__(self, "kind", self.kind.replace("-", " "))
         for name in ("expected", "found"):
             value = getattr(self, name)
@@ -81,7 +78,7 @@ class Finding:
 
     @property
     def is_hole(self) -> bool:
-        """Whether only offsets are missing from the log: a broker takes it."""
+        """Whether offsets are missing, and the log is otherwise valid: a broker accepts such a log."""
         return self.level is Level.LOG and is_hole(self.kind, self.file)
 
 
@@ -94,16 +91,16 @@ METADATA_LOG: Final = "__cluster_metadata-"
 
 
 def is_hole(kind: str, file: str) -> bool:
-    """Return whether a kind means missing offsets; not in the metadata log, whose replay breaks there."""
+    """Return whether a finding means missing offsets. False for the metadata log: a replay of it fails at the gap."""
     return kind == Code.GAP and file.endswith(".log") and METADATA_LOG not in file
 
 
 KDUMP: Final = "kdump "
-"""The first word of commands that change no input."""
+"""The first word of kdump's own commands: they change no input."""
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Return a finding on files in an archive or object store: only kdump's own commands run there."""
+    """Return a finding on files in an archive or object store, with only those commands that can read such files."""
     kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
     if kept == finding.commands:
         return finding
@@ -118,8 +115,7 @@ def text_of(value: object) -> str | None:
 def status(findings: Iterable[Finding]) -> int:
     """Return the exit status of a check.
 
-    3: a start fails or loses records, records are missing, or a log is damaged; 4: only files that can be rebuilt are
-    wrong.
+    3: a start fails or loses records, records are missing, or a log is damaged. 4: only derived files are wrong.
     """
     found = list(findings)
     if any(finding.level is Level.LOG or finding.is_grave for finding in found):
@@ -132,12 +128,12 @@ _OUT: Final = " --out salvaged"
 
 
 def salvage(words: Iterable[str]) -> str:
-    """Return the command that salvages the partitions of folders, given as words of a shell's command line."""
+    """Return the command that salvages partition folders. ``words`` are their paths, quoted for a shell."""
     return f"{_SALVAGE}{' '.join(words)}{_OUT}"
 
 
 def joined(commands: Sequence[str]) -> tuple[str, ...]:
-    """Return commands without repetitions; salvage of several partitions becomes one command with one output."""
+    """Return commands without repetitions. All salvage commands become one command with one output."""
     found = list(dict.fromkeys(commands))
     several = [command for command in found if command.startswith(_SALVAGE) and command.endswith(_OUT)]
     if len(several) > 1:

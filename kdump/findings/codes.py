@@ -1,5 +1,5 @@
-# ruff: noqa: E501  a table reads best with a row a line
-"""The table of finding codes: condition, level, action, and the class of Kafka that decides it.
+# ruff: noqa: E501  a table is easiest to read with one row per line
+"""The table of finding codes: level, condition, action, and the class of Kafka that has the rule.
 
 A code is stable: scripts may rely on it. ``python -m tools.docs.finding_codes`` writes the docs page.
 """
@@ -17,8 +17,8 @@ _START: Final = "Run the command of the finding, if it has one."
 class Code(StrEnum):
     """A row: the code, its level, the condition, the action, and Kafka's class or KIP.
 
-    The level is that of the gravest finding with this code: the condition may be a note in a file that a broker removes
-    anyway.
+    The level is the highest one that a finding with this code has. A finding can have a lower level: for example, it is
+    a remark if a broker removes the file anyway.
     """
 
     level: str
@@ -27,7 +27,7 @@ class Code(StrEnum):
     source: str
 
     def __new__(cls, code: str, level: str = "", sentence: str = "", hint: str = "", source: str = "") -> Code:
-        """Make a member of a row."""
+        """Create a member from a row."""
         row = str.__new__(cls, code)
         row._value_ = code
         row.level, row.sentence, row.hint, row.source = level, sentence, hint, source
@@ -41,39 +41,39 @@ class Code(StrEnum):
     # fmt: off
     # the effects of a start
     PARTITION_MISSING = ("partition-missing", "log", "The metadata log assigns a partition to this broker, and no folder holds it.", "Find the folder or disk; another replica or a backup has the records.", "BrokerMetadataPublisher")
-    RECORDS_MISSING = ("records-missing", "log", "Records are missing at the beginning or end of a log, or all, though offsets were written.", "Restore the segments; another replica or a backup has the records.", "LogLoader")
+    RECORDS_MISSING = ("records-missing", "log", "Records are missing at the beginning or end of a log, or the log is empty, but other files prove that they were written.", "Restore the segments; another replica or a backup has the records.", "LogLoader")
     HIGH_WATERMARK = ("high-watermark", "log", "The log ends below its high watermark: committed records are missing.", "Another replica or a backup has the records.", "UnifiedLog")
     BECOMES_STRAY = ("becomes-stray", "log", "A start renames the folder to -stray: its topic id is missing or wrong.", "Write partition.metadata before a start.", "LogManager.isStrayReplica")
     ONLY_COPY_IS_STRAY = ("only-copy-is-stray", "log", "A -stray or -delete folder holds the only records of a partition.", "Give the folder its name back.", "LogManager.isStrayReplica")
     STRAY_FOLDER = ("stray-folder", "remark", "A -stray folder: no broker serves or removes it.", "Compare it with the live replica before you remove it.", "LogManager.isStrayReplica")
     METADATA_LOG_MISSING = ("metadata-log-missing", "log", "The metadata log is missing or empty: a start makes every partition stray.", "Restore __cluster_metadata-0 before a start.", "KafkaMetadataLog")
     METADATA_REPLAY = ("metadata-replay", "log", "A record of the metadata log cannot be replayed: a controller does not start.", "kdump metadata reports the record.", "MetadataLoader")
-    METADATA_ELSEWHERE = ("metadata-elsewhere", "log", "No metadata log is among the paths: assignment cannot be judged.", "Name all log dirs of the broker.", "KafkaMetadataLog")
+    METADATA_ELSEWHERE = ("metadata-elsewhere", "log", "The given paths hold no metadata log, so the assigned partitions are unknown.", "Name all log dirs of the broker.", "KafkaMetadataLog")
     SWAP = ("swap", "log", "An empty or damaged .swap file replaces a segment at the next start.", "Move the .swap file away.", "LogLoader.removeTempFilesAndCollectSwapFiles")
     INDEX_SWAPPED = ("index-swapped", "derived", "An index .swap file without entries replaces an index at the next start.", "Move the .swap file away.", "LogLoader.load")
     LOG_START_BEYOND_END = ("log-start-beyond-end", "log", "The log start offset is above the log end: a start deletes all segments.", "Correct the line of log-start-offset-checkpoint.", "LogLoader.load")
-    LOG_START_RAISED = ("log-start-raised", "log", "A log start offset hides records that no broker deleted: leader epochs begin below it.", "Correct the line of log-start-offset-checkpoint.", "UnifiedLog.maybeIncrementLogStartOffset")
+    LOG_START_RAISED = ("log-start-raised", "log", "A log start offset hides records that no broker deleted: the leader epochs begin at a lower offset.", "Correct the line of log-start-offset-checkpoint.", "UnifiedLog.maybeIncrementLogStartOffset")
     INDEX_BEYOND_LOG = ("index-beyond-log", "log", "After a clean stop the newest index entry points past the log: a broker does not serve the segment.", "Move the indexes of the segment away: a broker rebuilds them.", "LogSegment.readNextOffset")
     CLEAN_MARKER = ("clean-marker", "log", "A clean shutdown marker makes a broker skip the recovery of a damaged log.", "Move .kafka_cleanshutdown away.", "LogManager.loadLogs")
     RECOVERY = ("recovery", "log", "Recovery truncates a damaged log when a broker starts.", _SALVAGE, "LogLoader.recoverLog")
     FILE_NAME = ("file-name", "derived", "A file name does not begin with an offset: a broker does not start.", "Move the file away.", "LogFileUtils.offsetFromFile")
-    DANGLING_LINK = ("dangling-link", "log", "A broken link or a file is in the place of a partition folder.", "Mount the disk.", "LogManager.createLogDirectory")
+    DANGLING_LINK = ("dangling-link", "log", "The path of a partition folder is a broken link or a file.", "Mount the disk.", "LogManager.createLogDirectory")
     FOLDER = ("folder", "derived", "A folder whose name is not TOPIC-PARTITION: a broker does not start.", "Move the folder away.", "LogManager.loadLogs")
     FOREIGN_FOLDER = ("foreign-folder", "remark", "A folder that does not belong to a broker; its files were not checked.", "", "LogManager.loadLogs")
-    TWICE = ("twice", "derived", "Two log dirs of one broker hold the same partition: it does not start.", "Move one of the two away.", "LogManager.loadLogs")
+    TWICE = ("twice", "derived", "Two log dirs of one broker hold the same partition: it does not start.", "Move one of the two folders away.", "LogManager.loadLogs")
     CLUSTER_ID = ("cluster-id", "log", "Two log dirs of one broker have different cluster ids: it does not start.", "Take the other log dir out of log.dirs.", "MetaPropertiesEnsemble.verify")
     DIRECTORY_ID = ("directory-id", "derived", "Two log dirs have the same directory.id: a broker does not start.", "Remove the line directory.id from one of them.", "MetaPropertiesEnsemble.verify")
     ABSENT = ("absent", "derived", "A file is missing.", "", "LogSegment, MetaPropertiesEnsemble")
     START = ("start", "log", "A broker does not start: the text has Kafka's exception or message.", "", "LogManager")
-    # causes of a dry start (broker_start/outcome.py)
+    # the causes in the outcomes of a dry start (broker_start/outcome.py)
     # a start: log dirs and their ids
     META_PROPERTIES_MISSING = ("meta-properties-missing", "log", "A log dir of a formatted node has no meta.properties.", _START, "MetaPropertiesEnsemble, LogManager")
     META_PROPERTIES_UNREADABLE = ("meta-properties-unreadable", "log", "meta.properties cannot be read, or lacks a line.", _START, "MetaPropertiesEnsemble, LogManager")
     NODE_ID_MISSING = ("node-id-missing", "log", "meta.properties has no node id or no cluster id.", _START, "MetaPropertiesEnsemble, LogManager")
     NODE_ID_DIFFERS = ("node-id-differs", "log", "meta.properties names another node than the broker's configuration or its other log dirs.", _START, "MetaPropertiesEnsemble, LogManager")
     CLUSTER_ID_DIFFERS = ("cluster-id-differs", "log", "meta.properties names another cluster than the other log dirs.", _START, "MetaPropertiesEnsemble, LogManager")
-    DIRECTORY_ID_TWICE = ("directory-id-twice", "log", "Two log dirs have one directory.id.", _START, "MetaPropertiesEnsemble, LogManager")
-    DIRECTORY_ID_RESERVED = ("directory-id-reserved", "log", "A directory.id is one that Kafka reserves.", _START, "MetaPropertiesEnsemble, LogManager")
+    DIRECTORY_ID_TWICE = ("directory-id-twice", "log", "Two log dirs have the same directory.id.", _START, "MetaPropertiesEnsemble, LogManager")
+    DIRECTORY_ID_RESERVED = ("directory-id-reserved", "log", "A log dir has a directory.id that Kafka reserves.", _START, "MetaPropertiesEnsemble, LogManager")
     LOG_DIR_MISSING = ("log-dir-missing", "log", "A log dir is missing.", _START, "MetaPropertiesEnsemble, LogManager")
     LOG_DIR_NO_FOLDER = ("log-dir-no-folder", "log", "The path of a log dir is not a folder.", _START, "MetaPropertiesEnsemble, LogManager")
     LOG_DIR_UNREADABLE = ("log-dir-unreadable", "log", "A log dir cannot be listed.", _START, "MetaPropertiesEnsemble, LogManager")
@@ -83,7 +83,7 @@ class Code(StrEnum):
     BOOTSTRAP_BROKEN = ("bootstrap-broken", "log", "bootstrap.checkpoint cannot be read.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     QUORUM_STATE_BROKEN = ("quorum-state-broken", "log", "quorum-state cannot be read.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_LOG_BROKEN = ("metadata-log-broken", "log", "The folder of the metadata log cannot be loaded.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
-    METADATA_LOG_EMPTY = ("metadata-log-empty", "log", "The metadata log is missing or holds nothing: every partition becomes stray.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
+    METADATA_LOG_EMPTY = ("metadata-log-empty", "log", "The metadata log is missing or empty: every partition becomes stray.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_LOG_SHORT = ("metadata-log-behind", "log", "The metadata log ends below an offset in its own files: later changes are lost.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_SNAPSHOT_BROKEN = ("metadata-snapshot-broken", "log", "A snapshot of the metadata log cannot be read.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_REPLAY_BROKEN = ("metadata-replay-broken", "log", "A record of the metadata log cannot be replayed.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
@@ -93,8 +93,8 @@ class Code(StrEnum):
     # a start: files of a log dir
     CHECKPOINT_BROKEN = ("checkpoint-broken", "log", "A checkpoint file of the log dir cannot be read.", _START, "LogManager")
     CLEANER_CHECKPOINT_BROKEN = ("cleaner-checkpoint-broken", "log", "cleaner-offset-checkpoint cannot be read.", _START, "LogManager")
-    FOLDER_IS_FILE = ("folder-is-file", "log", "A file is in the place of a partition folder.", _START, "LogManager")
-    FOLDER_IS_DANGLING = ("folder-is-dangling", "log", "A broken link is in the place of a partition folder.", _START, "LogManager")
+    FOLDER_IS_FILE = ("folder-is-file", "log", "The path of a partition folder is a file.", _START, "LogManager")
+    FOLDER_IS_DANGLING = ("folder-is-dangling", "log", "The path of a partition folder is a broken link.", _START, "LogManager")
     TWO_FOLDERS = ("two-folders", "log", "Two log dirs have a folder of the same partition.", _START, "LogManager")
     FUTURE_BESIDE_CURRENT = ("future-beside-current", "log", "A log dir has both the folder and the -future folder of a partition.", _START, "LogManager")
     # a start: files of a partition
@@ -108,7 +108,7 @@ class Code(StrEnum):
     LOG_UNREADABLE = ("log-unreadable", "log", "A segment cannot be read.", _START, "LogLoader, UnifiedLog")
     SPLIT_REFUSED = ("split-refused", "log", "The files of an interrupted split of a segment do not fit together.", _START, "LogLoader, UnifiedLog")
     OFFSET_REFUSED = ("offset-refused", "log", "The offsets of a segment that is loaded without recovery do not rise.", _START, "LogLoader, UnifiedLog")
-    FILE_UNREADABLE = ("file-unreadable", "log", "kdump cannot read a file that decides about the start; the broker may be able to.", _START, "LogLoader, UnifiedLog")
+    FILE_UNREADABLE = ("file-unreadable", "log", "kdump cannot read a file that the result of the start depends on. The broker may be able to read it.", _START, "LogLoader, UnifiedLog")
     # a start: the outcome of a folder
     NO_TOPIC_ID = ("no-topic-id", "log", "The folder has no topic id: it becomes stray.", _START, "LogManager, BrokerMetadataPublisher")
     TOPIC_UNKNOWN = ("topic-unknown", "log", "The metadata log has no topic of this id: the folder becomes stray.", _START, "LogManager, BrokerMetadataPublisher")
@@ -121,7 +121,7 @@ class Code(StrEnum):
     NO_FOLDER = ("no-folder", "log", "The partition is assigned to this broker and has no folder: it begins empty.", _START, "LogManager, BrokerMetadataPublisher")
     NO_SEGMENT = ("no-segment", "log", "The folder holds no segment: the log begins empty at its log start offset.", _START, "LogManager, BrokerMetadataPublisher")
     # a start: the losses of a log
-    BAD_BATCH = ("bad-batch", "log", "Recovery truncates the log at the first batch that is not valid.", _START, "LogLoader, LogSegment")
+    BAD_BATCH = ("bad-batch", "log", "Recovery truncates the log at the first invalid batch.", _START, "LogLoader, LogSegment")
     SWAPPED = ("swapped", "log", "A .swap file replaces the segments that it covers. A broker does not check it first.", _START, "LogLoader, LogSegment")
     START_BEYOND_END = ("start-beyond-end", "log", "The log start offset is above the log end: all segments are deleted.", _START, "LogLoader, LogSegment")
     OFFSETS_GO_BACK = ("offsets-go-back", "log", "Recovery truncates the log where offsets do not rise.", _START, "LogLoader, LogSegment")
@@ -142,18 +142,18 @@ class Code(StrEnum):
     LAST_OFFSET = ("last-offset", "log", "The last offset of a batch does not fit its records.", "", "DefaultRecordBatch")
     MAX_TIMESTAMP = ("max-timestamp", "log", "The greatest timestamp of a batch differs from that of its records.", "", "DefaultRecordBatch")
     DELETE_HORIZON = ("delete-horizon", "log", "A batch has a delete horizon but no tombstone.", "", "KIP-534")
-    TIMESTAMP_TYPE = ("timestamp-type", "remark", "The type of timestamps changes back and forth.", "", "DefaultRecordBatch")
+    TIMESTAMP_TYPE = ("timestamp-type", "remark", "The timestamp type changes more than once in a partition.", "", "DefaultRecordBatch")
     FUTURE_TIMESTAMP = ("future-timestamp", "remark", "Timestamps are in the future: retention keeps these segments.", "kdump retention", "KIP-937")
     OPEN_TRANSACTION = ("open-transaction", "remark", "A transaction has no end marker.", "kdump transactions", "KIP-98")
     LEADER_EPOCH = ("leader-epoch", "log", "The leader epoch goes back, or differs from the checkpoint.", "", "KIP-101")
-    PRODUCER = ("producer", "log", "Producer id, epoch and sequence do not fit together.", "", "KIP-98")
-    SEQUENCE = ("sequence", "log", "A sequence number is repeated or left out.", "", "ProducerStateManager")
+    PRODUCER = ("producer", "log", "The producer id, epoch and sequence of a batch contradict each other or earlier batches.", "", "KIP-98")
+    SEQUENCE = ("sequence", "log", "A sequence number is repeated or missing.", "", "ProducerStateManager")
     PAYLOAD = ("payload", "log", "A record of Kafka's own topic cannot be read.", "Take the partition from another replica.", "KIP-98")
     UNKNOWN_PAYLOAD = ("unknown-payload", "remark", "A record of Kafka's own topic has a type or version that kdump does not have.", "", "MessageGenerator")
     LIMIT = ("limit", "remark", "A batch is larger than kdump's own limit: it was not checked.", "--max-batch-bytes", "kdump")
     # damage in bytes
     CRC = ("crc", "log", "A checksum is wrong.", _SALVAGE, "DefaultRecordBatch.ensureValid")
-    MAGIC = ("magic", "log", "A batch of unknown magic.", _SALVAGE, "RecordBatch")
+    MAGIC = ("magic", "log", "A batch with an unknown magic.", _SALVAGE, "RecordBatch")
     CODEC = ("codec", "log", "A batch with an unknown codec.", _SALVAGE, "CompressionType")
     COMPRESSION = ("compression", "log", "A batch that cannot be decompressed.", _SALVAGE, "CompressionType")
     BATCH_SIZE = ("batch-size", "log", "A batch smaller than its header.", _SALVAGE, "FileRecords")
@@ -171,7 +171,7 @@ class Code(StrEnum):
     VALUE = ("value", "log", "A wrapper without a value.", _SALVAGE, "LegacyRecord")
     VARINT = ("varint", "log", "A variable-length number that does not end.", _SALVAGE, "ByteUtils")
     CONTROL_KEY = ("control-key", "log", "The key of a control record cannot be read.", _SALVAGE, "ControlRecordType")
-    CONTROL_RECORD = ("control-record", "log", "A control record has a type that does not occur in this topic.", _SALVAGE, "ControlRecordType")
+    CONTROL_RECORD = ("control-record", "log", "The type of a control record does not occur in this topic.", _SALVAGE, "ControlRecordType")
     CONTROL_VALUE = ("control-value", "log", "The value of a control record cannot be read.", _SALVAGE, "EndTransactionMarker")
     SHORT = ("short", "derived", "A file or field ends too early.", "", "ProducerStateManager, TransactionIndex")
     ENCRYPTION = ("encryption", "log", "An encrypted remote segment cannot be decrypted.", "", "KIP-405")
@@ -186,7 +186,7 @@ class Code(StrEnum):
     TIMESTAMP = ("timestamp", "derived", "An entry has a timestamp that is not the greatest so far.", _REBUILD, "TimeIndex")
     BEYOND_THE_LOG = ("beyond-the-log", "derived", "An entry points past the end of the log.", _REBUILD, "OffsetIndex")
     CONVENTION = ("convention", "remark", "The entries have the first or the last offset of each batch: this depends on the release of the broker.", "", "KIP-33")
-    COVERAGE = ("coverage", "derived", "A longer range of the log than usual has no entry, or the last entry of a time index is too old.", "", "LogSegment.append")
+    COVERAGE = ("coverage", "derived", "A range of the log that is longer than usual has no index entry, or the last entry of a time index is too old.", "", "LogSegment.append")
     PREALLOCATION = ("preallocation", "remark", "A broker does not preallocate an index and a time index of these sizes together.", "", "AbstractIndex")
     EMPTY = ("empty", "remark", "An index without entries.", "", "AbstractIndex")
     NO_LOG = ("no-log", "derived", "An index without a log.", "", "LogLoader")
@@ -194,7 +194,7 @@ class Code(StrEnum):
     EMPTY_ABORT = ("empty-abort", "remark", "An aborted transaction without records.", "", "TransactionIndex")
     FIRST_OFFSET = ("first-offset", "derived", "The first offset of an aborted transaction is wrong.", _REBUILD, "TransactionIndex")
     LAST_STABLE_OFFSET = ("last-stable-offset", "derived", "The last stable offset of an entry is wrong.", _REBUILD, "TransactionIndex")
-    PRODUCER_ID = ("producer-id", "derived", "An entry has another producer than the aborted transaction.", _REBUILD, "TransactionIndex")
+    PRODUCER_ID = ("producer-id", "derived", "The producer of an entry differs from that of the aborted transaction.", _REBUILD, "TransactionIndex")
     SANITY_CHECK = ("sanity-check", "derived", "Kafka's own sanity check of an index fails.", _REBUILD, "AbstractIndex.sanityCheck")
     COUNT = ("count", "derived", "A count does not fit the entries.", "", "CheckpointFile, ProducerStateManager")
     LINE = ("line", "derived", "A line of a checkpoint is malformed.", "Move the file away if a broker starts without it.", "CheckpointFile")
@@ -206,13 +206,13 @@ class Code(StrEnum):
     SNAPSHOT_HEADER = ("snapshot-header", "log", "A snapshot of the metadata log does not begin with its header.", "", "RecordsSnapshotReader")
     SNAPSHOT_FOOTER = ("snapshot-footer", "log", "A snapshot of the metadata log does not end with its footer.", "", "RecordsSnapshotReader")
     SNAPSHOT = ("snapshot", "log", "A snapshot of the metadata log is damaged, or does not fit the log.", "", "RecordsSnapshotReader")
-    LEFTOVER = ("leftover", "remark", "A broker left an unfinished file or folder, or did not remove it.", "", "LogLoader")
+    LEFTOVER = ("leftover", "remark", "A file or folder that a broker did not finish or did not remove.", "", "LogLoader")
     UNKNOWN_FILE = ("unknown-file", "remark", "A broker does not write a file of this name here.", "", "LogLoader")
     # remote storage
     REMOTE_ABSENT = ("remote-absent", "log", "A segment of __remote_log_metadata is not in remote storage.", "", "KIP-405")
     REMOTE_COPY = ("remote-copy", "derived", "A copy to remote storage is not finished.", "", "KIP-405")
     REMOTE_DELETION = ("remote-deletion", "derived", "The deletion of a remote segment is not finished.", "", "KIP-405")
-    REMOTE_EPOCH = ("remote-epoch", "log", "Leader epochs in __remote_log_metadata do not fit the log or the offsets of their segment.", "", "KIP-405")
+    REMOTE_EPOCH = ("remote-epoch", "log", "The leader epochs of a remote segment do not match the log or the offsets of the segment.", "", "KIP-405")
     REMOTE_HOLE = ("remote-hole", "log", "Offsets are missing between remote and local segments.", "", "KIP-405")
     REMOTE_SIZE = ("remote-size", "log", "The size of a remote segment differs from __remote_log_metadata.", "", "KIP-405")
     UNLISTED = ("unlisted", "derived", "A file in remote storage is not in __remote_log_metadata.", "", "KIP-405")

@@ -19,23 +19,24 @@ NO_START_TEXT: Final = "a broker does not start: "
 DAMAGED: Final = " damaged: "
 MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
-NOT_KNOWN: Final = "it is not known what a start loses"
-"""Words of a verdict by which a report recognizes its own duplicate sentence."""
+NOT_KNOWN: Final = "the losses of a start are unknown"
+"""Parts of a verdict's sentence. A report searches for them, to leave out a sentence that repeats the verdict."""
 OPEN: Final = Code.METADATA_ELSEWHERE
 """The code of a finding that leaves the result of a start unknown."""
 HELD: Final = Code.ONLY_COPY_IS_STRAY
-"""The code for records that only a stray folder holds: commands bring them back."""
+"""The code for records that only a stray folder holds. The commands of the finding restore them."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
-"""The code of a finding with which a broker starts and serves no partition."""
+"""The code of a finding after which a broker starts, but serves no partition."""
 RESTORE_FIRST: Final = "; restore the metadata log first"
 OF_SEVERAL: Final = Code.CLUSTER_ID
-"""The code for log dirs of several brokers: each broker starts."""
+"""The code for log dirs of several brokers. Each of these brokers starts."""
 
 
 class StartVerdict(NamedTuple):
-    """A line for people, and shell commands in order. ``is_safe``: a start loses nothing.
+    """The verdict on one broker: a line for people, and shell commands in order.
 
-    ``is_decided``: the files decide whether the broker starts, or something else is wrong.
+    ``is_safe``: a start loses nothing. ``is_decided`` is False if no problem was found, but the files do not show
+    whether the broker starts.
     """
 
     text: str
@@ -49,7 +50,7 @@ def verdict(
 ) -> StartVerdict:
     """Return the verdict on one broker.
 
-    ``starts`` is None, with the reason ``why``, if files do not decide whether it starts.
+    ``starts`` is None if the files do not show whether the broker starts. ``why`` is then the reason.
     """
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
@@ -74,7 +75,7 @@ def verdict(
     if damaged := [finding for finding in findings if finding.level is Level.LOG]:
         return StartVerdict(f"{broker} starts, {_damaged(damaged)}{_first(damaged)}", commands, False)
     if starts is None:
-        text = f"nothing is lost here, but files do not decide whether {broker} starts{why}"
+        text = f"nothing is lost here, but the files do not show whether {broker} starts{why}"
         return StartVerdict(text, commands, False, is_decided=False)
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
     if derived:
@@ -91,7 +92,7 @@ def _damaged(findings: Sequence[Finding]) -> str:
 
 
 def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[Finding]) -> str:
-    """Return the records that a start loses, those missing already, and those in stray folders."""
+    """Return a text on the records that a start loses, those missing already, and those in stray folders."""
     parts = []
     if loses:
         parts.append(f"loses {_sum(loses, 'loses')}: {_first(loses)}")
@@ -105,10 +106,10 @@ def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[F
 
 
 def _held(findings: Sequence[Finding]) -> str:
-    """Return the sentence on records in stray folders, which are not served."""
+    """Return the sentence on records in stray folders, which a broker does not serve."""
     names = list(dict.fromkeys(basename(finding.file).rpartition(".")[0] for finding in findings))
     shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-    how = "the commands below bring them back"
+    how = "the commands below restore them"
     if not all(finding.commands for finding in findings):
         how = "stray folders here hold them"
     return f"does not serve {_sum(findings, 'missing')} of {shown}: {how}"

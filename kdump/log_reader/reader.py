@@ -206,7 +206,7 @@ class PartitionReader:
                             yield item
                     if held != kept.held:
                         raise UnreadableError(
-                            segment.name, f"byte {kept.start}: it has changed since kdump read it first"
+                            segment.name, f"byte {kept.start}: the file has changed since kdump first read it"
                         )
         except UnreadableError as error:
             self.report.fail(error)

@@ -1,1 +1,1 @@
-"""Valid batches of damaged replicas, written as new segments."""
+"""Writes the valid batches of damaged replicas to new segments."""

@@ -1,7 +1,6 @@
-"""Chains of consecutive valid batches in a few numbers each: memory does not grow with the number of batches.
+"""Chains of consecutive valid batches. A chain is a few numbers, so memory does not grow with the number of batches.
 
-Overlapping batches of replicas are compared one by one. They are read again for that; a checksum shows whether they
-have changed.
+Batches of replicas that overlap are read again and compared one by one. A checksum shows whether they have changed.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""The most offsets of a chain: chains of replicas with different segments then hold the same batches."""
+"""Number of offsets in a cell. A chain ends with its cell, so chains of replicas with other segments match."""
 WAITING: Final = 1 << 10
 """Approximate count of numbers that are added to the checksum of a chain at a time."""
 AT_ONCE: Final = 1 << 20
-"""Approximate bytes of a chain that are in memory while its batches are compared one by one."""
+"""Approximate number of bytes of a chain that are in memory while its batches are compared one by one."""
 
 
 class BatchPlace(NamedTuple):
-    """A valid batch: its offsets and its position. ``epoch`` is its leader epoch, -1 in magic 0 and 1."""
+    """The offsets and the position of a valid batch. ``epoch`` is its leader epoch, -1 in magic 0 and 1."""
 
     base_offset: int
     last_offset: int
@@ -84,7 +83,7 @@ END_OF_LOG: Final = "end of log"
 class LeftOutRange(NamedTuple):
     """Bytes of a copy that are not in the merged log.
 
-    Offsets from ``missing_from`` to before ``missing_until`` are lost with them; None if unknown.
+    They had the offsets from ``missing_from`` to ``missing_until`` - 1; None if unknown.
     """
 
     segment: Segment
@@ -111,7 +110,7 @@ class MissingOffsets:
         return map(range, self._ends[::2], self._ends[1::2])
 
     def between(self, last: int, base: int) -> None:
-        """Add the offsets between a last offset and the next first offset, if there are any."""
+        """Add the offsets between the end of a batch (``last``) and the start of the next one (``base``), if any."""
         if base > last + 1:
             self._ends.extend((last + 1, base))
 
@@ -149,7 +148,7 @@ class Chain:
         return self.end - self.position
 
     def goes_on(self, place: BatchPlace | PlacesInARow) -> bool:
-        """Return whether batches continue the chain."""
+        """Return whether these batches continue the chain."""
         follows = self.segment is place.segment and self.end == place.position
         return follows and place.base_offset > self.last_offset and place.base_offset < _end_of_cell(self.base_offset)
 
@@ -171,14 +170,14 @@ class Chain:
         self.last_offset, self.end = place.last_offset, place.end
 
     def _add_up(self) -> int:
-        """Return the checksum over the first offsets, leader epochs and checksums of all batches."""
+        """Return a checksum of the first offsets, leader epochs and CRCs of all batches."""
         if self._waiting:
             self._sum = crc32(self._waiting, self._sum)
             self._waiting = array("q")
         return self._sum
 
     def is_like(self, other: Chain) -> bool:
-        """Return whether another chain holds the same batches."""
+        """Return whether another chain has the same batches."""
         return self._numbers == other._numbers
 
     @property
@@ -186,14 +185,17 @@ class Chain:
         return self.base_offset, self.last_offset, self.size, self.count, self._add_up()
 
     def regions(self, source: Source) -> Iterator[Batches]:
-        """Read its batches again, and yield them as batch runs. Raises UnreadableError if they have changed."""
+        """Read the batches again and yield them as batch runs. Raises UnreadableError if they have changed."""
         seen: list[Chain] = []
         for region in resync.read(source, self.position, self.end, on_error="stop", runs=DATA):
             yield self._seen(region, seen)
         self._make_sure(seen)
 
     def places(self) -> Iterator[BatchPlace]:
-        """Read its batches again, some at a time; yield their places. Raises UnreadableError if they have changed."""
+        """Read the batches again, about 1 MiB at a time, and yield their places.
+
+        Raises UnreadableError if they have changed.
+        """
         seen: list[Chain] = []
         at = self.position
         while at < self.end:
@@ -212,7 +214,10 @@ class Chain:
         self._make_sure(seen)
 
     def _seen(self, region: Region, seen: list[Chain]) -> Batches:
-        """Return a region of the expected batches after adding them to the chain in ``seen``."""
+        """Add the batches of a region to the chain in ``seen``, and return the region.
+
+        Raises UnreadableError if the region is not a part of this chain.
+        """
         if isinstance(region, Run) and region.rises:
             link(seen, row_of(self.segment, region, 0, region.batch_count))
         else:
@@ -231,12 +236,12 @@ class Chain:
 
 def changed(segment: Segment, position: int) -> UnreadableError:
     """Return the error for a file that has changed since the first read."""
-    where = f"byte {position}: it has changed since kdump read it first"
+    where = f"byte {position}: the file has changed since kdump first read it"
     return UnreadableError(segment.name, where, "salvage a copy that no process writes to")
 
 
 def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
-    """Add batches to the last one of ``chains``, or to a new chain."""
+    """Add batches to the last chain of ``chains`` if they continue it, else append a new chain."""
     if chains and chains[-1].goes_on(place):
         chains[-1].extend(place)
     else:
@@ -244,7 +249,7 @@ def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
 
 
 def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Like :func:`places`, but batches between the first and the last one of a batch run may come as one item."""
+    """Like :func:`places`, but the batches between the first and the last batch of a run may be one item."""
     for region in regions:
         if isinstance(region, Run) and region.batch_count > 2 and region.rises:
             yield from places(each, [region.batch(0)])
@@ -255,7 +260,7 @@ def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | P
 
 
 def _rows_of(each: Segment, run: Run) -> Iterator[PlacesInARow]:
-    """Yield the places of a batch run without its first and last batch, one cell of offsets at a time."""
+    """Yield the places of a run except its first and last batch, one cell of offsets at a time."""
     bases, row = run.column("base_offset"), 1
     while row < run.batch_count - 1:
         end_row = bisect_left(bases, _end_of_cell(bases[row]), row, run.batch_count - 1)
@@ -268,7 +273,7 @@ def _end_of_cell(offset: int) -> int:
 
 
 def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
-    """Return the places of the batches from ``row`` to before ``end_row`` of a batch run with increasing offsets."""
+    """Return the places of the batches from ``row`` to ``end_row`` - 1 of a batch run with increasing offsets."""
     names = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
     bases, lasts, epochs, crcs = (run.column(name, row, end_row) for name in names)
     start, end = run.field("position", row), run.field("position", end_row - 1) + run.field("size", end_row - 1)
@@ -276,7 +281,7 @@ def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
 
 
 def places(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
-    """Yield the offsets and position of each batch in ``regions``, damaged ranges, and padding."""
+    """Yield the place of each batch in ``regions``, the damaged ranges, and padding."""
     for region in regions:
         if isinstance(region, Batches):
             yield from _places(each, region)
@@ -313,10 +318,10 @@ def _fits(base: int, last: int) -> bool:
 
 
 def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
-    """Return the place of a batch, or a range with the reason why a broker cannot use it."""
+    """Return the place of a batch, or a range with the reason why a broker cannot use the batch."""
     try:
         base, last = region.base_offset, region.last_offset
-        if region.magic == 0:  # inner offsets are absolute: nothing guards the wrapper's, which is that of the last
+        if region.magic == 0:  # inner offsets are absolute; no checksum covers the wrapper's, so compare it below
             *_, inner = region.records()
             last = inner.offset
         if region.is_control and (region.producer_id or 0) >= 0:
@@ -329,13 +334,17 @@ def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
             region.position,
             region.size,
             damage.kind,
-            f"the crc is right, but the batch cannot be read: {damage.reason}",
+            f"the CRC is correct, but the batch cannot be read: {damage.reason}",
             region.last_offset,
             region.last_offset + 1,
         )
     epoch = -1 if region.partition_leader_epoch is None else region.partition_leader_epoch
     if base < 0 or last != region.last_offset or not _fits(base, last):
         return LeftOutRange(
-            each, region.position, region.size, "offset", f"it has offsets {base} to {region.last_offset}"
+            each,
+            region.position,
+            region.size,
+            "offset",
+            f"the offsets of the batch are invalid: {base} to {region.last_offset}",
         )
     return BatchPlace(base, region.last_offset, epoch, region.crc, region.position, region.size, each)

@@ -1,4 +1,4 @@
-"""The leader epochs of a log, from its checkpoint and its batches (KIP-101, class LeaderEpochFileCache)."""
+"""The leader epochs of a log, from ``leader-epoch-checkpoint`` and batches (KIP-101, class LeaderEpochFileCache)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _epoch = attrgetter("epoch")
 
 
 class EpochHistory:
-    """Leader epochs in order, each with its start offset."""
+    """Leader epochs in rising order, each with its start offset."""
 
     def __init__(self, entries: Iterable[EpochEntry]) -> None:
         self.entries: list[EpochEntry] = []
@@ -35,7 +35,7 @@ class EpochHistory:
 
     @property
     def newest(self) -> int:
-        """The newest epoch, -1 if there is none."""
+        """The newest epoch; -1 if there is no epoch."""
         return self.entries[-1].epoch if self.entries else -1
 
     def at(self, offset: int) -> int | None:
@@ -44,9 +44,9 @@ class EpochHistory:
         return self.entries[number - 1].epoch if number else None
 
     def limit(self, base_offset: int, epoch: int) -> int:
-        """Return the offset before which batches of ``epoch`` from ``base_offset`` on belong to this history.
+        """Return the offset at which ``epoch`` ends in this history, for batches from ``base_offset`` on.
 
-        It is ``base_offset`` if none of them belongs to it.
+        Return ``base_offset`` if this history has another epoch at that offset: no such batch belongs to it.
         """
         if epoch < 0 or not self.entries:
             return NEVER
@@ -59,9 +59,9 @@ class EpochHistory:
         return self._starts[following] if following < len(self._starts) else NEVER
 
     def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
-        """Return this history with the older entries of other copies.
+        """Return this history with the older entries of other copies added.
 
-        A history only from batches lacks the epochs of remote segments, and epochs without a batch.
+        A history that comes only from batches lacks the epochs of remote segments, and epochs without a batch.
         """
         if not self.entries:
             return EpochHistory(entry for other in others for entry in other.entries)
@@ -78,7 +78,7 @@ class EpochHistory:
 
 
 def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    """Return the entries of ``leader-epoch-checkpoint`` in order; an empty tuple if it is missing or invalid."""
+    """Return the entries of ``leader-epoch-checkpoint`` in order; an empty tuple if the file is missing or invalid."""
     but = "the leader epochs come from the batches and other copies"
     found: tuple[EpochEntry, ...] | None = None
     try:

@@ -1,8 +1,9 @@
-"""Merge the valid batches of several damaged replicas of a partition in offset order.
+"""Merges the valid batches of several damaged replicas of a partition in offset order.
 
-The first pass finds the valid batches of each replica and keeps them as chains; the second puts these in order.
-Duplicates are taken once. Where batches overlap, the higher leader epoch wins, as after an election, then the replica
-that was named first. One replica whose batches are in order needs one pass (:func:`in_one_pass`).
+The first pass finds the valid batches of each replica and stores them as chains. The second pass puts the chains in
+order. Duplicates are written once. If batches overlap, the batch with the higher leader epoch is kept, as after an
+election. If the epochs are equal, the batch of the replica that was given first is kept. A single replica whose batches
+are in order needs one pass (:func:`in_one_pass`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None) -> tuple[list[Chain], Account]:
     """Return the valid batches of all replicas in offset order, and the account. Unreadable ranges count as lost.
 
-    ``progress`` is called with the bytes read. Raises UnreadableError if a file has changed where replicas overlap.
+    ``progress`` receives the number of bytes read. Raises UnreadableError if a range in which replicas overlap has
+    changed.
     """
     account = Account()
     found: list[Chain] = []
@@ -51,7 +53,7 @@ def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda 
 
 
 def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
-    """Read the batches of chains again, as batch runs. Raises UnreadableError if a file has changed since."""
+    """Read the batches of chains again, as batch runs. Raises UnreadableError if a file has changed."""
     for _, group in itertools.groupby(chains, lambda each: id(each.segment)):
         alike = list(group)
         with alike[0].segment.open() as source:
@@ -61,7 +63,7 @@ def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
 
 
 def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Yield the places and ranges of a segment; threads read chunks of a large one."""
+    """Yield the places and other ranges of a segment. Threads read the chunks of a large segment."""
     with each.open() as source:
         pieces = shared_segment.parts_for_threads(source)
         if not pieces:
@@ -109,24 +111,26 @@ class _Merging:
                 last = same = place
             elif place[:4] == last[:4] and place.size == last.size:
                 self._account.duplicates += 1
-                if self.placed and self.placed[-1].goes_on(place):  # the same bytes, with less to remember
+                if self.placed and self.placed[-1].goes_on(place):  # this copy needs no new chain
                     same = place
             elif place.epoch > last.epoch:
                 self._account.lost.append(
-                    left_out(last, "conflict", f"{place.segment.name} has leader epoch {place.epoch} there")
+                    left_out(
+                        last, "conflict", f"{place.segment.name} has these offsets with leader epoch {place.epoch}"
+                    )
                 )
-                last = same = place  # the one before it ends below ``last``, which begins no later than this one
+                last = same = place  # the batch before ``last`` ends before ``last`` begins, so before ``place`` too
             else:
-                reason = f"{last.segment.name} has offsets up to {last.last_offset} there"
+                reason = f"{last.segment.name} has a batch up to offset {last.last_offset}"
                 if place.epoch < last.epoch:
-                    reason += f", of leader epoch {last.epoch}, which is later than {place.epoch}"
+                    reason += f", with leader epoch {last.epoch}, which is later than {place.epoch}"
                 self._account.lost.append(left_out(place, "conflict", reason))
         if same is not None:
             link(self.placed, same)
 
 
 def _in_order(chains: list[tuple[int, Chain]]) -> Iterator[BatchPlace]:
-    """Yield the batches of chains by offset; at one offset the higher leader epoch, then the lower number first."""
+    """Yield the batches of chains by first offset, then from the highest leader epoch on, then by number of chain."""
     waiting = deque(chains)
     begun: list[tuple[int, int, int, BatchPlace, Iterator[BatchPlace]]] = []
     while waiting or begun:
@@ -151,10 +155,10 @@ class OutOfOrderError(Exception):
 def in_one_pass(
     copy: Partition, account: Account, progress: Callable[[int], None] = lambda _: None
 ) -> Generator[Batches, None, None]:
-    """Yield the batches of one replica that :func:`merge` places, as batch runs, in one read.
+    """Yield the same batches of one replica as :func:`merge`, as batch runs, in one read.
 
-    The account gets the same entries as from :func:`merge`; ``progress`` is called with the bytes read. Raises
-    OutOfOrderError if batches are not in offset order: then the account is wrong.
+    ``account`` gets the same entries as from :func:`merge`. ``progress`` receives the number of bytes read. Raises
+    OutOfOrderError if batches are not in offset order: ``account`` is then wrong.
     """
     if any(one.base_offset == other.base_offset for one, other in pairwise(copy.segments)):
         raise OutOfOrderError
@@ -185,7 +189,7 @@ def _regions(each: Segment) -> Generator[Region, None, None]:
 def _held_rows(
     each: Segment, regions: Iterable[Region], held: deque[Batches]
 ) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Yield the batches and other ranges of a segment; ``held`` keeps regions with batches until they are judged."""
+    """Yield the batches and other ranges of a segment. ``held`` receives the regions that have batches."""
     for region in regions:
         rows = list(in_rows(each, [region]))
         if isinstance(region, Batches) and any(isinstance(row, (BatchPlace, PlacesInARow)) for row in rows):
@@ -194,7 +198,7 @@ def _held_rows(
 
 
 def _cut(region: Batches, spans: list[tuple[int, int]]) -> Iterator[Batches]:
-    """Yield the batches of a region inside ``spans`` (positions in the file)."""
+    """Yield the batches of a region that are inside ``spans`` (start and end positions in the file)."""
     if region.size == sum([end - start for start, end in spans]):
         yield region
     else:

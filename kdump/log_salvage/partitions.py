@@ -1,4 +1,4 @@
-"""Salvage whole log dirs: merge the replicas of each partition, and write them below one new folder.
+"""Salvages whole log dirs: merges the replicas of each partition, and writes all partitions to one new folder.
 
 Used by ``kdump salvage`` and :func:`kdump.salvage`.
 """
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from kdump.log_salvage.valid_batches import Account
 
 TOPIC_BYTES: Final = 249
-"""The longest topic name in bytes (``Topic.MAX_NAME_LENGTH``): the folder's name then has at most 255 bytes."""
+"""The longest topic name in bytes (``Topic.MAX_NAME_LENGTH``): partition folders then have at most 255 bytes."""
 HASH_DIGITS: Final = 16
 SHOWN_GAPS: Final = 20
-"""The most gaps of a partition that are reported one by one."""
+"""The largest number of gaps of a partition that are reported one by one."""
 
 
 class Replicas:
-    """The replicas of a partition, and their highest log start offset in a checkpoint."""
+    """The replicas of a partition, and the highest log start offset in their checkpoints."""
 
     def __init__(self) -> None:
         self.parts: list[Partition] = []
@@ -59,9 +59,9 @@ class Replicas:
             self.log_start = max(log_start, self.log_start or 0)
 
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
-        """Return the entry of log-start-offset-checkpoint if the log starts after its first segment's base offset.
+        """Return the entries for log-start-offset-checkpoint: one if the log starts after its first base offset.
 
-        It is None if the log ends below it: a broker would delete the log.
+        Empty if the log ends below the log start offset, because a broker would then delete the log.
         """
         topic, partition = self.parts[0].topic, self.parts[0].partition
         if topic is None or partition is None or self.log_start in {None, written.begin}:
@@ -74,11 +74,11 @@ class Found(NamedTuple):
     """The partitions to salvage."""
 
     replicas: dict[str, Replicas]
-    """Name of the folder that is written -> the replicas."""
+    """Name of the new partition folder -> the replicas."""
     local: list[Partition]
-    """The partitions in the paths, also those without a segment."""
+    """The partitions in the given paths, including those without a segment."""
     names: frozenset[Any]
-    """The names of all partitions in the inputs, wanted or not."""
+    """The names of all partitions in the inputs, including those that were not requested."""
 
     @property
     def parts(self) -> list[Partition]:
@@ -86,19 +86,19 @@ class Found(NamedTuple):
 
 
 class Salvaged(NamedTuple):
-    """The result for one partition."""
+    """The result of salvage for one partition."""
 
     name: str
     written: writer.WrittenLog
     account: Account
     refused: tuple[str, ...]
-    """Damage of files beside the logs that a broker refuses."""
+    """Messages on files beside the logs that a broker refuses."""
     unreadable: tuple[UnreadableError, ...]
     log_start: int | None
     """The log start offset of the replicas, or None if no checkpoint has it."""
 
     def report(self, report: Reporter) -> None:
-        """Report the batches that were written, and all that was not."""
+        """Report the batches that were written, and the bytes that were not."""
         for text in self.refused:
             report.damage(text)
         for error in self.unreadable:
@@ -111,12 +111,12 @@ class Salvaged(NamedTuple):
             what = f"{many(below, 'batch', 'batches')} {'is' if below == 1 else 'are'} below the log start offset"
             note(f"{name}: {what} {self.log_start} (DeleteRecords or retention)")
         if self.account.duplicates:
-            note(f"{name}: {many(self.account.duplicates, 'batch was', 'batches were')} there twice")
+            note(f"{name}: {many(self.account.duplicates, 'duplicate batch', 'duplicate batches')}")
         for lost in self.account.lost:
             if lost.kind == UNREADABLE:
-                before = f" (the {many(lost.position, 'byte')} before that could)" if lost.position else ""
+                before = f" from byte {lost.position} on" if lost.position else ""
                 size = many(lost.size, "byte")
-                report.fail(UnreadableError(lost.segment.name, f"{size} could not be read{before}: {lost.reason}"))
+                report.fail(UnreadableError(lost.segment.name, f"{size}{before} could not be read: {lost.reason}"))
             else:
                 size = many_are(lost.size, "byte")
                 say = note if lost.kind == END_OF_LOG and is_being_written(lost.segment) else report.damage
@@ -126,21 +126,21 @@ class Salvaged(NamedTuple):
             only = f"offset {gap.start} is" if len(gap) == 1 else f"offsets {gap.start} to {gap.stop - 1} are"
             note(f"{name}: {only} missing")
         if len(gaps) > SHOWN_GAPS:
-            note(f"{name}: {many(len(gaps) - SHOWN_GAPS, 'more gap')}: account.json has them")
+            note(f"{name}: {many(len(gaps) - SHOWN_GAPS, 'more gap')}: account.json lists them")
 
 
 class How(NamedTuple):
-    """Limits of segments, and the number of processes; None: as many as pay off."""
+    """The limits of the new segments, and the number of processes. With None kdump chooses the number."""
 
     limits: writer.SegmentLimits = writer.SegmentLimits()
     jobs: int | None = 1
 
 
 def find(paths: tuple[str, ...], wanted: Wanted, report: Reporter) -> Found:
-    """Return the partitions of ``paths`` and of remote storage. Raises StoreError if a store does not answer.
+    """Return the partitions of ``paths`` and of remote storage. Raises StoreError if an object store does not answer.
 
-    An error of a store ends the run before anything is written, because another run may read everything. An error of a
-    disk is reported, since a failing disk may never return more.
+    An error of a store ends the run before anything is written, because a later run may read everything. An error of a
+    disk is only reported, because a failing disk may never return more.
     """
 
     def failed(error: UnreadableError) -> None:
@@ -171,17 +171,18 @@ def write(
     note: Callable[[str], None] = discard,
     progress: Callable[[int], None] = discard,
 ) -> Iterator[Salvaged]:
-    """Write the partitions below ``out``; yield the result of each, in order. ``out`` appears after the last one.
+    """Write the partitions to the new folder ``out``, and yield the result of each partition, in order.
 
-    ``out`` must be outside of ``inputs``. ``progress`` is called with bytes that are done within a partition; several
-    processes report none. Raises UsageError for a refused ``out``, and UnreadableError if the disk refuses.
+    ``out`` must be outside of ``inputs``; it appears after the last partition. ``progress`` receives the bytes
+    done, but several processes do not report it. Raises UsageError if ``out`` is refused, UnreadableError if it cannot
+    be written.
     """
     parts = found.parts
     files.outside(inputs, out, parts)
     access = of_sources(parts)
     jobs = how.jobs
     if any(isinstance(part.files, RemoteFiles) for part in parts):
-        jobs = 1  # keys stay in this process, and connections do not live in forks
+        jobs = 1  # keys stay in this process, and connections do not work in forks
     elif jobs is None:
         jobs = min(len(found.replicas), costs.processes_beside(parts, costs.enough_records(parts)))
     log_starts: list[PartitionOffset] = []
@@ -224,9 +225,9 @@ def _salvage(
 
 
 def _name(part: Partition) -> str:
-    """Return the name of the folder for a partition: a topic name that a broker accepts, and the number.
+    """Return the name of the folder for a partition: a topic name that a broker accepts, and the partition number.
 
-    Names in archives and stores may be longer: such a topic name is shortened, and ends in a hash of the whole name.
+    Names in archives and stores may be longer: they are shortened, and end in a hash of the full name.
     """
     if part.topic is not None:
         topic, number = part.topic, part.partition or 0

@@ -1,4 +1,4 @@
-"""Copy the batches that hold a range of offsets to a new segment, unchanged with their checksums."""
+"""Copies the batches that have a range of offsets to a new segment. Their bytes and checksums stay the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Slice(NamedTuple):
-    """A written slice: the offsets of its first and its last batch, ends included, and its number of batches."""
+    """A written slice: first and last offset of its first batch, the same of its last batch, and the batch count."""
 
     first: tuple[int, int]
     last: tuple[int, int]
@@ -28,27 +28,27 @@ class Slice(NamedTuple):
 
 
 class SliceRange(NamedTuple):
-    """Offsets from ``first`` to ``last``, both included; None for no bound."""
+    """A range of offsets from ``first`` to ``last``, both included. None means no bound."""
 
     first: int | None
     last: int | None
 
     def may_hold(self, segment: Segment, after: Segment | None) -> bool:
-        """Return whether a segment may hold such offsets, by its base offset and that of the next segment."""
+        """Return whether a segment may have offsets of the range, by its base offset and that of the next segment."""
         end = None if after is None else after.base_offset
         if self.first is not None and end is not None and end <= self.first:
             return False
         return self.last is None or (segment.base_offset or 0) <= self.last
 
     def may_have_lost(self, damage: Damage) -> bool:
-        """Return whether such offsets may have been in a damaged range."""
+        """Return whether offsets of the range may have been in damaged bytes."""
         missing = damage.missing
         if missing is None:
             return True
         return (self.first is None or missing.stop > self.first) and (self.last is None or missing.start <= self.last)
 
     def rows(self, batches: Batches) -> list[int]:
-        """Return the numbers of the batches that hold such offsets."""
+        """Return the numbers of the batches that have offsets of the range."""
         bases = batches.column("base_offset") if batches.batch_count > 1 else (_first(batches.first),)
         spans = zip(bases, batches.column("last_offset"), strict=True)
         first, last = self.first, self.last
@@ -60,7 +60,7 @@ class SliceRange(NamedTuple):
 
 
 class _NothingError(Exception):
-    """No batch holds the offsets."""
+    """No batch has an offset of the range."""
 
 
 def write(
@@ -71,10 +71,9 @@ def write(
     access: Access = ANY,
     note: Callable[[str], None] = lambda _: None,
 ) -> Slice | None:
-    """Write the batches that hold the offsets to a new file ``out``. Without such a batch return None and write no
-    file.
+    """Write the batches that have offsets of the range to a new file ``out``. Without such a batch return None.
 
-    ``lost`` is called with damage that may have held such offsets, ``note`` with leftover files of killed runs. Raises
+    ``lost`` receives damage that may have had such offsets, ``note`` messages on leftover files of killed runs. Raises
     UsageError if ``out`` exists, UnreadableError if a segment cannot be read or ``out`` cannot be written.
     """
     first: tuple[int, int] | None = None
@@ -93,7 +92,7 @@ def write(
 def _batches(
     segments: Sequence[Segment], wanted: SliceRange, lost: Callable[[Segment, Damage], None]
 ) -> Iterator[Batches]:
-    """Yield the batches that hold the offsets; a batch run unchanged if all of its batches do."""
+    """Yield the batches that have offsets of the range. A batch run is yielded whole if all of its batches have."""
     for segment, after in zip(segments, [*segments[1:], None], strict=False):
         if not wanted.may_hold(segment, after):
             continue

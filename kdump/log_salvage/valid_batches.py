@@ -1,7 +1,7 @@
-"""The valid batches of a segment, each compared with its neighbours, and an account of the rest.
+"""Finds the valid batches of a segment, and writes an account of the other bytes.
 
-A batch whose offset its neighbours contradict is not placed: no checksum covers the offset of a magic 2 batch. Two
-leaders may have written one log, so a batch is also right if it continues its own leader epoch.
+No checksum covers the offset of a magic 2 batch, so each batch is compared with its neighbours. A batch whose offset
+contradicts both is left out, unless it continues its own leader epoch: two leaders may have written one log.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ UNREADABLE: Final = "unreadable"
 class Account:
     """The result of reading the replicas of a partition.
 
-    ``first_offset`` and ``last_offset`` are those of placed batches, ``gaps`` the missing offsets between them.
-    ``lost`` are the ranges left out, in the order of copies. ``duplicates`` counts batches that were there twice,
-    ``padding`` bytes.
+    ``first_offset`` and ``last_offset`` are those of the placed batches, ``gaps`` the missing offsets between them.
+    ``lost`` has the ranges that were left out, in the order of the copies. ``duplicates`` is the number of batches that
+    another copy had already, ``padding`` the number of bytes of padding.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Account:
 
 
 def ahead(regions: Iterator[T], source: Source, revocable: RevocableSource, size: int) -> Iterator[T]:
-    """Return ``regions``, ``size`` bytes that ``revocable`` reads; a thread reads a local file ahead."""
+    """Return ``regions``, which read ``size`` bytes from ``revocable``. A thread reads a local file ahead."""
     return read_ahead.read(regions, revocable, size, unpack=False) if isinstance(source, LocalFile) else regions
 
 
@@ -70,10 +70,9 @@ def judged(
     account: Account,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
-    """Yield the batches of a segment, and whether they are credible: not contradicted by their neighbours.
+    """Yield the batches of a segment, each with whether it is credible: its neighbours do not contradict its offset.
 
-    Contradicted batches, damaged and unreadable ranges are added to the account. ``progress`` is called with the bytes
-    read.
+    Other batches, and damaged and unreadable ranges, are added to ``account``. ``progress`` receives the bytes read.
     """
     misplaced: list[LeftOutRange] = []
     before: BatchPlace | PlacesInARow | None = None
@@ -107,14 +106,14 @@ def _batches(
                 account.padding += one.size
             else:
                 yield one
-    except StoreError:  # another run may read the whole log: an output now would look complete
+    except StoreError:  # a later run may read the whole log; an output of this run would look complete
         raise
-    except UnreadableError as error:  # a failing disk: the bytes before the error count, and so do other copies
+    except UnreadableError as error:  # a failing disk: use the bytes before the error, and the other copies
         account.lost.append(LeftOutRange(each, end, each.size - end, UNREADABLE, error.reason))
 
 
 def left_out(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
-    """Return the range of a valid batch that is left out."""
+    """Return the range for a valid batch that is left out of the merged log."""
     return LeftOutRange(
         place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1
     )
@@ -126,9 +125,9 @@ def _is_contradicted(
     following: BatchPlace | PlacesInARow | None,
     end: int | None,
 ) -> bool:
-    """Return whether this batch is out of order, and its neighbours are not.
+    """Return whether a batch is out of order, but the batches before and after it are in order.
 
-    ``end`` is the last offset of the batch's leader epoch so far.
+    ``end`` is the last offset so far of batches with the same leader epoch.
     """
     if before is None or following is None or place.base_offset in {before.last_offset + 1, (end or -2) + 1}:
         return False

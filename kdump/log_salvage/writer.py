@@ -1,10 +1,10 @@
-"""Write recovered batches as new segments and indexes that a broker can open, and an account of what was lost.
+"""Writes recovered batches to new segments and indexes that a broker can open, and an account of the lost bytes.
 
     DIR/logs/TOPIC-PARTITION/       segments, indexes, leader-epoch-checkpoint, partition.metadata
     DIR/logs/log-start-offset-checkpoint
     DIR/lost+found/TOPIC-PARTITION/ the bytes that could not be placed, and account.json
 
-(A broker does not start on a log dir that holds a folder of another name.)
+A broker does not start if a log dir has a folder of another kind, so ``lost+found`` is not in ``logs``.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ ACCOUNT: Final = "account.json"
 NAME_BYTES: Final = 255
 """The longest file name, in bytes."""
 VERSION: Final = 2
-"""The version of account.json. Version 1 had another name for missing offsets."""
+"""The version of account.json. Version 1 has another key for missing offsets."""
 COPIED: Final = 1 << 20
 SMALL: Final = 1 << 20
-"""The largest log, in bytes, for which no disk space is reserved."""
+"""The size in bytes up to which no disk space is reserved for a log."""
 STEP: Final = 8 << 20
-"""Bytes of a log that are reserved at a time, and flushed at a time."""
+"""The number of bytes of a log that are reserved or flushed at a time."""
 MISSING: Final = '\n "missingOffsets": []'
 """The placeholder of the missing offsets in account.json."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
 
 
 class SegmentLimits(NamedTuple):
-    """The largest size of a segment, and the bytes between two index entries."""
+    """The largest size of a segment, and the distance between two index entries, in bytes."""
 
     segment: int = 1 << 30
     interval: int = DEFAULT_INTERVAL
 
 
 class WrittenLog(NamedTuple):
-    """A written log: segments, batches, bytes, and records by the headers of batches (None below magic 2)."""
+    """The counts of a written log. ``records`` comes from the headers of batches; None if a batch is below magic 2."""
 
     segments: int
     batches: int
@@ -101,13 +101,13 @@ def write(
     log_start: int | None = None,
     report: Reporter = RAISING,
 ) -> tuple[WrittenLog, Account]:
-    """Write one partition below ``out``, a folder of :func:`kdump.output.files.new_folder`.
+    """Write one partition to ``out``, a folder of :func:`kdump.output.files.new_folder`.
 
-    ``report`` gets files beside the log that a broker refuses or that cannot be read, and as progress the bytes of the
-    copies that are done: half each time for a copy that is read twice. Outputs have the modes of the copies. Records
-    below ``log_start`` were removed by DeleteRecords or retention; it is None if no checkpoint has it.
+    ``report`` receives the files beside the log that a broker refuses or that cannot be read. Its progress is in bytes
+    of the copies; with two passes each pass counts half of them. New files have the modes of the copies. DeleteRecords
+    or retention removed the records below ``log_start``, which is None if no checkpoint has it.
 
-    Raises UnreadableError if a file changes between two passes, and OSError if the disk refuses.
+    Raises UnreadableError if a file changes between two passes, and OSError if a file cannot be written.
     """
     access = of_sources(copies)
     folder = files.make_folders(out, LOGS, name, access=access)
@@ -124,7 +124,7 @@ def write(
 
 
 def write_log_starts(out: Path, starts: Iterable[PartitionOffset], access: Access) -> None:
-    """Write the log start offsets that differ from the names of first segments. Raises OSError."""
+    """Write ``log-start-offset-checkpoint`` unless ``starts`` is empty. Raises OSError."""
     entries = list(starts)
     if entries:
         files.fill(out / LOGS / file_names.LOG_STARTS, checkpoints.encode(entries), access)
@@ -157,7 +157,7 @@ def _write_log(
     span: _Bounds,
     progress: Callable[[int], None],
 ) -> tuple[_LogWriter, Account]:
-    """Write the segments: in one pass for one copy with batches in order, else in two."""
+    """Write the segments. One copy whose batches are in order needs one pass, other copies need two."""
     if len(copies) == 1:
         log, account = _LogWriter(folder, limits, log_start, access, span), Account()
         once = _BytesDone(progress)
@@ -176,7 +176,7 @@ def _write_log(
 
 
 class _BytesDone:
-    """Reports bytes that are done, and takes them back when all are read again."""
+    """Reports the number of bytes done, and subtracts it again when all bytes must be read a second time."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress, self._done = progress, 0
@@ -201,7 +201,7 @@ class _LogWriter:
         span: _Bounds,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """``span`` has the first and the last base offset; ``progress`` is called with the bytes written."""
+        """``span`` has the base offsets of the copies. ``progress`` receives the number of bytes written."""
         self._span = span
         self._end = 0
         self._progress = progress
@@ -214,7 +214,7 @@ class _LogWriter:
         self._size = self._flushed = self._reserved = 0
 
     def add_all(self, regions: Generator[Batches, None, None]) -> None:
-        """Write all batches and the indexes; close the files also after an error."""
+        """Write all batches and the indexes. The files are closed even after an error."""
         with closing(self), closing(regions):
             for region in regions:
                 self._add(region)
@@ -223,7 +223,7 @@ class _LogWriter:
             self._end_as_before()
 
     def _end_as_before(self) -> None:
-        """Write an empty last segment if the log ended after the last batch, so that no offset is assigned twice."""
+        """Write an empty last segment if the old log ended after the last batch, so no offset is assigned twice."""
         if self._span.begin is None:
             return
         if not self.written.segments and self._span.begin < self._span.end:
@@ -244,7 +244,7 @@ class _LogWriter:
             row = end_row
 
     def _fitting(self, run: Run, row: int) -> int:
-        """Return the end of the rows that fit into the segment. Begin another one if ``row`` does not fit."""
+        """Return the number after the last row that fits into the segment. If ``row`` does not fit, begin a segment."""
         bases, lasts, sizes = (run.column(name, row) for name in ("base_offset", "last_offset", "size"))
         self._segment_for(bases[0], lasts[0], sizes[0])
         left = self._limits.segment - self._size
@@ -258,7 +258,7 @@ class _LogWriter:
         return run.batch_count
 
     def _segment_for(self, base: int, last: int, size: int) -> BinaryIO:
-        """Return the file of the segment that takes a batch of ``size`` bytes with these offsets."""
+        """Return the file of the segment for a batch of ``size`` bytes with these offsets."""
         full = self._size + size > self._limits.segment or last - self._builder.base_offset > MAX_RELATIVE_OFFSET
         if self._file is not None and not (full and self._size):
             return self._file
@@ -297,7 +297,7 @@ class _LogWriter:
         file = self._segment_for(base, last, batch.size)
         try:
             ended = self._replay.add(batch) if batch.magic >= record_layout.MAGIC_2 else None
-        except DamageError:  # a marker of another kind than a transaction's: no index names it
+        except DamageError:  # the control record is not a transaction marker, so it has no index entry
             ended = None
         self._builder.add(batch, ended, position=self._size)
         self._count(file, batch, 1, batch.count)
@@ -324,7 +324,7 @@ class _LogWriter:
         )
 
     def _below(self, base: int, last: int, size: int) -> None:
-        """Count a batch that ends below the log start offset."""
+        """Count a batch if it ends below the log start offset."""
         if self._log_start is None or last >= self._log_start:
             return
         below = self.written.below_log_start or BelowLogStart(0, 0, base, last)
@@ -337,7 +337,7 @@ class _LogWriter:
             self.epochs.append(EpochEntry(epoch, base))
 
     def _finish(self) -> None:
-        """Close the segment and write its indexes."""
+        """Close the current segment, if there is one, and write its indexes."""
         if self._file is None:
             return
         self.close()
@@ -350,16 +350,16 @@ class _LogWriter:
     def close(self) -> None:
         """Close the log of the segment."""
         file, is_short = self._file, self._size < self._reserved
-        self._file = None  # a second close would report a full disk once more
+        self._file = None  # a second close would report a full disk again
         self._size = self._flushed = self._reserved = 0
         if file is not None:
             with file:
                 if is_short:
-                    file.truncate()  # gives the rest back
+                    file.truncate()  # frees the reserved bytes that were not written
 
 
 def _copy_metadata(copies: list[Partition], folder: Path, report: Reporter, access: Access) -> None:
-    """Copy the first valid ``partition.metadata``: a broker does not start with one that it refuses."""
+    """Copy the first valid ``partition.metadata``, because a broker does not start with an invalid file."""
     for copy in copies:
         if not copy.is_listed:
             continue
@@ -424,14 +424,14 @@ def _write_account(
         before, key, rest = json.dumps(document, indent=1, ensure_ascii=False).partition(MISSING)
         file.write(f"{before}{key[:-1]}")
         separator, end = "\n", "]"
-        for gap in _missing(account.gaps, log_start):  # a compacted log may have as many as batches
+        for gap in _missing(account.gaps, log_start):  # a compacted log may have a gap after each batch
             file.write(separator + gap)
             separator, end = ",\n", "\n ]"
         file.write(f"{end}{rest}\n")
 
 
 def _missing(gaps: Iterable[range], log_start: int | None) -> Iterator[str]:
-    """Yield missing offsets for account.json; a range around the log start offset is split there."""
+    """Yield the missing offsets as JSON for account.json. A range that includes the log start offset is split there."""
     for gap in gaps:
         inside = [log_start] if log_start is not None and gap.start < log_start < gap.stop else []
         for start, until in pairwise([gap.start, *inside, gap.stop]):
@@ -444,14 +444,14 @@ def _is_below(until: int | None, log_start: int | None) -> bool | None:
 
 
 def _saved_name(number: int, lost: LeftOutRange) -> str:
-    """Return a file name for lost bytes, with as much of the segment's name as fits."""
+    """Return a file name for lost bytes. It has as much of the segment's name as fits."""
     end = f"@{lost.position}"
     name = os.fsencode(f"{number:06}-{lost.segment.path.rpartition('/')[2]}")[: NAME_BYTES - len(end)]
     return os.fsdecode(name) + end
 
 
 def _save(lost: LeftOutRange, path: Path, access: Access) -> bool:
-    """Copy lost bytes to a file, unless all are zeros or unreadable; return whether there is a file."""
+    """Copy lost bytes to a file, unless all are zeros or unreadable. Return whether a file was written."""
     if lost.kind == UNREADABLE:
         return False
     with lost.segment.open() as source:
@@ -461,7 +461,7 @@ def _save(lost: LeftOutRange, path: Path, access: Access) -> bool:
         with files.create(path, access) as file:
             at = lost.position
             while at < end:
-                if (data := min(next_data(source, at), end)) > at:  # the copy gets the same hole
+                if (data := min(next_data(source, at), end)) > at:  # keep the hole of a sparse file
                     at = file.seek(data - lost.position) + lost.position
                     continue
                 file.write(source.read(at, min(COPIED, end - at)))

@@ -20,7 +20,7 @@ FILE: Final = "account.json"
 
 @dataclass(frozen=True)
 class RebuiltNode:
-    """A node of the new cluster; ``log_dir`` is relative to the output."""
+    """A node of the new cluster. ``log_dir`` is relative to the output folder."""
 
     kind: ClassVar[str] = "node"
 
@@ -43,7 +43,7 @@ class RebuiltMetadata:
     cluster_id: str
     release: str
     from_: tuple[str, ...]
-    """The copies of the metadata log; empty if topics come from folders."""
+    """The copies of the metadata log; empty if the topics come from folder names."""
     end_offset: int
     epoch: int
     breaks: tuple[str, ...]
@@ -58,7 +58,7 @@ class RebuiltMetadata:
 
 @dataclass(frozen=True)
 class PartitionSource:
-    """A copy that batches were taken from, with their offsets and highest leader epoch."""
+    """A copy from which batches were taken, with their offsets and the leader epoch of the last batch."""
 
     path: str
     first_offset: int | None
@@ -68,7 +68,7 @@ class PartitionSource:
 
 @dataclass(frozen=True)
 class RebuildLoss:
-    """Offsets that no copy has, from the first one to before ``until_offset``."""
+    """Offsets that no copy has, from ``from_offset`` to ``until_offset`` - 1."""
 
     from_offset: int
     until_offset: int
@@ -85,7 +85,7 @@ class RebuiltPartition:
     topic_id: str
     partition: int
     state: str
-    """whole, merged, partial or lost"""
+    """``whole``, ``merged``, ``partial`` or ``lost``."""
     from_: tuple[PartitionSource, ...]
     log_start_offset: int
     end_offset: int
@@ -94,13 +94,13 @@ class RebuiltPartition:
     replicas: tuple[int, ...]
     lost: tuple[RebuildLoss, ...]
     uncommitted: int
-    """Records above the high watermark of the lost cluster."""
+    """The number of offsets above the high watermark of the lost cluster."""
     bytes: int
 
 
 @dataclass(frozen=True)
 class DroppedLine:
-    """A thing that the new cluster lacks or has with another value."""
+    """An object of the old cluster that the new cluster lacks, or has with another value."""
 
     kind: ClassVar[str] = "dropped"
 
@@ -113,7 +113,7 @@ class DroppedLine:
 
 @dataclass(frozen=True)
 class RebuildWarning:
-    """A warning to read before the first start."""
+    """A warning that the user must read before the first start."""
 
     kind: ClassVar[str] = "warning"
 
@@ -122,7 +122,7 @@ class RebuildWarning:
 
 @dataclass(frozen=True)
 class RebuildAccount:
-    """The whole account."""
+    """The content of ``account.json``."""
 
     metadata: RebuiltMetadata
     nodes: tuple[RebuiltNode, ...]

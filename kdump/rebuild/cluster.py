@@ -1,4 +1,4 @@
-"""Plan the whole rebuilt cluster before anything is written."""
+"""Plans the whole rebuilt cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from kdump.answers.metadata.cluster_image import TOPIC_RESOURCE
 from kdump.answers.metadata.records import SCRAM_SINCE
 from kdump.answers.metadata.topics import id_text
-from kdump.errors import Reporter, UsageError, discard
+from kdump.errors import Reporter, UsageError, discard, many
 from kdump.primitives.messages import did_you_mean
 from kdump.rebuild import coordinators, first_start, metadata, plan
 from kdump.rebuild.account import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class RebuildWish(NamedTuple):
-    """The user's options; None: taken from the volumes."""
+    """The options of the user. A value of None is taken from the volumes."""
 
     nodes: Sequence[NewNode]
     listeners: Listeners
@@ -46,7 +46,7 @@ class RebuildWish(NamedTuple):
     committed_only: bool
     topics: Sequence[str]
     at: int
-    """Now, in ms."""
+    """The current time in ms."""
 
 
 class RebuiltCluster(NamedTuple):
@@ -57,7 +57,7 @@ class RebuiltCluster(NamedTuple):
     image: ClusterImage
     plans: tuple[PartitionPlan, ...]
     unknown: tuple[VolumeFolder, ...]
-    """Folders that are not copies of a partition of the cluster."""
+    """The folders that are not copies of a partition of the cluster."""
     account: RebuildAccount
     retention_minutes: int
     """The offsets.retention.minutes that keeps all committed offsets."""
@@ -65,7 +65,7 @@ class RebuiltCluster(NamedTuple):
     """Whether the first retention check would delete segments."""
 
     def replicas(self, of: PartitionPlan) -> tuple[int, ...]:
-        """Return the nodes that hold a partition, the leader first."""
+        """Return the nodes that have a partition, the leader first."""
         return self.to.replicas[of.topic_id or b"", of.partition]
 
 
@@ -79,7 +79,7 @@ class PlanWriter(Protocol):
         """Write a partition, in the process that planned it."""
 
     def written(self, plan: PartitionPlan) -> None:
-        """Take note of a partition that another process may have written."""
+        """Finish a partition that another process may have written."""
 
 
 def prepare(
@@ -93,14 +93,16 @@ def prepare(
 ) -> RebuiltCluster:
     """Read the volumes, and plan the new cluster. ``done`` is called after each partition.
 
-    ``writer`` writes each partition as soon as it is planned. Raises UsageError for an option that does not fit the
-    volumes.
+    ``writer`` writes each partition as soon as it is planned. Raises UsageError for an option that the volumes
+    contradict.
     """
     cluster_id = _cluster_id(volumes, wish.cluster_id)
     lost = metadata.found(volumes, wish.release, said)
     to_release = metadata.release_for(lost, wish.release)
     if wish.replication is not None and wish.replication > len(wish.nodes):
-        raise UsageError(f"--replication {wish.replication}: there are {len(wish.nodes)} nodes; add some with --node")
+        raise UsageError(
+            f"--replication {wish.replication}: only {many(len(wish.nodes), 'node')}; add nodes with --node"
+        )
     left_out = list(_leave_out(lost.image, wish.topics))
     replicas = assign(lost.image.topics, wish.nodes, wish.replication)
 
@@ -160,17 +162,20 @@ def prepare(
 def _cluster_id(volumes: Volumes, wanted: str | None) -> str:
     cluster_id = volumes.cluster_id if wanted is None else wanted
     if cluster_id is None:
-        raise UsageError("no meta.properties of the volumes has a cluster.id: name one with --cluster-id")
+        raise UsageError("no meta.properties in the volumes has a cluster.id: give one with --cluster-id")
     if not CLUSTER_ID.fullmatch(cluster_id):
         raise UsageError(
-            f"--cluster-id {cluster_id!r} is not a cluster id: 22 letters of base64, as "
-            "`kafka-storage.sh random-uuid` prints them"
+            f"--cluster-id {cluster_id!r} is not a cluster id of 22 base64 letters "
+            "(`kafka-storage.sh random-uuid` prints one)"
         )
     return cluster_id
 
 
 def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterChange]:
-    """Remove the topics that ``--topic`` does not name from an image; keep Kafka's own. Raises UsageError."""
+    """Remove topics that ``--topic`` does not select, except Kafka's own topics, from an image.
+
+    Raises UsageError if a value of ``--topic`` selects no topic.
+    """
     if not topics:
         return
     names = list(image.topics.by_name)
@@ -184,7 +189,7 @@ def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterCh
 
 
 def _keep_tiers(image: ClusterImage, plans: Sequence[PartitionPlan]) -> None:
-    """Keep topics tiered whose configs are lost and whose first records are in remote storage."""
+    """Set the config of tiered topics: their configs are lost, and their first records are in remote storage."""
     for each in plans:
         if each.is_tiered:
             image.configs.resources.setdefault((TOPIC_RESOURCE, each.topic), {})["remote.storage.enable"] = "true"

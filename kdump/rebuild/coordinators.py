@@ -1,8 +1,8 @@
 """Groups and transactions of a rebuilt cluster, and the number of partitions of the coordinators' topics.
 
-The coordinators' partitions are read with the contents that are written: merged from all copies. At its start a broker
-deletes committed offsets after their retention (``offsets.retention.minutes``, KIP-211). It also aborts open
-transactions of its coordinators; a transaction without a coordinator hangs.
+This module reads the coordinators' partitions as they are written, that is, merged from all copies. When a broker
+starts, it deletes expired committed offsets (``offsets.retention.minutes``, KIP-211). Its coordinators abort their open
+transactions. A transaction without a coordinator hangs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
-"""States of a transaction that its coordinator ends after a start."""
+"""The states in which a coordinator ends a transaction after a start."""
 _NO_STATE: Final = LogDirState("", frozenset(), None, {}, {}, {}, {}, ())
 
 
@@ -57,17 +57,17 @@ class RebuiltTransaction:
     kind: ClassVar[str] = "transaction"
 
     transactional_id: str | None
-    """None for a producer without a coordinator."""
+    """None for a producer that no coordinator knows."""
     producer_id: int
     state: str | None
     partitions: tuple[str, ...]
     hangs: bool
-    """Whether no coordinator ends it after the start."""
+    """Whether no coordinator ends the transaction after the start."""
 
 
 @dataclass(frozen=True)
 class RebuiltGroup:
-    """A group, its number of offsets, and the first expiry with the default retention; times in ms."""
+    """A group, its number of committed offsets, and their first expiry with the default retention. Times are in ms."""
 
     kind: ClassVar[str] = "group"
 
@@ -83,18 +83,21 @@ class RebuiltGroup:
 
 @dataclass
 class Coordinators:
-    """The contents of the coordinators' partitions."""
+    """The groups and transactions in the coordinators' partitions."""
 
     groups: list[RebuiltGroup] = field(default_factory=list)
     transactions: list[RebuiltTransaction] = field(default_factory=list)
     max_producer_id: int = -1
-    """The highest producer id of a transactional id, -1 for none."""
+    """The highest producer id of a transactional id; -1 if there is none."""
 
 
 def read(
     plans: Sequence[PartitionPlan], still_open: Iterable[OpenProducer], at: int, damage: Callable[[str], None]
 ) -> Coordinators:
-    """Return groups and transactions at ``at`` (ms), given the producers ``still_open``. Raises UnreadableError."""
+    """Return groups and transactions at the time ``at`` (ms). ``still_open``: the producers with open transactions.
+
+    Raises UnreadableError.
+    """
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     for plan in plans:
         if plan.topic in (consumer_offsets.TOPIC, share_group_state.TOPIC):
@@ -121,7 +124,7 @@ def _feed(collector: Collector, plan: PartitionPlan, damage: Callable[[str], Non
 
 
 def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
-    """Yield the groups with their offsets; share groups without a group record come last."""
+    """Yield the groups with their offsets. Share groups without a group record come last."""
     found: dict[str, GroupLine] = {}
     offsets: dict[str, list[CommittedLine]] = {}
     for line in collector.answer(at):
@@ -146,10 +149,10 @@ def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
 
 
 def _expiry(line: CommittedLine, group: GroupLine | None) -> int | None:
-    """Return the expiry of an offset of a group without members, in ms; None for a share group.
+    """Return the expiry of a committed offset in ms, or None for a share group.
 
-    A group with stored members becomes empty after the start, and its retention begins then. So only offsets with an
-    expiry of their own count.
+    A group with stored members becomes empty after the start, and the retention of its offsets begins at that time. So
+    its offsets have no expiry, unless the commit has one.
     """
     return None if group is None or group.type == "Share" else line.expire_timestamp_ms
 
@@ -167,7 +170,7 @@ def batches(plan: PartitionPlan) -> Iterator[RecordBatch]:
 def transactions_of(
     known: Iterable[TransactionalId], still_open: Iterable[OpenProducer]
 ) -> Iterator[RebuiltTransaction]:
-    """Yield the transactional ids with an open transaction, then the producers whose transactions hang."""
+    """Yield the open transactions of transactional ids, then the hanging transactions, by producer."""
     ended: set[tuple[int, str]] = set()
     names: dict[int, str] = {}
     for one in known:
@@ -190,21 +193,21 @@ def retention_minutes(groups: Iterable[RebuiltGroup], at: int) -> int:
 
 
 SPARE_MINUTES: Final = 30 * 24 * 60
-"""The least retention of offsets after a rebuild: 30 days, more than the default of 7."""
+"""The shortest retention of offsets after a rebuild: 30 days (the default of a broker is 7)."""
 
 
 MOST: Final = 1_000
-"""The largest number of partitions that is tried, plus one."""
+"""The numbers of partitions that are tried are below this number."""
 CHANCE: Final = 1e-7
-"""The highest accepted probability that a greater number fits by chance, with a thousand tries."""
+"""The highest accepted probability that a number of partitions fits by chance. About a thousand are tried."""
 
 
 def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[UnreadableError], None]) -> dict[str, int]:
-    """Return the numbers of partitions by topic, without a metadata log.
+    """Return the number of partitions of each coordinator's topic, from the ids in its partitions.
 
-    The partition of an id is its hash modulo that number. So the ids in the partitions determine the number, even if
-    the highest partition is lost. With a wrong number the new coordinators would read other partitions. ``fail`` is
-    called with each file that cannot be read.
+    The partition of an id is its hash modulo this number. So the ids determine the number, even if the partition with
+    the highest number is lost. With a wrong number the new coordinators would read other partitions. ``fail`` receives
+    each unreadable file.
     """
     kept = [folder for folder in folders if folder.topic in TOPICS.values()]
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
@@ -221,7 +224,7 @@ def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[Unreadable
 
 
 def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, int, str]]:
-    """Yield topic, partition and id of each group and transactional id."""
+    """Yield the topic, the partition and the id of each group and transactional id."""
     for (topic, partition), log in groups.logs.items():
         if isinstance(log, CoordinatorLog):
             for held in log.held():
@@ -234,10 +237,10 @@ def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, i
 
 
 def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
-    """Return the number of partitions that fits the partition of each id, ``least`` or more.
+    """Return a number of partitions, at least ``least``, with which each id is in its partition.
 
-    It is the smallest fitting number, unless a greater one also fits and is unlikely to fit by chance: with twice the
-    partitions half of the ids would be in another one.
+    This is the smallest such number, unless a greater number also fits and is unlikely to fit by chance: with twice as
+    many partitions, half of the ids would be in another partition.
     """
     known = tuple(ids)
     fits = [
@@ -246,6 +249,6 @@ def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
         if all(coordinator_partition(text, number) == partition for partition, text in known)
     ]
     if not known or not fits:
-        return least  # some ids are in a wrong partition for every number
+        return least  # with each number, some ids would be in another partition
     smallest = fits[0]
     return next((number for number in reversed(fits) if (smallest / number) ** len(known) < CHANCE), smallest)

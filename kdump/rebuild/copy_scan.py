@@ -1,6 +1,6 @@
-"""The valid batches of one copy of a partition, every batch verified, as spans.
+"""Reads and verifies a copy of a partition, and returns its valid batches as spans.
 
-A span is a batch run of one leader epoch in one segment. A healthy log has a few hundred spans.
+A span has consecutive batches of one leader epoch in one segment. An undamaged log has a few hundred spans.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Padding, Region
 
 IS_TRANSACTIONAL: Final = 1 << 4
-"""The attribute bit of a transaction's batches. Higher bits: control batches, and batches with a delete horizon."""
+"""The attribute bit of batches in transactions. Control batches and delete horizons have higher bits."""
 SPAN_BYTES: Final = 4 << 20
-"""Approximate size of a span. A merge batch by batch reads this much again at a time."""
+"""Approximate size of a span in bytes. A merge that compares single batches reads so many bytes again at a time."""
 
 
 _position, _end, _last_offset = attrgetter("position"), attrgetter("end"), attrgetter("last_offset")
 
 NEAR: Final = 1 << 20
-"""The most offsets that compaction may remove between two batches of a span: a larger gap may be a wrong bit."""
+"""The largest gap between two batches of a span in a compacted log: a larger gap may be a wrong bit."""
 
 
 class BatchSpan(NamedTuple):
@@ -57,7 +57,7 @@ class BatchSpan(NamedTuple):
         return self.end - self.position
 
     def places(self) -> Iterator[BatchPlace]:
-        """Yield the batches, read again. Raises UnreadableError."""
+        """Read the batches again, and yield their places. Raises UnreadableError."""
         with self.segment.open() as source:
             for place in places(self.segment, resync.read(source, self.position, self.end, on_error="stop", runs=DATA)):
                 if isinstance(place, BatchPlace):
@@ -65,11 +65,11 @@ class BatchSpan(NamedTuple):
 
 
 class ScannedCopy:
-    """The contents of a folder: spans in the order of the files, and everything invalid.
+    """The contents of a folder: the spans in the order of the files, and the invalid bytes.
 
-    ``doubtful`` are single valid batches whose base offset or leader epoch their neighbours contradict, with the right
-    base offset: no checksum covers these two fields. ``left_out`` are damaged ranges, with the offsets that may be
-    missing there; the last offset is None if the log ends with the range.
+    ``doubtful`` are valid batches whose base offset or leader epoch contradicts their neighbours: no checksum covers
+    these two fields. They have the corrected base offset. ``left_out`` are damaged ranges, with the offsets that may be
+    missing because of them; ``missing_until`` is None if the log ends with the range.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class ScannedCopy:
         is_compacted: bool,
         noted: Sequence[EpochEntry] = (),
     ) -> None:
-        """Read all segments. Gaps between offsets end a span, unless the log ``is_compacted``.
+        """Read all segments. Gaps between offsets end a span, unless ``is_compacted``.
 
-        ``noted`` are the leader epochs of its checkpoint.
+        ``noted`` are the leader epochs in ``leader-epoch-checkpoint``.
         """
         self.folder = folder
         self.segments = tuple(segments)
@@ -108,7 +108,7 @@ class ScannedCopy:
         self._judge(noted)
 
     def take_as_compacted(self, noted: Sequence[EpochEntry]) -> None:
-        """Judge the batches again, with gaps between offsets allowed. They are not read again."""
+        """Treat the log as compacted: gaps between offsets are allowed. Batches are not read again."""
         self._is_compacted = True
         for number, (spans, lost) in enumerate(self._contents):
             linked: list[BatchSpan] = []
@@ -133,7 +133,7 @@ class ScannedCopy:
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last valid batch; 0 without one."""
+        """The offset after the last valid batch; 0 without a valid batch."""
         return max((span.last_offset + 1 for span in self.spans), default=0)
 
     def _rows(self, each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
@@ -149,7 +149,7 @@ class ScannedCopy:
         return region
 
     def _take_lost(self, found: Iterable[LeftOutRange], spans: Sequence[BatchSpan], following: int | None) -> None:
-        """Add damaged ranges of a segment, each with the offsets between the valid ``spans`` before and after it."""
+        """Add the damaged ranges of a segment. Each gets the offsets between the ``spans`` before and after it."""
         for one in found:
             before = bisect_right(spans, one.position, key=_end)
             after = bisect_left(spans, one.end, key=_position)
@@ -198,9 +198,9 @@ class ScannedCopy:
             spans.append(new)
 
     def _doubt_epochs(self, noted: EpochHistory) -> None:
-        """Move single batches to ``doubtful`` whose leader epoch is wrong.
+        """Move batches with a wrong leader epoch to ``doubtful``.
 
-        Epochs never decrease. A broker writes an epoch to its checkpoint before the first batch.
+        Epochs never decrease. A broker writes an epoch to its checkpoint before the first batch of this epoch.
         """
         known = {entry.epoch for entry in noted.entries}
         starts = {entry.start_offset for entry in noted.entries}
@@ -223,11 +223,11 @@ class ScannedCopy:
     def _doubt_offsets(
         self, each: Segment, spans: Sequence[BatchSpan], following: int | None, damaged: Sequence[LeftOutRange]
     ) -> tuple[list[BatchSpan], list[LeftOutRange]]:
-        """Return the spans of a segment without batches with a wrong base offset: no checksum covers it.
+        """Return the spans whose base offset is right, and the ranges of other spans. No checksum covers this field.
 
-        Offsets of a segment increase, from its base offset to before that of the ``following`` one. In a log that is
-        not compacted a batch starts at the end offset of the batch before it. Batches whose right offset is known
-        become doubtful; the ranges of the others are returned, too.
+        The offsets of a segment increase from its base offset to ``following``, the base offset of the next segment. If
+        the log is not compacted, a batch starts at the end offset of the batch before it. A batch whose right offset is
+        known is added to ``doubtful`` instead.
         """
         low = each.base_offset or 0
         high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following
@@ -260,13 +260,13 @@ class _Neighbours:
         self._spans, self._is_last = spans, is_last
         self._before = {one.end: one for one in damaged}
         self._has_gap = [False, *starmap(has_gap, pairwise(spans)), False]
-        """Whether a gap is before each span, and after the last one."""
+        """Whether there is a gap before each span; the last item is for the end of the segment."""
         self._gaps = sum(self._has_gap)
 
     def right_offset(self, number: int, least: int) -> int | None:
-        """Return the right base offset of a span with one batch, by its neighbours; None if they do not show it.
+        """Return the right base offset of a span with one batch, or None if its neighbours do not show it.
 
-        ``least`` is the end offset of the spans before it.
+        ``least`` is the end offset of the spans before this span.
         """
         span = self._spans[number]
         count = span.last_offset - span.base_offset + 1
@@ -279,13 +279,13 @@ class _Neighbours:
             right = after.base_offset - count
         elif right is None or after is not None:
             return None
-        # After a change of cleanup.policy gaps are right, except in the last segment: a cleaner leaves that one.
+        # After a change of cleanup.policy gaps are normal, except in the last segment: a cleaner does not read it.
         may_have_gaps = self._gaps > sum(self._has_gap[number : number + 2]) or not self._is_last
         is_far = abs(span.base_offset - right) > NEAR
         return right if (is_far or not may_have_gaps) and _is_flipped(span.base_offset, right) else None
 
     def _end_before(self, number: int, least: int) -> int | None:
-        """Return the end offset of the bytes directly before a span: valid batches, or the headers of damaged ones."""
+        """Return the end offset of the valid or damaged batches directly before a span, or None if unknown."""
         position = self._spans[number].position
         if position == (self._spans[number - 1].end if number else 0):
             return least
@@ -299,25 +299,25 @@ def _span(place: BatchPlace | PlacesInARow, epoch: int, batches: int = 1) -> Bat
 
 
 def has_gap(one: BatchSpan, following: BatchSpan) -> bool:
-    """Return whether a log cleaner removed offsets between consecutive spans."""
+    """Return whether offsets are missing between consecutive spans of a segment: a log cleaner removed them."""
     is_next = one.segment is following.segment and one.end == following.position
     return is_next and one.last_offset + 1 < following.base_offset
 
 
 def _is_flipped(offset: int, right: int) -> bool:
-    """Return whether ``offset`` is ``right`` with one or two flipped bits, or with its first bytes zeroed."""
+    """Return whether one or two flipped bits, or zeros in the first bytes, made ``offset`` out of ``right``."""
     return (offset ^ right).bit_count() <= 2 or any(offset == right & (1 << bits) - 1 for bits in range(8, 64, 8))
 
 
 def _is_flipped_low(span: BatchSpan, expected: int | None) -> bool:
-    """Return whether the leader epoch of a single batch is lower than the expected one by a single bit."""
+    """Return whether the leader epoch of a single batch is lower than the expected epoch because of one wrong bit."""
     if expected is None or span.batches > 1 or not 0 <= span.epoch < expected:
         return False
     return (span.epoch ^ expected).bit_count() == 1
 
 
 def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | None, noted: EpochHistory) -> bool:
-    """Return whether the last kept span has the wrong leader epoch, rather than ``span`` with its lower one."""
+    """Return whether the leader epoch of the last kept span is wrong. If not, the lower epoch of ``span`` is wrong."""
     higher, before = kept[-1], kept[-2].epoch if len(kept) > 1 else -1
     if higher.batches > 1 or before > span.epoch:
         return False
@@ -329,12 +329,12 @@ def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | No
 
 
 def _misplaced(span: BatchSpan) -> LeftOutRange:
-    why = f"its offsets {span.base_offset} to {span.last_offset} do not fit its position in the file"
+    why = f"offsets {span.base_offset} to {span.last_offset} contradict the batches before and after them"
     return LeftOutRange(span.segment, span.position, span.size, "misplaced", why)
 
 
 def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[BatchSpan]:
-    """Yield a batch with a wrong base offset at the missing offsets, if it has as many offsets."""
+    """Yield a batch with a corrected base offset, if it has as many offsets as are missing."""
     with one.segment.open() as source:
         header = source.read(one.position, BATCH_HEADER.size)
     if len(header) == BATCH_HEADER.size:
@@ -346,7 +346,7 @@ def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[Batch
 
 
 class ClaimedOffsets(NamedTuple):
-    """Offsets that the batch headers in a damaged range claim; ``is_whole``: they cover the range exactly."""
+    """The offsets in the batch headers of a damaged range. ``is_whole``: these batches fill the range exactly."""
 
     start: int
     stop: int
@@ -354,9 +354,9 @@ class ClaimedOffsets(NamedTuple):
 
 
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
-    """Return the offsets of the batches in a damaged range whose headers continue at ``expected``; 0 and 0 for none.
+    """Return the offsets in the batch headers of a damaged range that continue at offset ``expected``; else 0 and 0.
 
-    A flipped bit is mostly in the records, and a truncated batch at the end of the file mostly has its header.
+    A flipped bit is mostly in the records, and a truncated batch at the end of a file mostly has its header.
     """
     start = stop = 0
     position = one.position
@@ -383,11 +383,11 @@ def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> Claimed
 
 
 def history(scanned: ScannedCopy, noted: Sequence[EpochEntry]) -> EpochHistory:
-    """Return the leader epochs of a copy, by its batches and by the entries of its checkpoint that fit them.
+    """Return the leader epochs of a copy, from its batches and from the entries of its checkpoint that match them.
 
-    Leader epochs decide which batch counts at an offset: after an election followers truncate their logs to that of
-    the new leader (KIP-101, KIP-279). So the copy with the newest leader epoch has the history of the log. A batch of
-    another copy belongs to it if the history has the batch's epoch at its offset.
+    After an election followers truncate their logs to match the log of the new leader (KIP-101, KIP-279). So the copy
+    with the newest leader epoch has the history of the log. A batch of another copy belongs to this log if the history
+    has the batch's leader epoch at its offset.
     """
     spans = [span for span in scanned.spans if span.epoch >= 0]
     lowest = [*accumulate((span.epoch for span in reversed(spans)), min, initial=NEVER)][::-1]

@@ -1,8 +1,8 @@
-"""Write the partition folders into the log dirs of new nodes, and ``lost+found``.
+"""Writes the partition folders into the log dirs of new nodes, and ``lost+found``.
 
 A log dir needs segments, ``leader-epoch-checkpoint``, ``partition.metadata`` and ``log-start-offset-checkpoint``.
-Without a clean shutdown marker a broker reads every segment, and rebuilds indexes and producer snapshots itself. Only
-the snapshot at the base offset of the first segment is written, because no batch has its contents.
+Without a clean shutdown marker a broker reads every segment, and rebuilds indexes and producer snapshots. Only the
+producer snapshot at the base offset of the first segment is written, because the batches do not have its contents.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ UNKNOWN: Final = "unknown-topics"
 NAME_BYTES: Final = 255
 BLOCK: Final = 4096
 SMALL_BYTES: Final = 16 * BLOCK
-"""More than all other files of a partition folder take on the disk, as a rule."""
+"""An upper estimate of the disk space of all files in a partition folder except segments, in bytes."""
 SMALL_FILES: Final = 3
 EPOCH_AT: Final = BATCH_HEADER.offsets["partition_leader_epoch"]
 
 
 class PlacedPartition(NamedTuple):
-    """A partition, and the log dirs in the output that get a copy: folder names such as ``node-1``."""
+    """A partition, and the log dirs in the output that get a copy of it: folder names such as ``node-1``."""
 
     plan: PartitionPlan
     nodes: tuple[str, ...]
 
 
 class CopiedFile(NamedTuple):
-    """A segment to write: its path in the output, its sources, and a checksum of the plan."""
+    """A segment to write: its path in the output, its pieces, and their source files."""
 
     path: str
     segment: PlannedSegment
@@ -62,7 +62,7 @@ class CopiedFile(NamedTuple):
 
     @property
     def sum(self) -> str:
-        """A checksum of the pieces, and of the sizes and change times of their files."""
+        """A checksum of the path and the pieces, and of the sizes and change times of the source files."""
         plan = json.dumps([self.path, self.segment, self.seen])
         return hashlib.sha256(plan.encode()).hexdigest()[:32]
 
@@ -77,7 +77,7 @@ def room(placed: Iterable[PlacedPartition]) -> int:
 
 
 def copied_before(out: str) -> int:
-    """Return the bytes that dead runs have written for an output, which ``--resume`` reuses."""
+    """Return the number of bytes that killed runs have written for an output. ``--resume`` uses them again."""
     target = Path(out).absolute()
     places = [place for place in (target, target.parent) if place.is_dir()]
     found = [part for place in places for part in place.iterdir() if Journal.is_of(part, out)]
@@ -85,7 +85,7 @@ def copied_before(out: str) -> int:
 
 
 def free_bytes(out: str) -> int:
-    """Return the free bytes of the file system of an output, which may not exist yet."""
+    """Return the free bytes of the file system of an output. The output need not exist."""
     folder = Path(out).absolute()
     while not folder.exists():
         folder = folder.parent
@@ -99,8 +99,8 @@ def make_sure_of_room(out: str, needed: int) -> None:
     if needed > free:
         raise UnreadableError(
             out,
-            f"the file system has {free} bytes free, and {needed} are needed",
-            "name a folder on a larger disk, or fewer topics with --topic",
+            f"the file system has {free} free bytes, but {needed} are needed",
+            "name a folder on a larger disk, or select fewer topics with --topic",
         )
 
 
@@ -114,12 +114,12 @@ def write(
     early: AbstractSet[str] = frozenset(),
     done: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Write the folders of partitions below ``root``, and the checkpoint of each log dir.
+    """Write the partition folders to ``root``, and the checkpoint of each log dir.
 
     ``root`` is the folder of :func:`kdump.output.files.new_folder`. Segments in ``journal`` are not written again.
-    ``done`` is called with the size of each written segment. Raises UnreadableError if a source cannot be read or has
-    changed since its batches were verified, and OSError if the disk refuses. Partitions with names in ``early`` were
-    written by :func:`write_partition`.
+    ``early`` has the names of partitions that :func:`write_partition` has written. ``done`` receives the size of each
+    written segment. Raises UnreadableError if a source cannot be read or has changed since its batches were verified,
+    and OSError if a file cannot be written.
     """
     tasks = [task for one in placed for task in _files_of(one)]
     if journal is not None:
@@ -146,7 +146,7 @@ def write(
 
 
 def write_partition(root: Path, one: PlacedPartition, access: Access, journal: Journal) -> None:
-    """Write the folders of a partition, without a flush. Raises the errors of :func:`write`."""
+    """Write the folders of a partition without flushing them. Raises the errors of :func:`write`."""
     _write_folders(root, one, access)
     for task in _files_of(one):
         if not journal.has(task):
@@ -169,7 +169,7 @@ def _write_folders(root: Path, one: PlacedPartition, access: Access) -> None:
 
 
 def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionOffset]:
-    """Yield the lines of the checkpoint: log start offsets that differ from the name of the first segment."""
+    """Yield the lines of the checkpoint: log start offsets that differ from the base offset of the first segment."""
     for one in placed:
         plan = one.plan
         if node in one.nodes and (plan.is_tiered or plan.log_start > plan.segments[0].base_offset):
@@ -177,7 +177,7 @@ def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionO
 
 
 def _files_of(one: PlacedPartition) -> Iterator[CopiedFile]:
-    """Yield the segments of all copies. Equal segments follow each other, so that their pages are still cached."""
+    """Yield the segments of all replicas. Equal segments follow each other, because their pages are then cached."""
     for segment in one.plan.segments:
         paths = {piece.path for piece in segment.pieces}
         seen = tuple(file for file in one.plan.seen if file.path in paths)
@@ -225,7 +225,7 @@ def _copy(root: Path, access: Access, task: CopiedFile, *, flushes: bool = True)
 
 
 def _corrected(source: LocalFile, piece: PlannedPiece) -> bytes:
-    """Return a batch with its base offset and leader epoch corrected."""
+    """Return the bytes of a batch with the corrected base offset and leader epoch."""
     base_offset, epoch = piece.corrected or (0, 0)
     data = source.read(piece.position, piece.size)
     return base_offset.to_bytes(8, "big") + data[8:EPOCH_AT] + epoch.to_bytes(4, "big") + data[EPOCH_AT + 4 :]
@@ -234,14 +234,14 @@ def _corrected(source: LocalFile, piece: PlannedPiece) -> bytes:
 class Journal:
     """A file in the unfinished output that lists the written segments, so that a later run can continue.
 
-    The first line names the output. Each other line has the sum of a :class:`CopiedFile` and its path. A truncated last
-    line is ignored.
+    The first line has the path of the output. Each other line has the checksum and the path of a :class:`CopiedFile`. A
+    truncated last line is ignored.
     """
 
     NAME: Final = "rebuild-journal"
 
     def __init__(self, root: Path, out: str, access: Access) -> None:
-        """Take over the files of a dead run in ``root``; delete those that are not in its journal."""
+        """Use the files of a killed run in ``root``. Files that are not in its journal are deleted."""
         self._root, self._path = root, root / self.NAME
         self._known: dict[str, str] = {}
         lines = self._path.read_bytes().split(b"\n")[:-1] if self._path.exists() else []
@@ -262,11 +262,11 @@ class Journal:
 
     @classmethod
     def is_of(cls, folder: Path, out: str) -> bool:
-        """Return whether a folder is the unfinished output of a dead run for ``out``."""
+        """Return whether a folder is the unfinished output of a killed run for ``out``."""
         try:
             with (folder / cls.NAME).open("rb") as file:
                 return file.readline() == _head(out) + b"\n"
-        except OSError:  # of another output, or none
+        except OSError:  # no journal
             return False
 
     def begin(self, tasks: Iterable[CopiedFile]) -> None:
@@ -276,16 +276,16 @@ class Journal:
             target = self._root / path
             files.drop(target)
             for above in target.relative_to(self._root).parents[:-1]:
-                with suppress(OSError):  # it holds files that are kept
+                with suppress(OSError):  # the folder has files that are kept
                     files.drop(self._root / above)
         self._known = kept
 
     def has(self, task: CopiedFile) -> bool:
-        """Return whether the output has the segment of ``task``, written by the same plan."""
+        """Return whether the output has the segment of ``task``, written from the same bytes."""
         return self._known.get(task.path) == task.sum
 
     def drop(self, task: CopiedFile) -> None:
-        """Delete the file at the path of ``task``, which a killed run wrote from other bytes."""
+        """Delete the file at the path of ``task`` if a killed run wrote it."""
         if self._known.pop(task.path, None) is not None:
             files.drop(self._root / task.path)
 
@@ -305,7 +305,7 @@ class Journal:
                 if path != self._path and str(path.relative_to(self._root)) not in kept:
                     files.drop(path)
             for name in folders:
-                with suppress(OSError):  # it holds files that are kept
+                with suppress(OSError):  # the folder has files that are kept
                     files.drop(Path(above, name))
 
 
@@ -314,10 +314,10 @@ def _head(out: str) -> bytes:
 
 
 def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[VolumeFolder], access: Access) -> int:
-    """Write the bytes that no log dir gets into ``lost+found``; return their number.
+    """Write the bytes that are in no log dir of the output to ``lost+found``. Return the number of bytes.
 
-    For each partition these are the bytes that its plan leaves out (``NUMBER-SEGMENT@POSITION``). ``unknown-topics``
-    gets the segments of folders that are not copies of a partition. Raises UnreadableError and OSError.
+    For each partition these are the bytes that its plan leaves out (``NUMBER-SEGMENT@POSITION``). Segments of folders
+    that are not copies of a partition go to ``unknown-topics``. Raises UnreadableError and OSError.
     """
     written = 0
     for plan in plans:
@@ -341,7 +341,7 @@ _KEPT: Final = {file_names.PARTITION_METADATA, file_names.LEADER_EPOCHS}
 
 
 def _save(root: Path, plan: PartitionPlan, number: int, left: LeftOutBytes, access: Access) -> int:
-    """Copy bytes that the plan leaves out into ``lost+found``; return their number. Zeros alone are not copied."""
+    """Copy bytes that the plan leaves out to ``lost+found``, unless all are zeros. Return the number of bytes."""
     with LocalFile(left.path) as source:
         end = left.position + left.size
         if resync.zero_tail(source, left.position, end) == left.position:

@@ -1,8 +1,8 @@
-"""Data that the new brokers delete or hide at their first start, and the warnings about it.
+"""Warnings about data that the new brokers delete or hide at their first start.
 
-Retention continues while a cluster is down. If it is over, a broker deletes segments and committed offsets seconds
-after the start, so the user needs these warnings before. For each partition :func:`look` reads time indexes, producer
-snapshots and the batches after them, of the copy with the newest records.
+The retention time continues while a cluster is down. When it is over, a broker deletes segments and committed offsets
+seconds after the start, so the user needs the warnings before the start. For each partition :func:`look` reads the copy
+with the newest records: its time indexes, its producer snapshots and the batches after them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LogsAtStart(NamedTuple):
-    """Bytes by topic that the first retention check deletes, and the producers with open transactions."""
+    """Topic -> bytes that the first retention check deletes; and the producers with open transactions."""
 
     deleted: dict[str, int]
     open: tuple[OpenProducer, ...]
@@ -46,13 +46,16 @@ def look(
     at: int,
     fail: Callable[[UnreadableError], None],
 ) -> LogsAtStart:
-    """Read the logs as the new brokers will. ``image`` has the new cluster's configs, ``at`` is the time in ms."""
+    """Read the logs as the new brokers will read them.
+
+    ``image`` has the configs of the new cluster. ``at`` is the current time in ms.
+    """
     folders = _leading(volumes, plans)
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in folders}
     newest = dict(one for plan in plans for one in plan.newest_ms)
     retention, producers = Retention(TopicConfigs(image), rules_of(release), newest=newest), Producers()
     report = Reporter(fail=fail)
-    known = LogDirStates(report, known=states)  # the plan names the damage
+    known = LogDirStates(report, known=states)  # the plan reports the damage
     LogDirPass([retention], report, known).run(one.partition for one in folders)
     with_transactions = _leading(volumes, (plan for plan in plans if plan.has_transactions))
     LogDirPass([producers], report, known).run(one.partition for one in with_transactions)
@@ -76,7 +79,7 @@ def _leading(volumes: Volumes, plans: Iterable[PartitionPlan]) -> Sequence[Volum
 
 
 SHOWN: Final = 5
-"""The most names in a warning; the number of the others follows."""
+"""The largest number of names in a warning. The number of further names follows."""
 DELAY: Final = "log.initial.task.delay.ms"
 """The config that postpones the first retention check (3.5 and later)."""
 
@@ -93,27 +96,27 @@ def of_groups(coordinators: Coordinators, minutes: int) -> Iterator[str]:
         oldest = min(one.oldest_commit_ms or 0 for one in gone)
         yield (
             f"{count} ({listed([one.group_id for one in gone])}) would lose committed offsets seconds after the first "
-            f"start: the oldest is of {iso(oldest)}, and a broker keeps them for 7 days by default. Set "
+            f"start: the oldest offset was committed at {iso(oldest)}, and the default retention is 7 days. Set "
             f"offsets.retention.minutes={minutes} on every broker BEFORE the first start (node-*.properties have it)"
         )
 
 
 def of_transactions(transactions: Sequence[RebuiltTransaction]) -> Iterator[str]:
-    """Yield the warnings about open transactions: those that the coordinator aborts, and those that hang."""
+    """Yield the warnings about open transactions: one about those with a coordinator, one about those that hang."""
     ends = [one for one in transactions if not one.hangs]
     if ends:
         names = listed([one.transactional_id or str(one.producer_id) for one in ends])
         yield (
-            f"open transactions of transactional ids: {names}. Their coordinator ends them after the start: those in "
-            "state Ongoing are aborted, and read_committed consumers never see their records"
+            f"open transactions of transactional ids: {names}. Their coordinator ends them after the start. It aborts "
+            "transactions in state Ongoing, and read_committed consumers never receive their records"
         )
     hanging = [one for one in transactions if one.hangs]
     if hanging:
         where = listed([partition for one in hanging for partition in one.partitions])
         yield (
             f"{many(len(hanging), 'open transaction')} will hang in {where}: no coordinator ends them, and "
-            "read_committed consumers stop there. After the start `kdump transactions DIR` prints the "
-            "kafka-transactions.sh lines that abort them"
+            "read_committed consumers stop at them. After the start `kdump transactions DIR` prints the "
+            "kafka-transactions.sh commands that abort them"
         )
 
 
@@ -123,13 +126,13 @@ def of_retention(deleted: Mapping[str, int]) -> Iterator[str]:
         yield (
             "the first retention check, 30 seconds after the start, deletes segments whose retention is over "
             f"({names}). To keep them, start with {DELAY}=3600000 (node-*.properties have it), raise retention.ms with "
-            "kafka-configs.sh within that hour, and restart without it. Where a topic has no retention of its own, "
-            "that of server.properties counts: it is in no volume"
+            "kafka-configs.sh within this hour, and restart without this line. A topic without its own retention uses "
+            "that of server.properties, which no volume has"
         )
 
 
 def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChange]) -> Iterator[str]:
-    """Yield warnings about changed configs, losses with the metadata log, and lines for properties files."""
+    """Yield warnings about changed configs, losses in the metadata log, and lines that server.properties needs."""
     for one in changes:
         if one.what in {"topic config", "broker config"}:
             yield f"{one.what} {one.name or '<default>'} {one.key}={one.value}: {one.why}"
@@ -145,18 +148,19 @@ def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChan
         yield from _of_counts(lost.image)
     elif lost.breaks:
         yield (
-            f"the metadata log is damaged at {many(len(lost.breaks), 'place')}: look at account.json before the start; "
-            "topics, configs or ACLs of these places may be missing"
+            f"the metadata log is damaged at {many(len(lost.breaks), 'place')} (see account.json): topics, configs or "
+            "ACLs may be missing"
         )
     tiered = sorted(topic.name for topic in lost.image.topics.by_id.values() if _is_tiered(lost.image, topic.name))
     if tiered:
         yield (
             f"tiered topics ({listed(tiered)}): copy the remote.log.* lines of the old server.properties into the new "
-            "ones BEFORE the first start, and keep the remote storage as it is; else their older records are not found"
+            "files BEFORE the first start, and do not change the remote storage. Otherwise brokers do not find the "
+            "older records"
         )
     voters = sum(node.controller_port is not None for node in to.nodes)
     if voters == 2:
-        yield "two controllers stop when one of them is down: add a third one later"
+        yield "a quorum of two controllers stops when one of them is down: add a third controller later"
 
 
 def _is_tiered(image: ClusterImage, topic: str) -> bool:
@@ -170,7 +174,7 @@ def _of_counts(image: ClusterImage) -> Iterator[str]:
     if known:
         counts = " and ".join(f"{topic.name} {len(topic.partitions)}" for topic in known)
         yield (
-            f"partitions of coordinators' topics, by their folders and the ids in them: {counts}. If there were more, "
-            "brokers look for groups and ids in the wrong ones: compare offsets.topic.num.partitions and "
-            "transaction.state.log.num.partitions of the old server.properties (the default is 50)"
+            f"numbers of partitions, worked out from folders and ids: {counts}. If a topic had more, brokers search "
+            "groups and transactional ids in the wrong partitions. Compare offsets.topic.num.partitions and "
+            "transaction.state.log.num.partitions in the old server.properties (the default is 50)"
         )

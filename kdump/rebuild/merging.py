@@ -1,4 +1,4 @@
-"""Merge several copies of a partition: batches of the first copy, and batches of others in its holes."""
+"""Merges several copies of a partition: the batches of the first copy, and batches of other copies in its holes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class OffsetSpan(NamedTuple):
-    """Offsets from ``start`` to before ``stop``."""
+    """The offsets from ``start`` to ``stop`` - 1."""
 
     start: int
     stop: int
 
 
 class OffsetSpans:
-    """Ranges in any order; they may overlap."""
+    """Ranges of offsets. They may be in any order and may overlap."""
 
     def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
         given = list(ranges)
@@ -33,20 +33,20 @@ class OffsetSpans:
         self._ranges = [OffsetSpan(*given[number]) for number in self._order]
         self._starts = [one.start for one in self._ranges]
         self._stops = list(accumulate((one.stop for one in self._ranges), max))
-        """The highest stop of the ranges up to each one."""
+        """For each range: the highest stop of this range and the ranges before it."""
 
     def meeting(self, start: int, stop: int) -> int | None:
-        """Return the index, in the given order, of the lowest range with offsets of this one, or None."""
+        """Return the index, in the given order, of the lowest range that overlaps these offsets, or None."""
         at = bisect_right(self._stops, start)
         return self._order[at] if at < len(self._ranges) and self._starts[at] < stop else None
 
     def hold(self, start: int, stop: int) -> bool:
-        """Return whether a single range has all offsets of this one."""
+        """Return whether a single range has all offsets from ``start`` to ``stop`` - 1."""
         before = bisect_right(self._starts, start)
         return before > 0 and self._stops[before - 1] >= stop
 
     def common(self, others: Iterable[OffsetSpan]) -> Iterator[OffsetSpan]:
-        """Yield the parts of other ranges that are in a range. The others are in order and do not overlap."""
+        """Yield the parts of ``others`` that are in one of these ranges. ``others`` are in order and do not overlap."""
         for other in others:
             end = other.start
             for at in range(bisect_right(self._stops, end), bisect_left(self._starts, other.stop)):
@@ -57,13 +57,13 @@ class OffsetSpans:
 
 
 JOINED_BYTES: Final = 64 << 20
-"""Approximate size up to which spans are joined: a span with the high watermark inside is read again."""
+"""Approximate size in bytes up to which spans are joined. A span that has the high watermark inside is read again."""
 
 
 class TakenSpan(NamedTuple):
-    """Batches of the new log, from the copy with the number ``copy``.
+    """Batches of the new log, from copy number ``copy``.
 
-    ``corrected``: the header in the file is wrong, and ``base_offset`` and ``epoch`` are written into it.
+    ``corrected``: the batch header in the file is wrong; ``base_offset`` and ``epoch`` are written into the new header.
     """
 
     base_offset: int
@@ -86,7 +86,7 @@ class MergedLog:
     def add(self, copy: int, spans: Sequence[BatchSpan], allows: Callable[[int, int], bool] = lambda *_: True) -> None:
         """Take the batches that fit into holes of the log and belong to its history.
 
-        ``allows`` returns for a first and a last offset whether batches may be taken there.
+        ``allows``: first offset, last offset -> whether batches with these offsets may be taken from this copy.
         """
         for span in sorted(spans, key=lambda one: one.base_offset):
             limit = self._history.limit(span.base_offset, span.epoch)
@@ -104,10 +104,10 @@ class MergedLog:
                 self._by_batch(copy, span, limit, allows)
 
     def add_corrected(self, copy: int, span: BatchSpan, own: int | None) -> None:
-        """Take a single batch whose base offset or leader epoch is wrong in the file, if there is a hole for it.
+        """Take a single batch whose base offset or leader epoch is wrong in the file, if the log has a hole for it.
 
-        ``own`` is the leader epoch of its copy at its offset: the batch belongs to the tail of an older leader if the
-        log has another epoch there.
+        ``own`` is the leader epoch of its copy at its offset. If the log has another epoch at this offset, the batch
+        belongs to an older leader, and is left out.
         """
         if not self._is_free(span.base_offset, span.last_offset):
             return
@@ -120,7 +120,7 @@ class MergedLog:
         self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
 
     def cut(self, offset: int) -> None:
-        """Drop batches that end at ``offset`` or above, as uncommitted."""
+        """Drop uncommitted batches: those whose last offset is ``offset`` or above."""
         kept: list[TakenSpan] = []
         for one in self.taken:
             if one.last_offset < offset:
@@ -135,12 +135,12 @@ class MergedLog:
                         TakenSpan(place.base_offset, place.last_offset, one.copy, one.epoch, _single(one.span, place)),
                     )
                 else:
-                    self._leave(place, "uncommitted", f"it ends above the high watermark {offset}")
+                    self._leave(place, "uncommitted", f"the batch is not below the high watermark {offset}")
         self.taken = kept
         self._bases = [one.base_offset for one in kept]
 
     def holes(self, start: int, end: int) -> Iterator[OffsetSpan]:
-        """Yield the ranges without a batch from ``start`` to before ``end``."""
+        """Yield the ranges without a batch between ``start`` and ``end`` - 1."""
         for one in self.taken:
             if one.base_offset > start and start < end:
                 yield OffsetSpan(start, min(one.base_offset, end))
@@ -155,7 +155,7 @@ class MergedLog:
             elif self._is_covered(place.base_offset, place.last_offset):
                 continue
             elif not self._is_free(place.base_offset, place.last_offset):
-                self._leave(place, "conflict", "another copy has a batch there that begins or ends at another offset")
+                self._leave(place, "conflict", "a batch of another copy overlaps it, but begins or ends elsewhere")
             elif allows(place.base_offset, place.last_offset):
                 one = _single(span, place)
                 self._take(TakenSpan(place.base_offset, place.last_offset, copy, span.epoch, one))
@@ -168,7 +168,9 @@ class MergedLog:
         expected = self._history.at(offset)
         if expected is None or expected <= epoch:
             expected = self._history.newest
-        return f"it has leader epoch {epoch}; the cluster went on with leader epoch {expected} from there"
+        return (
+            f"the batch has leader epoch {epoch}, but the cluster continued with leader epoch {expected} at its offset"
+        )
 
     def _leave(self, place: BatchPlace, kind: str, why: str) -> None:
         last = self.left_out[-1] if self.left_out else None

@@ -1,16 +1,17 @@
 """The metadata of a rebuilt cluster: the image in the volumes, and the snapshot for the new nodes.
 
-Nodes of 3.9.2 to 4.4.0 require this of a snapshot (KIP-630, KIP-853, KIP-858):
+A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-853, KIP-858):
 
-- It must end after the log of every remaining copy, else a broker follows the new leader but never loads the
-  snapshot. Its epoch must be above that of every ``quorum-state``, else such a node follows no leader.
-- With a registration of the old cluster a node waits until the session of that registration ends. Without a
-  registration a follower that loads the snapshot before its leader registers never gets the leader's address. So each
-  new broker has a fenced registration.
-- The leader epoch of a partition must be above those of its batches. The leader must be set: none is elected.
-- From metadata.version 4.0-IV1 on a controller removes a broker from every ISR when it registers after an unclean stop
-  (KIP-966). All new nodes are such brokers, so an ISR of several members would shrink, with new leaders, while they
-  register. So the ISR has only the leader. The other replicas, whose copies are equal, join it within seconds.
+- It must end after the log of every remaining copy. Otherwise a broker follows the new leader, but never loads the
+  snapshot. Its epoch must be above that of every ``quorum-state``. Otherwise a node with a higher epoch follows no
+  leader.
+- Each new broker has a fenced registration. With a registration of the old cluster, a node would wait until the session
+  of this registration ends. Without a registration, a follower that loads the snapshot before its leader registers
+  would never get the leader's address.
+- The leader epoch of a partition must be above those of its batches. The leader must be set, because none is elected.
+- The ISR has only the leader. From metadata.version 4.0-IV1 on, a controller removes a broker from every ISR when it
+  registers after an unclean stop (KIP-966), as all new nodes do. A larger ISR would shrink, with new leaders, while
+  the nodes register. The other replicas have equal copies, and join the ISR within seconds.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder, Volumes
 
 BEYOND: Final = 1_000_000
-"""Offsets between the end of the longest copy and the end of the new snapshot.
+"""The number of offsets between the end of the longest copy and the end of the new snapshot.
 
-One is enough for the given copies. A broker of another volume may have more: an idle controller appends two records a
-second, so this covers five days.
+For the given copies 1 would be enough, but a node that was not given may have a longer log. An idle controller appends
+two records a second, so this number covers five days.
 """
 ABOVE: Final = 1_000
-"""Epochs between the highest one found and that of the new snapshot: failed elections use up epochs."""
+"""The new snapshot's epoch minus the highest epoch found: failed elections increase the epoch."""
 SPARE_IDS: Final = 1_000
-"""Size of a block of producer ids. One block is skipped: a broker may have used it, although no copy shows that."""
+"""The size of a block of producer ids. One block is skipped: a broker may have used it, even if no copy shows this."""
 OLD_LEADER: Final = -1
 
 INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
@@ -76,14 +77,14 @@ INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
     },
     remote_log_metadata.TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
 }
-"""The configs of coordinators' topics that a broker creates. It adds none to an existing topic."""
+"""The configs with which a broker creates internal topics. It adds no config to an existing topic."""
 KEEP_ALL: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
-"""The configs of topics whose own configs are lost: with a broker's defaults it would delete records."""
+"""The configs of topics whose own configs are lost: with the default configs a broker would delete records."""
 MIN_ISR: Final = "min.insync.replicas"
 
 
 class ClusterChange(NamedTuple):
-    """A thing of the old cluster that the new one lacks or has with another value."""
+    """An object of the old cluster that the new cluster lacks, or has with another value."""
 
     what: str
     """``topic config``, ``broker config``, ``feature``, ``folder``, ``topic``, ..."""
@@ -94,11 +95,11 @@ class ClusterChange(NamedTuple):
 
 
 class LostCluster(NamedTuple):
-    """The metadata of the lost cluster in the volumes."""
+    """The metadata of the lost cluster, from the volumes."""
 
     image: ClusterImage
     sources: tuple[str, ...]
-    """The copies of the metadata log; may be empty."""
+    """The copies of the metadata log; empty if there is none."""
     breaks: tuple[str, ...]
     """Damage in the copies, and records that cannot be replayed."""
     log_end: int
@@ -120,16 +121,16 @@ class LostCluster(NamedTuple):
 
 
 class CopyEnds(NamedTuple):
-    """The highest end offset of the copies of the metadata log, and the highest epoch that a node has seen."""
+    """The highest end offset of the copies of the metadata log, and the highest epoch in them."""
 
     end_offset: int
     epoch: int
 
 
 def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
-    """Return the highest end offset and epoch of all copies, in batches, snapshots and ``quorum-state``.
+    """Return the highest end offset and epoch in the batches, snapshots and ``quorum-state`` of all copies.
 
-    ``note`` is called with each small file that is not valid, and with a segment that cannot be read.
+    ``note`` receives a message for each invalid small file and each unreadable segment.
     """
     end, epoch = 0, 0
     for copy in copies:
@@ -140,7 +141,7 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
             try:
                 found = end_of_log(copy._replace(segments=(segment,)))
             except UnreadableError as error:
-                note(f"{error}; the new snapshot ends {BEYOND} offsets beyond all others")
+                note(f"{error}; the new snapshot ends {BEYOND} offsets after all other copies")
                 found = LogEnd(segment.base_offset or 0)
             end, epoch = max(end, found.offset), max(epoch, found.epoch)
         epoch = max(epoch, *_epochs(copy, note), 0)
@@ -160,13 +161,13 @@ def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
                 yield highest(data)
         except (DamageError, UnreadableError) as error:
             path = posixpath.join(copy.folder, name)
-            note(f"{copy.files.shown(path)}: {error}; the epoch of the new snapshot is {ABOVE} above all others")
+            note(f"{copy.files.shown(path)}: {error}; the new epoch is {ABOVE} above the epochs of all other files")
 
 
 def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> LostCluster:
-    """Return the image of the lost cluster, from the metadata log, completed from the folders.
+    """Return the metadata of the lost cluster, from the metadata log. If it is damaged, folder names complete it.
 
-    ``release`` is the release of the new nodes. Raises UsageError without a metadata log and a release.
+    ``release`` is the release of the new nodes. Raises UsageError if there is neither a metadata log nor a release.
     """
     copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOPIC_STATES]
     breaks: list[str] = []
@@ -182,7 +183,7 @@ def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> Los
     log = MetadataLog(replay)
     image = log.image()
     if image.open_transaction is not None:
-        said.note(f"the metadata transaction at offset {image.open_transaction} has no end: it is not applied")
+        said.note(f"the metadata transaction at offset {image.open_transaction} has no end, so it is not applied")
     end = ends(copies, said.note)
     changes = []
     if log.breaks or not image.topics.by_name:
@@ -193,7 +194,7 @@ def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> Los
 
 
 _TOPIC_STATES: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
-"""States of folders that count as topics. A start with wrong metadata makes folders stray."""
+"""The states of folders that count as topics. They include stray, because a start with wrong metadata makes it so."""
 
 
 def _without_log(
@@ -201,8 +202,8 @@ def _without_log(
 ) -> tuple[ClusterImage, list[ClusterChange]]:
     if release is None:
         raise UsageError(
-            "no volume holds a metadata log (__cluster_metadata-0): name the release that is to start on the new log "
-            "dirs, such as --release 4.3.1"
+            "no volume has a metadata log (__cluster_metadata-0): give the release of the new nodes, such as "
+            "--release 4.3.1"
         )
     image = ClusterImage()
     image.features.levels.update(release_facts.default_features(release))
@@ -215,12 +216,12 @@ def _complete(
     release: StartRelease | None,
     fail: Callable[[UnreadableError], None],
 ) -> list[ClusterChange]:
-    """Add topics and partitions that only folders have, because the metadata log is damaged."""
+    """Add topics and partitions that have a folder, but are not in the image, because the metadata log is damaged."""
     if METADATA_VERSION not in image.features.levels:
         if release is None:
             raise UsageError(
-                "the metadata log is damaged and has no metadata.version: name the release that is to start on the "
-                "new log dirs, such as --release 4.3.1"
+                "the metadata log is damaged and has no metadata.version: give the release of the new nodes, such as "
+                "--release 4.3.1"
             )
         image.features.levels.update(release_facts.default_features(release))
     known = [
@@ -242,7 +243,7 @@ def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list
         for number in range(max(max(topic.partitions, default=-1), highest.get(topic.id, -1)) + 1):
             if number not in topic.partitions:
                 topic.partitions[number] = _partition((OLD_LEADER,) * factor, 0, 0)
-                why = "the metadata log is damaged: its record is lost"
+                why = "the metadata log is damaged: the record of the partition is lost"
                 changes.append(ClusterChange("partition", topic.name, str(number), None, why))
     return changes
 
@@ -250,7 +251,7 @@ def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list
 def _add_topics(
     image: ClusterImage, folders: Sequence[VolumeFolder], fail: Callable[[UnreadableError], None]
 ) -> list[ClusterChange]:
-    """Add topics that only folders have. If a name has several ids, the one that was written last counts."""
+    """Add topics that only folders have. If a name has several ids, the id that was written last is used."""
     by_name: dict[str, dict[bytes | None, list[VolumeFolder]]] = {}
     for folder in folders:
         by_name.setdefault(folder.topic, {}).setdefault(folder.topic_id, []).append(folder)
@@ -263,13 +264,13 @@ def _add_topics(
         _add_topic(image, name, number, copies, counts.get(name, 0))
         for other in ids:
             if other not in (number, None):
-                why = f"the topic was deleted and created again: {id_text(number)} was written later"
+                why = f"the topic was deleted and created again: id {id_text(number)} is newer"
                 changes.append(ClusterChange("topic", name, "topicId", id_text(other), why))
     return changes
 
 
 def _rank(number: bytes | None, folders: Sequence[VolumeFolder]) -> tuple[object, ...]:
-    """Return a sort key for the ids of a topic's name; the newest one has the highest."""
+    """Return a sort key for the ids of a topic name. The newest id has the highest key."""
     is_live = any(not each.state for each in folders)
     return number is not None, is_live, max(each.newest_ms for each in folders), len(folders)
 
@@ -288,7 +289,7 @@ def _add_topic(image: ClusterImage, name: str, number: bytes, copies: Sequence[V
 
 
 def _partition(replicas: Sequence[int], epoch: int, version: int, directories: Sequence[bytes] = ()) -> PartitionImage:
-    """Return the state of a partition with all replicas in sync and the first one as leader."""
+    """Return the state of a partition with all replicas in sync. The first replica is the leader."""
     return PartitionImage(
         replicas=list(replicas),
         directories=list(directories) or [bytes(16)] * len(replicas),
@@ -305,9 +306,9 @@ def _partition(replicas: Sequence[int], epoch: int, version: int, directories: S
 
 
 def release_for(lost: LostCluster, named: StartRelease | None) -> StartRelease:
-    """Return the release of the new nodes: the given one, else the oldest that supports the metadata.version.
+    """Return the release of the new nodes: ``named``, or the oldest release that supports the metadata.version.
 
-    Raises UsageError if the given one is too old for the metadata, or has no KRaft.
+    Raises UsageError if ``named`` is too old for the metadata, or has no KRaft.
     """
     level = lost.image.features.metadata_version
     if named is None:
@@ -317,7 +318,7 @@ def release_for(lost: LostCluster, named: StartRelease | None) -> StartRelease:
         least = release_facts.oldest_for(level)
         raise UsageError(
             f"--release {named.name} is too old: metadata.version is {level_name(level)} ({level}), and "
-            f"{named.name} knows levels up to {level_name(named.highest_level)} ({named.highest_level}); "
+            f"{named.name} supports levels up to {level_name(named.highest_level)} ({named.highest_level}); "
             f"use {least.name} or later"
         )
     return named
@@ -330,14 +331,14 @@ class NewCluster(NamedTuple):
     nodes: Sequence[NewNode]
     replicas: Replicas
     epochs: Mapping[tuple[bytes, int], int]
-    """Topic id and partition -> the highest leader epoch of its copies, -1 for none."""
+    """Topic id and partition -> the highest leader epoch of its copies; -1 if there is none."""
     max_producer_id: int
-    """The highest producer id in batches and transactions, -1 for none."""
+    """The highest producer id in batches and transactions; -1 if there is none."""
     listeners: Listeners = Listeners()
 
 
 def rebuilt(lost: LostCluster, to: NewCluster) -> tuple[ClusterImage, list[ClusterChange]]:
-    """Return the image of the new cluster, and its differences from the old one. ``lost.image`` is not changed."""
+    """Return the image of the new cluster, and its differences from the old image. ``lost.image`` is not changed."""
     old, image = lost.image, ClusterImage()
     changes: list[ClusterChange] = []
     image.end_offset, image.epoch, image.timestamp = lost.end_offset, lost.new_epoch, old.timestamp
@@ -375,7 +376,7 @@ def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]
     least = release_facts.VOTERS_LEVEL if release_facts.has_voters(release) else release_facts.LEAST_LEVEL
     if level < least:
         image.features.levels[METADATA_VERSION] = least
-        why = f"{release.name} wants at least {level_name(least)} ({least})"
+        why = f"{release.name} needs at least {level_name(least)} ({least})"
         yield ClusterChange("feature", METADATA_VERSION, None, str(level), why)
 
 
@@ -386,10 +387,10 @@ def _next_producer_id(known: int, used: int) -> int:
 
 
 def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Iterator[ClusterChange]:
-    """Change configs with which the new brokers would not start or would refuse records; yield the changes.
+    """Change configs with which the new brokers would not start, or would refuse records. Yield the changes.
 
-    A topic config below the release's least value is fatal when the log is loaded. Before 3.7 a min.insync.replicas
-    above the number of replicas refuses every record with acks=all, and all transactions.
+    A broker stops if it loads a log with a topic config below the least value of the release. If min.insync.replicas is
+    above the number of replicas, a broker before 3.7 refuses every record with acks=all, and all transactions.
     """
     factors = {
         topic.name: min((len(state.replicas) for state in topic.partitions.values()), default=brokers)
@@ -401,7 +402,7 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
             value = configs.get(least.config)
             if value is not None and _int(value) < least.least:
                 configs[least.config] = str(least.least)
-                why = f"{release.name} does not start with less than {least.least}, which is set now"
+                why = f"{release.name} does not start with a value below {least.least}; it was set to this value"
                 yield ClusterChange(what, name, least.config, value, why)
         most = factors.get(name, brokers) if kind == TOPIC_RESOURCE else brokers
         value = configs.get(MIN_ISR)
@@ -412,7 +413,7 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
             and _int(value) > most
         ):
             configs[MIN_ISR] = str(most)
-            why = f"{release.name} refuses acks=all with fewer replicas, and there is at most {most} now"
+            why = f"{release.name} refuses acks=all with fewer replicas; it was set to {most}, the number of replicas"
             yield ClusterChange(what, name, MIN_ISR, value, why)
 
 
@@ -433,11 +434,11 @@ def voter_fields(number: int, directory: bytes, host: str, port: int | None, lis
 
 
 def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds) -> None:
-    """Replace the quorum in an image: the controllers are lost, the volumes of the brokers are complete.
+    """Replace the quorum in an image, for a cluster that has lost its controllers but not its brokers.
 
-    The end offset of the image is above that of every copy, so that brokers load it. Controllers are removed: the
-    remaining ones register again. If the voters were only in properties files, kraft.version becomes 1, if
-    metadata.version allows it. The directory id of each voter must be known.
+    The end offset of the image is set above that of every copy, so that brokers load it. All controllers are removed
+    from the image; the remaining ones register again. If metadata.version supports voters in the metadata log,
+    kraft.version becomes 1, and each voter needs its directory id.
     """
     names = (endpoint["name"] for voter in image.voters or () for endpoint in voter["endpoints"])
     listener = next(names, Listeners().controller)
@@ -453,22 +454,22 @@ def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds
 
 
 def what_to_do(path: str, voters: Sequence[Voter], image: ClusterImage, *, was_static: bool) -> Iterator[str]:
-    """Yield the steps to install a snapshot with other voters."""
+    """Yield the steps that install a snapshot with other voters, in order."""
     servers = ",".join(address(voter.host, voter.port) for voter in voters)
     ids = ", ".join(str(voter.id) for voter in voters)
     yield f"stop every controller and every broker first. Controllers of the new quorum: {ids}"
     yield (
-        "on each of them, move all files but quorum-state out of its __cluster_metadata-0 (keep them), and copy "
-        f"{path} there, under this name, as the user that runs Kafka"
+        "on each of these controllers, move all files except quorum-state out of __cluster_metadata-0 (keep them), and "
+        f"copy {path} into this folder, under the same name, as the user that runs Kafka"
     )
     if image.kraft_version:
         yield f"in the server.properties of every node: controller.quorum.bootstrap.servers={servers}"
     if was_static:
         quorum = ",".join(f"{voter.id}@{address(voter.host, voter.port)}" for voter in voters)
-        yield f"where server.properties has controller.quorum.voters, set it on every node: {quorum}"
+        yield f"if server.properties has controller.quorum.voters, set it to this value on every node: {quorum}"
     yield (
-        "start these controllers, then the brokers; leave the brokers' log dirs as they are. Never start a controller "
-        "that is not among them on its old log dir: format it, and add it with kafka-metadata-quorum.sh"
+        "start these controllers, then the brokers. Do not change the log dirs of the brokers. Never start any other "
+        "controller on its old log dir: format the log dir, and add the controller with kafka-metadata-quorum.sh"
     )
 
 
@@ -499,7 +500,7 @@ def _registration(node: NewNode, to: NewCluster, lost: LostCluster, level: int) 
 
 
 def protocol_of(listener: str, image: ClusterImage) -> int:
-    """Return the number of a listener's security protocol, from its name, else from the old brokers."""
+    """Return the number of a listener's security protocol, from the listener's name or from the old brokers."""
     if listener in PROTOCOLS:
         return PROTOCOLS[listener]
     endpoints = (one for broker in image.cluster.brokers.values() for one in broker["endPoints"])

@@ -1,4 +1,4 @@
-"""The nodes of a rebuilt cluster, their replicas, and their ``meta.properties``."""
+"""The nodes of a rebuilt cluster: their options, their replicas, and their ``meta.properties``."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ VOTER: Final = re.compile(
     r"(?P<id>\d{1,10})@(?P<host>\[[^\]\s]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})(?::(?P<directory>[\w-]{22}))?"
 )
 PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-"""Security protocol -> its number (``SecurityProtocol``). A listener with such a name uses it."""
+"""Security protocol -> its number (``SecurityProtocol``). A listener with the name of a protocol uses this protocol."""
 CLUSTER_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 Replicas: TypeAlias = "dict[tuple[bytes, int], tuple[int, ...]]"
-"""Topic id and partition -> the nodes that hold it, the leader first."""
+"""Topic id and partition -> the nodes of its replicas, the leader first."""
 
 
 class NewNode(NamedTuple):
-    """A node of the new cluster; without a controller port it is a broker only."""
+    """A node of the new cluster. Without a controller port it is only a broker."""
 
     id: int
     host: str
@@ -59,7 +59,7 @@ def folder_of(number: int) -> str:
 
 
 class Voter(NamedTuple):
-    """A member of the quorum: id, controller address, id of its metadata log dir (None: unknown)."""
+    """A member of the quorum: its id, its controller address, and the id of its metadata log dir (None if unknown)."""
 
     id: int
     host: str
@@ -75,7 +75,7 @@ class Listeners(NamedTuple):
 
 
 def new_directory_id() -> bytes:
-    """Return a random id for a log dir, without a dash at the start, as Kafka's ``Uuid.randomUuid``."""
+    """Return a random id for a log dir that does not start with a dash in base64, as ``Uuid.randomUuid`` does."""
     while True:
         made = uuid4().bytes
         if not urlsafe_b64encode(made).startswith(b"-"):
@@ -83,7 +83,7 @@ def new_directory_id() -> bytes:
 
 
 def parse_nodes(texts: Sequence[str]) -> list[NewNode]:
-    """Return the nodes of ``--node``. Raises UsageError for a malformed one, a repeated id or address, or no voter."""
+    """Return the nodes of ``--node``. Raises UsageError for malformed values, repeated ids or addresses, no voter."""
     found = [_node(text) for text in texts or (DEFAULT,)]
     _once("node id", (each.id for each in found))
     addresses = ((each.host, port) for each in found for port in (each.port, each.controller_port) if port is not None)
@@ -120,7 +120,7 @@ def _node(text: str) -> NewNode:
 
 
 def parse_voters(text: str) -> list[Voter]:
-    """Return the voters of ``--voters``. Raises UsageError."""
+    """Return the voters of ``--voters``. Raises UsageError for a malformed value or a repeated id."""
     voters = []
     for part in filter(None, (one.strip() for one in text.split(","))):
         found = VOTER.fullmatch(part)
@@ -142,7 +142,7 @@ def parse_voters(text: str) -> list[Voter]:
 
 
 def uuid(text: str) -> bytes:
-    """Return the 16 bytes of an id of 22 letters. Raises UsageError."""
+    """Return the 16 bytes of an id of 22 letters. Raises UsageError for another text."""
     from base64 import urlsafe_b64decode
 
     try:
@@ -150,7 +150,7 @@ def uuid(text: str) -> bytes:
     except ValueError:
         value = b""
     if len(value) != meta_properties.UUID_BYTES:
-        raise UsageError(f"{text!r} is not an id: 22 letters of URL-safe base64")
+        raise UsageError(f"{text!r} is not an id (an id has 22 letters of URL-safe base64)")
     return value
 
 
@@ -169,7 +169,7 @@ def _port(text: str, digits: str) -> int:
 
 
 def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int:
-    """Return the new number of replicas of a partition: at most its old factor and the number of brokers.
+    """Return the new number of replicas of a partition: the old number, or ``wanted``, but at most ``brokers``.
 
     ``wanted`` is the value of ``--replication``. Replicas that a reassignment was adding do not count.
     """
@@ -180,8 +180,9 @@ def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int
 def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) -> Replicas:
     """Return the nodes of each partition, the leader first.
 
-    If the new brokers have the ids of the old ones, each keeps its replicas, and so the placement by rack. Otherwise
-    leaders are assigned round-robin, each topic one node later, and followers at a growing distance.
+    If the new brokers have the same ids as the old brokers, each keeps its replicas, so the placement by rack stays.
+    Otherwise leaders are assigned round-robin, beginning one node later for each topic, and followers at a growing
+    distance from the leader.
     """
     ids = [node.id for node in nodes]
     partitions = [
@@ -201,7 +202,7 @@ def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) 
 
 
 def _go_round(ids: Sequence[int], leader: int, count: int) -> Iterator[int]:
-    """Yield nodes as Kafka's placer: the leader, then others at a distance that grows each round."""
+    """Yield nodes in the order of Kafka's placer: the leader, then other nodes at a distance that grows each round."""
     yield ids[leader % len(ids)]
     others = len(ids) - 1
     shift = leader // len(ids)
@@ -221,5 +222,5 @@ def meta_properties_file(node: NewNode, cluster_id: str) -> bytes:
 
 
 def address(host: str, port: int) -> str:
-    """Return host and port; an IPv6 address in brackets."""
+    """Return ``host:port``, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,4 +1,4 @@
-"""Plan one partition: the log of the leading copy, with batches of other copies for its damaged ranges."""
+"""Plans one partition: the log of the leading copy, with batches of other copies for its damaged ranges."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder
 
 SEGMENT_BYTES: Final = 1 << 30
-"""Size after which batches of other copies start a new segment: the default of a broker."""
+"""The size in bytes after which batches of other copies start a new segment: the default of a broker."""
 
-_OTHER_TOPIC: Final = "it has no topic id, and no batch in common with the copies that have one"
+_OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with the copies that have a topic id"
 
 
 class WantedPartition(NamedTuple):
-    """A partition of the image, and its copies, live ones first.
+    """A partition of the image, and its copies. Live copies come first.
 
-    ``known_end`` is the highest offset in a group's commits or in another checkpoint; 0 for none.
+    ``known_end`` is the highest offset of a partition without a copy in committed offsets and checkpoints, or 0.
     """
 
     topic: str
@@ -63,7 +63,7 @@ class WantedPartition(NamedTuple):
 
 
 class _Copy:
-    """A folder and the contents of its small files. Its batches are read on demand."""
+    """A folder and the contents of its small files. Its batches are read when they are needed."""
 
     def __init__(self, folder: VolumeFolder, notes: list[str], *, is_compacted: bool) -> None:
         self.folder = folder
@@ -85,7 +85,7 @@ class _Copy:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The sort key of the leading copy: the newest leader epoch, then the highest end."""
+        """The sort key of copies: the newest leader epoch, then the end offset. The highest key is the leading copy."""
         if self._scanned is None:
             return self.newest, self.end
         return self.history().newest, max(self.scanned.end_offset, self.end)
@@ -96,7 +96,7 @@ class _Copy:
 
     @property
     def begin(self) -> int:
-        """The base offset of its first segment, even if only files beside that segment are left."""
+        """The base offset of the first segment, even if only the index files of this segment are left."""
         return min([self.first, *(base for base, _ in self.missing_segments)])
 
     @property
@@ -104,7 +104,7 @@ class _Copy:
         return self.read_all()
 
     def read_all(self) -> ScannedCopy:
-        """Read its batches once, and update its rank by them."""
+        """Read the batches, if they were not read before, and update the rank."""
         if self._scanned is None:
             segments = self.folder.partition.segments
             self.seen = _looked_at(segments)
@@ -113,14 +113,14 @@ class _Copy:
         return self._scanned
 
     def take_as_compacted(self) -> None:
-        """Accept gaps between offsets from now on. Batches that were read are not read again."""
+        """Treat the log as compacted: gaps between offsets are allowed. Batches are not read again."""
         self._is_compacted = True
         if self._scanned is not None:
             self._scanned.take_as_compacted(self.noted)
             self._history = history(self._scanned, self.noted)
 
     def doubt_last(self) -> None:
-        """Treat the leader epoch of the last batch as wrong."""
+        """Move the last batch to the doubtful batches, because its leader epoch is wrong."""
         self.scanned.doubtful.append(self.scanned.spans.pop())
         self._history = history(self.scanned, self.noted)
 
@@ -130,7 +130,7 @@ class _Copy:
 
     @property
     def missing_segments(self) -> list[tuple[int, int]]:
-        """The offsets of segments that have indexes but no log: from a base offset to before the next one."""
+        """The offsets of segments that have index files but no log: from base offset to the next base offset - 1."""
         partition = self.folder.partition
         there = {each.base_offset for each in partition.segments if each.base_offset is not None}
         found = (INDEX_NAME.fullmatch(entry.name) for entry in partition.others)
@@ -140,7 +140,7 @@ class _Copy:
 
     @property
     def unknown(self) -> list[tuple[int, int]]:
-        """The offsets that may have had a record elsewhere: damaged ranges, and offsets that it never had."""
+        """The offsets at which other copies may have records: damaged ranges, and offsets outside this log."""
         damaged = [_missing(one) for one in self.scanned.left_out]
         return [*damaged, *self.missing_segments, (0, self.first), (max(self.end, self.scanned.end_offset), NEVER)]
 
@@ -151,7 +151,7 @@ class _Copy:
         return Lineage(tuple(self.history().entries), end)
 
     def of_swapped(self) -> list[BatchSpan]:
-        """Return the batches of ``.swap`` segments, which a broker would rename to segments at its start."""
+        """Return the batches of ``.swap`` segments. A broker would rename these files to segments when it starts."""
         partition = self.folder.partition
         segments = [
             Segment(partition.files, entry.path, entry.size, int(found["offset"]), {}, partition.limit)
@@ -162,12 +162,12 @@ class _Copy:
         return ScannedCopy(self.folder, segments, is_compacted=self._is_compacted).spans
 
     def history(self) -> EpochHistory:
-        """Return the copy's leader epochs, from its checkpoint, and from its batches if they were read."""
+        """Return the leader epochs of the copy, from its checkpoint, and from its batches if they were read."""
         return self._history
 
 
 def plan(wanted: WantedPartition) -> PartitionPlan:
-    """Plan a partition. Unreadable bytes count as damaged, and the plan names them."""
+    """Plan a partition. Unreadable bytes count as damaged; the plan lists them."""
     if not wanted.folders:
         return _without_copy(wanted)
     notes: list[str] = []
@@ -207,7 +207,7 @@ class _Planning:
     def has_gaps(self) -> bool:
         """Return whether offsets are missing between consecutive batches of the leading copy.
 
-        The log was compacted, by a config that is lost or was changed since.
+        Then the log was compacted, but the config of the topic was lost or changed later.
         """
         return any(starmap(has_gap, pairwise(self._copies[0].scanned.spans)))
 
@@ -277,7 +277,7 @@ class _Planning:
         )
 
     def _is_complete(self, leader: _Copy) -> bool:
-        """Return whether the leading copy needs no other one."""
+        """Return whether the leading copy is complete, so that no other copy is needed."""
         scanned = leader.scanned
         if not scanned.is_sound or leader.problem is not None or leader.newest > leader.history().newest:
             return False
@@ -310,8 +310,9 @@ class _Planning:
     def _doubts_epoch(self, copy: _Copy) -> bool:
         """Return whether the leader epoch of a copy's last batch is wrong by a single bit.
 
-        A broker writes an epoch to its checkpoint before its first batch. No checksum covers the epoch of a batch.
-        Without a checkpoint the same batch in another copy shows that, or a checkpoint in which it starts an epoch.
+        No checksum covers the epoch of a batch. A broker writes an epoch to its checkpoint before the first batch of
+        this epoch. If the copy has no checkpoint, the same batch in another copy is the evidence, or a checkpoint of
+        another copy in which this batch starts an epoch.
         """
         if not self._may_doubt_epoch(copy):
             return False
@@ -341,18 +342,18 @@ class _Planning:
         return copy.lineage.truncation(leader.lineage) is not None
 
     def _is_in_sync(self, copy: _Copy) -> bool:
-        """Return whether a copy reached the high watermark of the leading copy, or that is unknown.
+        """Return whether a copy reaches the high watermark of the leading copy. True if the high watermark is unknown.
 
-        Other copies may have records that the cluster has since deleted by retention or DeleteRecords.
+        Other copies are older: they may have records that retention or DeleteRecords has deleted later.
         """
         watermark = self._copies[0].folder.high_watermark
         return watermark is None or copy.end >= watermark
 
     def _allowed(self, copy: _Copy) -> Callable[[int, int], bool]:
-        """Return a function that decides whether a range of offsets may be taken from a copy.
+        """Return a function: first offset, last offset -> whether batches of this range may be taken from a copy.
 
-        A lagging copy gives no batches before the start of the leading copy's log. A damaged copy of a compacted log
-        gives no batches that the cleaner removed elsewhere.
+        From a lagging copy no batch before the start of the leading copy's log may be taken. From a damaged copy of a
+        compacted log no batch may be taken that the cleaner has removed from the leading copy.
         """
         leader = self._copies[0]
         if copy is leader:
@@ -369,19 +370,19 @@ class _Planning:
         return allows
 
     def _in_lineage(self) -> Iterator[_Copy]:
-        """Yield the copies that would not be truncated as followers of the leading copy."""
+        """Yield the copies that a broker would not truncate if they followed the leading copy."""
         leader = self._copies[0]
         for copy in self._copies:
             if copy is leader or copy.lineage.truncation(leader.lineage) is None:
                 yield copy
 
     def _high_watermark(self) -> int | None:
-        """Return the highest high watermark of the copies in the history, or None if no checkpoint has one."""
+        """Return the highest high watermark of the copies in the lineage, or None if no checkpoint has one."""
         found = [copy.folder.high_watermark for copy in self._in_lineage()]
         return max((one for one in found if one is not None), default=None)
 
     def _evidence(self) -> int:
-        """Return the least end offset of the log that small files and file names show."""
+        """Return the least log end offset that small files and file names prove."""
         return max(map(self._evidence_of, self._in_lineage()), default=0)
 
     def _evidence_of(self, copy: _Copy) -> int:
@@ -398,7 +399,7 @@ class _Planning:
         return max([0, *names, *(mark for mark in marks if mark is not None)])
 
     def _log_start(self, first: int, end: int) -> int:
-        """Return the highest log start offset of all checkpoints within the log, else its first offset."""
+        """Return the highest log start offset in a checkpoint that is not above ``end``, else the first offset."""
         found = [copy.folder.log_start for copy in self._copies]
         noted_start = max((one for one in found if one is not None and one <= end), default=None)
         if self._wanted.is_tiered:
@@ -408,7 +409,7 @@ class _Planning:
         return max(first, noted_start or 0)
 
     def _segments(self, end: int) -> list[PlannedSegment]:
-        """Return the segments. Those of the leading copy keep their names."""
+        """Return the segments to write. Segments of the leading copy keep their names."""
         leader = self._copies[0]
         bases = sorted({each.base_offset or 0 for each in leader.folder.partition.segments})
         bases = sorted({*bases, *(base for base, _ in leader.missing_segments)})
@@ -455,9 +456,9 @@ class _Planning:
         before: TakenSpan | None,
         one: TakenSpan,
     ) -> bool:
-        """Return whether a span starts a segment that the leading copy does not have.
+        """Return whether a span must start a segment that the leading copy does not have.
 
-        The last one made has ``size`` bytes; ``most`` are allowed.
+        The last segment in ``made`` has ``size`` bytes; ``most`` is the largest allowed size in bytes.
         """
         if not made:
             return True
@@ -486,9 +487,10 @@ class _Planning:
             yield held
 
     def _lost(self, start: int, end: int) -> Iterator[LostOffsets]:
-        """Yield the offsets that no copy holds.
+        """Yield the offsets that no copy has.
 
-        In a compacted log a hole is not a loss if any copy is undamaged there, or if no log reached it.
+        In a compacted log, a hole before the last batch is a loss only if each copy is damaged there or does not reach
+        it.
         """
         taken_end = self._log.taken[-1].last_offset + 1 if self._log.taken else 0
         holes: Iterable[OffsetSpan] = self._log.holes(start, end)
@@ -519,13 +521,13 @@ class _Planning:
                 only = "" if len(self._copies) == 1 else " and no other copy has them"
                 return f"{kind} in {one.segment.name} at byte {one.position}{only}: {one.reason}"
         if hole.start >= taken_end:
-            return "no copy has them; a file name or a checkpoint shows that the log reached that far"
+            return "no copy has them, but a file name or a checkpoint proves that the log had them"
         if missing.meeting(*hole) is not None:
-            return "the segment is missing: only files beside it are there"
+            return "the segment is missing: only its index files are left"
         return "no copy has them"
 
     def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
-        """Yield valid batches that are not taken, copies of another topic, and damaged ranges with lost offsets."""
+        """Yield the bytes that are left out: valid batches, copies of another topic, ranges with lost offsets."""
         for one in self._log.left_out:
             yield _left(one)
         for copy in self._others:
@@ -538,9 +540,9 @@ class _Planning:
                     yield _left(one)
 
     def _producers(self, base: int) -> str | None:
-        """Return the producer snapshot at the base offset of the first segment.
+        """Return the path of the producer snapshot at the base offset of the first segment, or None.
 
-        Only it has the producers whose batches were deleted or are only in remote storage.
+        Only this file has the producers whose batches were deleted or are only in remote storage.
         """
         if base == 0:
             return None
@@ -568,9 +570,9 @@ class _Planning:
 
 
 def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
-    """Return the copies of the topic, and those that may belong to an older topic of the same name.
+    """Return the copies of the topic, and the copies that may belong to an older topic of the same name.
 
-    Such a copy has no topic id while another one has it, and both have the same offsets but no common batch.
+    The latter have no topic id. They have the same offsets as copies with the topic id, but no common batch.
     """
     proven = [copy for copy in copies if copy.folder.topic_id is not None]
     if not any(copy.scanned.spans for copy in proven if len(proven) < len(copies)):
@@ -584,7 +586,10 @@ def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
 
 
 def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bool:
-    """Return whether a copy has a common batch with others (equal offsets, size and checksum), or no common offset."""
+    """Return whether a copy has a batch in common with ``proven`` copies, or no offset in common.
+
+    Batches are equal if their offsets, sizes and checksums are equal.
+    """
     overlaps = False
     for one in proven:
         own = list(_meeting(copy.spans, one.spans))
@@ -595,7 +600,7 @@ def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bo
 
 
 def _meeting(spans: Iterable[BatchSpan], others: Iterable[BatchSpan]) -> Iterator[BatchSpan]:
-    """Yield the spans that share offsets with another one. Spans of a copy are in offset order and do not overlap."""
+    """Yield the spans that share offsets with a span of ``others``. Both are in offset order and do not overlap."""
     following = iter(others)
     other = next(following, None)
     for span in spans:
@@ -611,7 +616,7 @@ def _contents(spans: Iterable[BatchSpan]) -> Iterator[tuple[int, int, int, int]]
 
 
 def _has_common(contents: Iterator[tuple[int, int, int, int]], others: Iterator[tuple[int, int, int, int]]) -> bool:
-    """Return whether two sequences in order have an equal element."""
+    """Return whether two sorted sequences have an equal element."""
     one, other = next(contents, None), next(others, None)
     while one is not None and other is not None:
         if one == other:
@@ -633,7 +638,7 @@ def _is_near(epoch: int, other: int) -> bool:
 
 
 def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
-    """Return size and change time of files before they are read. The reader reports inaccessible files."""
+    """Return the size and change time of files before they are read. The reader reports inaccessible files."""
     found = []
     for each in segments:
         with suppress(UnreadableError):
@@ -646,14 +651,14 @@ def _scanned(copy: _Copy) -> ScannedCopy:
 
 
 def _missing(one: LeftOutRange) -> tuple[int, int]:
-    """Return the offsets that a range may have had; all offsets if unknown."""
+    """Return the first offset of a range and the offset after it; all offsets if unknown."""
     start = 0 if one.missing_from is None else one.missing_from
     stop = NEVER if one.missing_until is None else one.missing_until
     return start, max(start, stop)
 
 
 def _from(segments: list[PlannedSegment], log_start: int) -> list[PlannedSegment]:
-    """Return the segments without those that end below the log start offset."""
+    """Return the segments, except those that end below the log start offset."""
     first = 0
     for number, segment in enumerate(segments):
         if segment.base_offset <= log_start:
@@ -662,7 +667,7 @@ def _from(segments: list[PlannedSegment], log_start: int) -> list[PlannedSegment
 
 
 def _append(pieces: list[PlannedPiece], new: PlannedPiece) -> None:
-    """Add a piece, or extend the last one if the two are consecutive."""
+    """Add a piece, or extend the last piece if the two are consecutive."""
     last = pieces[-1] if pieces else None
     if (
         last is not None

@@ -19,9 +19,9 @@ LOST: Final = "lost"
 
 
 class SourceRange(NamedTuple):
-    """Offsets from ``first_offset`` to before ``end_offset`` that are taken from the folder ``path``.
+    """The offsets from ``first_offset`` to ``end_offset`` - 1, which are taken from the folder ``path``.
 
-    ``leader_epoch`` is that of the last batch, -1 below magic 2.
+    ``leader_epoch`` is the leader epoch of the last batch, -1 below magic 2.
     """
 
     path: str
@@ -31,7 +31,7 @@ class SourceRange(NamedTuple):
 
 
 class LostOffsets(NamedTuple):
-    """Offsets from ``from_offset`` to before ``until_offset`` that no copy holds; compaction may have removed some."""
+    """The offsets from ``from_offset`` to ``until_offset`` - 1: no copy has them. Compaction may have removed some."""
 
     from_offset: int
     until_offset: int
@@ -41,8 +41,8 @@ class LostOffsets(NamedTuple):
 class PlannedPiece(NamedTuple):
     """Bytes of a source file that become part of a segment.
 
-    ``corrected`` is the right base offset and leader epoch if those in the file are wrong, else None: no checksum
-    covers them.
+    ``corrected`` is None, or the right base offset and leader epoch if those in the file are wrong: no checksum covers
+    these two fields.
     """
 
     path: str
@@ -52,7 +52,7 @@ class PlannedPiece(NamedTuple):
 
 
 class SeenFile(NamedTuple):
-    """A file as it was when its batches were verified: size in bytes, and time of the last change in ns."""
+    """The size in bytes and the change time in ns that a file had when its batches were verified."""
 
     path: str
     size: int
@@ -71,15 +71,17 @@ class SeenFile(NamedTuple):
         """Raise UnreadableError if the file has changed."""
         if SeenFile.of(self.path) != self:
             raise UnreadableError(
-                self.path, "it has changed since kdump verified it", "stop what writes to it, and run the command again"
+                self.path,
+                "the file has changed since kdump verified it",
+                "stop the process that writes to it, and run the command again",
             )
 
 
 class PlannedSegment(NamedTuple):
     """A segment to write: its base offset, and its pieces in order.
 
-    An empty segment has no pieces and keeps its time of the last write, in ms. A broker uses it as the time of its
-    records; with a new time, a lookup of an offset by time would find nothing.
+    ``modified_ms`` is the last write time of an empty segment, in ms, which is kept: a broker uses this time as the
+    timestamp of the segment. With a new time a lookup of an offset by time would find nothing.
     """
 
     base_offset: int
@@ -92,10 +94,10 @@ class PlannedSegment(NamedTuple):
 
 
 class LeftOutBytes(NamedTuple):
-    """Bytes of a copy that are not taken: valid batches of another history, or a damaged range that no copy repairs.
+    """Bytes of a copy that are not in the new log: valid batches of another history, or damage that no copy repairs.
 
-    ``kind`` is ``diverged``, ``conflict``, ``uncommitted`` or ``misplaced`` for valid batches, ``other topic`` for a
-    segment of another topic of the same name, else the kind of damage.
+    ``kind`` is ``diverged``, ``conflict``, ``uncommitted`` or ``misplaced`` for valid batches, and ``other topic`` for
+    a segment of another topic of the same name. Otherwise it is the kind of damage.
     """
 
     path: str
@@ -112,10 +114,10 @@ class PartitionPlan:
     """The plan of one partition.
 
     - ``log_start`` and ``end``: the first offset and the end offset of the new log.
-    - ``leader_epoch``: the highest one of all copies, -1 for none. The new leader's must be above it.
+    - ``leader_epoch``: the highest leader epoch of all copies, or -1. The epoch of the new leader must be higher.
     - ``uncommitted``: the number of offsets above the highest high watermark in a checkpoint.
-    - ``repaired``: a copy was damaged, and another copy or its own bytes replaced the damaged range.
-    - ``notes``: sentences for the user; ``unreadable``: those about unreadable files.
+    - ``repaired``: a copy was damaged or left out; the log has the batches of other copies, or corrected batches.
+    - ``notes``: sentences for the user. ``unreadable``: sentences about unreadable files.
     """
 
     topic: str
@@ -125,7 +127,7 @@ class PartitionPlan:
     sources: tuple[SourceRange, ...] = ()
     segments: tuple[PlannedSegment, ...] = ()
     seen: tuple[SeenFile, ...] = ()
-    """The source files of the pieces, as they were before their batches were verified."""
+    """The source files of the pieces, with their sizes and change times before their batches were verified."""
     log_start: int = 0
     end: int = 0
     leader_epoch: int = -1
@@ -134,12 +136,12 @@ class PartitionPlan:
     uncommitted: int = 0
     left_out: tuple[LeftOutBytes, ...] = ()
     producer_snapshot: str | None = None
-    """The path of the producer snapshot at the base offset of the first segment, or None if not needed."""
+    """The path of the producer snapshot at the base offset of the first segment, or None."""
     highest_producer_id: int = -1
     newest_ms: tuple[tuple[str, int], ...] = ()
-    """The path of the last segment of each copy that was read, and the newest time of a record in it, in ms."""
+    """The last segment (path) of each copy that was read, and the newest timestamp in this segment, in ms."""
     has_transactions: bool = False
-    """Whether a copy has a batch of a transaction."""
+    """Whether a copy has a transactional batch."""
     is_tiered: bool = False
     repaired: bool = False
     notes: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Plan all partitions before anything is written: the batches of the new logs, and the copies that have them.
+"""Plans all partitions: the batches of the new logs, and the copies that have them.
 
-The copy with the newest leader epoch leads; among equals the one with the highest end offset. Its valid batches are
-taken. For its damaged or missing ranges, batches of other copies are taken if they belong to the same history
+The leading copy has the newest leader epoch, and the highest end offset if several have this epoch. Its valid batches
+are taken. For its damaged or missing ranges, batches of other copies are taken if they belong to the same history
 (:func:`kdump.rebuild.copy_scan.history`). Other copies are read completely only if they are needed.
 """
 
@@ -38,9 +38,10 @@ def choose(
 ) -> list[PartitionPlan]:
     """Return the plan of each partition of an image, by topic and partition.
 
-    ``has_configs`` is false for an image without topic configs: then topics in the cleaner's checkpoint are compacted.
-    ``write`` is called with each plan in the process that made it, while the pages that it read are cached; then
-    ``done`` in this one. Raises KdumpError if a process of ``jobs`` ends without a result, and the errors of ``write``.
+    ``has_configs`` is False for an image without topic configs: topics in the cleaner's checkpoint then count as
+    compacted. ``write`` receives each plan in the worker process that made it, because the pages of the copies are
+    cached there. ``done`` receives it in this process. Raises KdumpError if a worker ends without a result, and the
+    errors of ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
@@ -57,7 +58,7 @@ def choose(
 
 
 def unknown_folders(volumes: Volumes, image: ClusterImage) -> list[VolumeFolder]:
-    """Return live and stray folders that are not copies of a partition of the image."""
+    """Return the live and stray folders that are not copies of a partition of the image."""
     found = []
     for folder in volumes.folders:
         topic = image.topics.by_name.get(folder.topic)
@@ -91,7 +92,7 @@ def _wanted(
 
 
 def _begins_elsewhere(folder: VolumeFolder) -> bool:
-    """Return whether a log starts before its first segment, that is, in remote storage."""
+    """Return whether a log starts before its first segment: its first records are in remote storage."""
     first = min((each.base_offset or 0 for each in folder.partition.segments), default=0)
     return folder.log_start is not None and folder.log_start < first
 
@@ -112,10 +113,10 @@ def _planned(
 def known_ends(
     volumes: Volumes, wanted: AbstractSet[tuple[str, int]], names: Mapping[bytes, str]
 ) -> dict[tuple[str, int], int]:
-    """Return the highest offset of each partition of ``wanted`` in committed offsets and checkpoints.
+    """Return the highest offset in committed offsets and checkpoints for each partition of ``wanted``.
 
-    No volume has these partitions. A new log starts at that offset: consumers continue with the next record, and no
-    offset is used twice. ``names`` are topic names by id. Unreadable files are skipped.
+    No volume has these partitions. Their new logs start at this offset, so consumers continue with the next record, and
+    no offset is used twice. ``names``: topic id -> name. Unreadable files are skipped.
     """
     found: dict[tuple[str, int], int] = {}
 

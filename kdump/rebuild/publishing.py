@@ -1,4 +1,4 @@
-"""Write a rebuilt cluster: a folder that appears complete or not at all, with ``node-N.properties`` for each node."""
+"""Writes a rebuilt cluster to a folder that appears complete or not at all, with a ``node-N.properties`` per node."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ METADATA_FOLDER: Final = "__cluster_metadata-0"
 
 
 class Publishing:
-    """An unfinished output: the folder ``out``, which appears complete when the block ends.
+    """An unfinished output: the folder ``out``, which appears complete when the ``with`` block ends.
 
-    Each partition is written as soon as it is planned, while its pages are cached, if the disk has room for all copies
-    in the volumes. Else :meth:`finish` writes it, when the needed space is known. ``resume`` takes over verified
-    segments of a killed run, and keeps them if this run ends early too. Raises UsageError if ``out`` is not empty,
-    UnreadableError if the disk refuses.
+    If the disk has room for all copies in the volumes, each partition is written as soon as it is planned, because its
+    pages are then cached. Otherwise :meth:`finish` writes it, when the needed space is known. With ``resume`` verified
+    segments of a killed run are used, and kept if this run ends early too. Raises UsageError if ``out`` is not empty,
+    UnreadableError if it cannot be written.
     """
 
     def __init__(self, volumes: Volumes, out: Path, *, resume: bool, note: Callable[[str], None]) -> None:
@@ -64,7 +64,7 @@ class Publishing:
         return self._folder
 
     def begin(self, replicas: Replicas) -> None:
-        """Set the nodes of each partition, and begin to write if there is room in any case."""
+        """Set the nodes of each partition, and begin to write if the disk certainly has room."""
         self._replicas = replicas
         copies = max(map(len, replicas.values()), default=0)
         needed = sum(each.partition.size for each in self._volumes.folders) + len(replicas) * copying.SMALL_BYTES
@@ -98,7 +98,7 @@ class Publishing:
         copying.write(folder, placed, who, jobs=jobs, journal=self._journal, early=self._early, done=progress)
         copying.write_lost(folder, rebuilt.plans, rebuilt.unknown, who)
         copies = Copies(self._volumes.metadata_copies, SILENT)
-        secret = who.without(access.of_files(copies.sources()))  # the snapshot has their credentials
+        secret = who.without(access.of_files(copies.sources()))  # the snapshot has the credentials of these copies
         name, data = metadata.snapshot(rebuilt.image)
         for node in rebuilt.to.nodes:
             log_dir = files.make_folders(folder, node.folder, access=who)
@@ -119,19 +119,22 @@ class Publishing:
 
 
 HEAD: Final = """\
-# Node {id} of a cluster that kdump rebuilt for Kafka {release}. With these lines alone it starts as a plain node.
+# Node {id} of a cluster that kdump rebuilt for Kafka {release}. These lines are enough to start a plain node.
 # Before the first start:
-# 1. Copy {folder}/ to the host of this node, owned by the user that runs Kafka: chown -R kafka: {folder}
-#    Where it lies on the host is the value of log.dirs below. It must hold nothing else, and be on one disk.
-# 2. Take the old server.properties of a node (security, listeners, quotas, remote storage), and replace in it
-#    the lines that stand here. Leave out controller.quorum.voters where controller.quorum.bootstrap.servers is set.
+# 1. Copy {folder}/ to the host of this node. The user that runs Kafka must own it: chown -R kafka: {folder}
+#    Set log.dirs below to its path on the host. Nothing else may be in this folder, and it must be on one disk.
+# 2. Take the old server.properties of a node (security, listeners, quotas, remote storage), and replace its lines
+#    by the lines below. If controller.quorum.bootstrap.servers is below, remove controller.quorum.voters.
 # 3. Never format this log dir: it is complete.
-# 4. Start all controllers first. `kdump check {folder}` prints the effects of a start beforehand.
+# 4. Start all controllers first. `kdump check {folder}` prints the effects of a start.
 """
 
 
 def properties(node: NewNode, to: NewCluster, lost: LostCluster, log_dir: str, minutes: int, *, delays: bool) -> str:
-    """Return the text of the file. ``delays`` postpones the first retention check by an hour."""
+    """Return the text of ``node-N.properties``. ``minutes``: offsets.retention.minutes.
+
+    ``delays`` postpones the first retention check by an hour.
+    """
     head = HEAD.format(id=node.id, release=to.release.name, folder=node.folder)
     return head + "".join(f"{line}\n" for line in _lines(node, to, lost, log_dir, minutes, delays=delays))
 
@@ -164,11 +167,11 @@ def _lines(
     yield f"offsets.retention.minutes={minutes}"
     if delays:
         yield ""
-        yield "# The first retention check comes after an hour, not after 30 seconds: raise retention.ms of topics"
-        yield "# with kafka-configs.sh until then, take this line out, and restart."
+        yield "# The first retention check comes after an hour, not after 30 seconds. Raise retention.ms of topics"
+        yield "# with kafka-configs.sh within this hour, remove this line, and restart."
         yield f"{DELAY}=3600000"
     yield ""
-    yield "# Topics of the coordinators that do not exist yet are created with these."
+    yield "# A broker uses these lines when it creates the topics of the coordinators."
     least = min(2, brokers)
     factor = min(3, brokers)
     yield f"offsets.topic.replication.factor={factor}"
@@ -180,7 +183,7 @@ def _lines(
 
 
 def _protocols(to: NewCluster, lost: LostCluster) -> Iterator[str]:
-    """Yield the security protocol of each listener; PLAINTEXT for controllers with an unknown one."""
+    """Yield the security protocol of each listener. An unknown protocol becomes PLAINTEXT."""
     words = {number: name for name, number in PROTOCOLS.items()}
     yield f"{to.listeners.broker}:{words[protocol_of(to.listeners.broker, lost.image)]}"
     yield f"{to.listeners.controller}:{words[protocol_of(to.listeners.controller, lost.image)]}"

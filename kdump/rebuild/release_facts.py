@@ -1,4 +1,4 @@
-"""Facts of releases that a rebuilt cluster depends on: features, and the bounds of topic configs.
+"""The facts of releases that a rebuilt cluster depends on: features, and the bounds of topic configs.
 
 Sources: ``kafka-storage version-mapping`` of 4.0.2 to 4.4.0; ``LogConfig`` and its validators of 3.9.2 to 4.4.0;
 ``MetadataVersion.LATEST_PRODUCTION`` of 3.3 to 3.8; KIP-853 (3.9) for voters in the metadata log.
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 VOTERS_SINCE: Final = (3, 9)
 """The first release whose voters may be in the metadata log (kraft.version 1, KIP-853)."""
 VOTERS_LEVEL: Final = 21
-"""The level of metadata.version that kraft.version 1 depends on."""
+"""The lowest level of metadata.version for kraft.version 1."""
 UNCLEAN_SINCE: Final = 23
-"""4.0-IV1: from this level on a broker leaves every ISR after an unclean stop (KIP-966)."""
+"""4.0-IV1: from this level on, a broker leaves every ISR after an unclean stop (KIP-966)."""
 LEAST_LEVEL: Final = 7
-"""3.3-IV3: 4.0 and later support no older level."""
+"""3.3-IV3: the lowest level that 4.0 and later support."""
 
 _GROUPS: Final = {"group.version": 1, "transaction.version": 2}
 _SHARES: Final = {"eligible.leader.replicas.version": 1, "share.version": 1, "streams.version": 1}
@@ -40,11 +40,11 @@ FEATURES: Final[dict[tuple[int, int], dict[str, int]]] = {
     (4, 3): {"metadata.version": 30, **_GROUPS, **_SHARES},
     (4, 4): {"metadata.version": 33, **_GROUPS, **_SHARES, "share.version": 2},
 }
-"""Minor release -> the features that it finalizes when it formats a cluster."""
+"""Minor release -> the feature levels of a cluster that this release formats."""
 
 
 class LeastValue(NamedTuple):
-    """The least value of a topic config in a release: a broker does not start with a smaller one."""
+    """The least value of a topic config from release ``since`` on: a broker does not start with a smaller value."""
 
     config: str
     since: tuple[int, int]
@@ -52,7 +52,7 @@ class LeastValue(NamedTuple):
 
 
 LEAST_VALUES: Final = (LeastValue("segment.bytes", (4, 1), 1 << 20),)
-"""The only bound that changed from 3.9 to 4.4. 4.0 accepts segments of 14 bytes, as 3.9 does."""
+"""The only bound that changed between 3.9 and 4.4. Releases 3.9 and 4.0 accept segments of 14 bytes."""
 
 
 def least_values(to: StartRelease) -> list[LeastValue]:
@@ -60,10 +60,10 @@ def least_values(to: StartRelease) -> list[LeastValue]:
 
 
 def default_features(to: StartRelease) -> dict[str, int]:
-    """Return the features that a release finalizes in a new cluster. Raises UsageError for a release without KRaft."""
+    """Return the feature levels of a cluster that a release formats. Raises UsageError for a release without KRaft."""
     known = [minor for minor in FEATURES if minor <= to.number[:2]]
     if not known:
-        raise UsageError(f"--release {to.name} runs no KRaft: 3.3 and later do")
+        raise UsageError(f"--release {to.name} has no KRaft: use 3.3 or later")
     return dict(FEATURES[max(known)])
 
 
@@ -75,21 +75,21 @@ def oldest_for(level: int) -> StartRelease:
             return found
     newest = level_name(max(LEVEL_NAMES))
     raise UsageError(
-        f"metadata.version is {level}, and kdump knows levels up to {newest}: "
-        "use a newer kdump, or name the release with --release"
+        f"metadata.version is {level}, but kdump knows only levels up to {newest}: "
+        "use a newer kdump, or give the release with --release"
     )
 
 
 def has_voters(to: StartRelease) -> bool:
-    """Return whether the voters of a cluster of this release may be in its metadata log."""
+    """Return whether this release can have the voters in the metadata log."""
     return to.number >= VOTERS_SINCE
 
 
 def caps_min_isr(to: StartRelease) -> bool:
-    """Return whether a min.insync.replicas above the number of replicas counts as that number (``effectiveMinIsr``)."""
+    """Return whether this release limits min.insync.replicas to the number of replicas (``effectiveMinIsr``)."""
     return to.number >= (3, 7)
 
 
 def has_share_groups(to: StartRelease) -> bool:
-    """Return whether a broker has a coordinator of share groups, with a topic of its own (KIP-932, 4.1)."""
+    """Return whether this release has a coordinator of share groups, which has its own topic (KIP-932, 4.1)."""
     return to.number >= (4, 1)

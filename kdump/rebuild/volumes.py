@@ -1,7 +1,7 @@
-"""Find the remaining log dirs of a cluster in the given volumes.
+"""Finds the remaining log dirs of a cluster in the given volumes.
 
-A log dir is a folder with ``meta.properties``, with one of a broker's checkpoints, or with a partition folder. The log
-dir of a container is often some folders below the root of its volume (``/data-0/kafka-log0``), so all are searched.
+A log dir is a folder with ``meta.properties``, a broker's checkpoint, or a partition folder. The log dir of a container
+is often some folders below the root of its volume (``/data-0/kafka-log0``), so all folders are searched.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OF_PARTITION: Final = re.compile(
     rf"\d{{20}}\.(?:{file_names.LOG}|{'|'.join(file_names.SIBLINGS)})(?:\.\w+)?|"
     rf"{file_names.PARTITION_METADATA}|{file_names.LEADER_EPOCHS}",
 )
-"""Names of files that make a folder a partition folder. Names with a segment's id belong to remote storage."""
+"""The names of files that identify a partition folder. Names with a segment id belong to remote storage instead."""
 
 
 @dataclass(frozen=True)
@@ -63,28 +63,28 @@ class VolumeFolder:
 
     @property
     def high_watermark(self) -> int | None:
-        """The high watermark in the log dir's checkpoint. Only a live folder has one."""
+        """The high watermark in the checkpoint of the log dir; None if the folder is not live."""
         return None if self.state else self.log_dir.high_watermarks.get(self.key)
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset in the log dir's checkpoint. Only a live folder has one."""
+        """The log start offset in the checkpoint of the log dir; None if the folder is not live."""
         return None if self.state else self.log_dir.log_starts.get(self.key)
 
     @property
     def recovery_point(self) -> int | None:
-        """The offset up to which the log is flushed, in the log dir's checkpoint."""
+        """The recovery point in the checkpoint of the log dir; None if the folder is not live."""
         return None if self.state else self.log_dir.recovery_points.get(self.key)
 
     @property
     def newest_ms(self) -> int:
-        """The newest write time of a segment (ms since 1970); 0 without a segment."""
+        """The newest write time of a segment, in ms since 1970; 0 without a segment."""
         return max((segment.modified or 0 for segment in self.partition.segments), default=0)
 
 
 @dataclass(frozen=True)
 class Volume:
-    """A log dir: its checkpoints and ids (``state``), the folders of partitions, its copy of the metadata log."""
+    """A log dir: its checkpoints and ids (``state``), its partition folders, and its copy of the metadata log."""
 
     path: str
     state: LogDirState
@@ -97,19 +97,19 @@ class Volume:
 
     @property
     def node_id(self) -> str | None:
-        """The id of the node, or of the broker before KRaft."""
+        """The node id; the broker id before KRaft."""
         return self.state.broker_id
 
 
 @dataclass(frozen=True)
 class Volumes:
-    """All log dirs of one cluster. Folders are in the order of log dirs, then of names."""
+    """All log dirs of one cluster. Folders are in the order of log dirs, then in the order of names."""
 
     log_dirs: tuple[Volume, ...]
 
     @property
     def cluster_id(self) -> str | None:
-        """The common id of the log dirs, or None if none has one."""
+        """The cluster id of the log dirs, or None if no log dir has a cluster id."""
         return next((each.cluster_id for each in self.log_dirs if each.cluster_id is not None), None)
 
     @property
@@ -123,16 +123,16 @@ class Volumes:
 
     @cached_property
     def by_name(self) -> dict[tuple[str, int], list[VolumeFolder]]:
-        """The folders of each topic and partition, whatever their topic id."""
+        """The folders of each topic and partition, with any topic id."""
         found: defaultdict[tuple[str, int], list[VolumeFolder]] = defaultdict(list)
         for folder in self.folders:
             found[folder.key].append(folder)
         return found
 
     def of(self, topic: str, topic_id: bytes | None, number: int) -> list[VolumeFolder]:
-        """Return the folders that hold a partition, live ones first.
+        """Return the copies of a partition, live folders first.
 
-        A folder that is not live counts if its topic id is the same. A live folder without an id counts by its name.
+        Folders with the same name and topic id count. A live folder without a topic id counts by its name alone.
         """
         found = self.by_name.get((topic, number), ())
         same = [each for each in found if (each.topic_id == topic_id if each.topic_id and topic_id else not each.state)]
@@ -140,14 +140,14 @@ class Volumes:
 
 
 _ORDER: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER, file_names.DELETE_FOLDER)
-"""The states of folders, the most trusted first."""
+"""The states of folders. A copy in an earlier state is preferred."""
 
 
 def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
-    """Find the log dirs of one cluster in volumes: log dirs, or folders of them.
+    """Find the log dirs of one cluster. ``paths`` are log dirs, or folders that contain log dirs.
 
-    ``report`` gets a note for each invalid small file, and each error of reading. Raises UsageError for a file, for
-    archives and stores, for volumes without a log dir, and for log dirs of several clusters.
+    ``report`` receives a note for each invalid small file, and each unreadable file. Raises UsageError for a file, for
+    archives and object stores, for paths without a log dir, and for log dirs of several clusters.
     """
     search = _Survey(report)
     found = tuple(search.log_dirs(paths))
@@ -155,8 +155,8 @@ def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
         if search.failed:
             raise search.failed[0]
         raise UsageError(
-            f"{', '.join(paths)}: no log dir is in it or in the folders below (a folder with meta.properties, or with "
-            "folders such as orders-0): name the folders of log.dirs"
+            f"{', '.join(paths)}: no log dir found (a folder with meta.properties, or with folders such as orders-0): "
+            "name the folders of log.dirs"
         )
     _one_cluster(found)
     return Volumes(found)
@@ -169,13 +169,14 @@ def _one_cluster(found: Iterable[Volume]) -> None:
             paths[each.cluster_id].append(each.path)
     if len(paths) > 1:
         clusters = "; ".join(f"cluster.id {name} in {', '.join(where)}" for name, where in paths.items())
-        raise UsageError(f"the volumes are of {len(paths)} clusters: {clusters}: name those of one cluster")
+        raise UsageError(f"the volumes belong to {len(paths)} clusters: {clusters}: name the volumes of one cluster")
 
 
 def _refuse(path: str, entry: Entry | None) -> NoReturn:
-    """Raise UsageError for a file, an archive, a path in one or a URI, UnreadableError for a path without a file.
+    """Raise the error for a path that is not a local folder.
 
-    A rebuild verifies files and then copies them, and notices those that change. For that it needs local files.
+    UsageError for a file, an archive, a path in an archive and a URI; UnreadableError for a path that does not exist. A
+    rebuild needs local files, because it verifies files, copies them later, and must notice changes in between.
     """
     local = "a rebuild copies from local disks"
     name, held = (path, entry) if entry is not None else _outermost(path)
@@ -183,16 +184,16 @@ def _refuse(path: str, entry: Entry | None) -> NoReturn:
         with LOCAL.open(name) as source:
             found = archive_formats.format_of(source.read(0, archive_formats.HEAD))
         if found is None:
-            raise UsageError(f"{name} is a file: name a log dir, or a folder of log dirs")
+            raise UsageError(f"{name} is a file: name a log dir, or a folder that contains log dirs")
         extract = f"{'unzip' if found == archive_formats.ZIP else 'tar -xf'} {shell_path(name)}"
-        raise UsageError(f"{name} is an archive, and {local}: extract it ({extract}), and name the extracted folder")
+        raise UsageError(f"{name} is an archive, but {local}: extract it ({extract}), and name the extracted folder")
     if is_remote(path):
-        raise UsageError(f"{without_secret(path)} is in a store, and {local}: copy it, and name the copy")
+        raise UsageError(f"{without_secret(path)} is in an object store, but {local}: copy it, and name the copy")
     raise UnreadableError(path, "No such file or directory")
 
 
 def _outermost(path: str) -> tuple[str, Entry | None]:
-    """Return the first part of a path before a colon that is a file, and its entry; None without one."""
+    """Return the shortest part of a path before a colon that is a file, and its entry; else the path and None."""
     at = path.find(":")
     while at > 0:
         entry = LOCAL.look(path[:at])
@@ -230,7 +231,7 @@ class _Survey:
                 yield from self._below(entry)
 
     def _below(self, folder: Entry) -> Iterator[Volume]:
-        """Yield the folder if it is a log dir, and the log dirs in it."""
+        """Yield the log dirs among a folder and all folders below it."""
         entries = self._entries(folder)
         if entries is None:
             return
@@ -264,9 +265,9 @@ class _Survey:
             return None
 
     def _partition(self, folder: Entry, *, is_named: bool) -> list[Entry] | None:
-        """Return the files of a partition folder, None for another folder.
+        """Return the files of a partition folder, or None for another folder.
 
-        In a log dir with ``meta.properties`` or a checkpoint (``is_named``) an empty folder counts, without its files.
+        ``is_named``: its log dir has ``meta.properties`` or a checkpoint. Then an empty folder counts too.
         """
         parsed = file_names.parse_folder(folder.name)
         if parsed is None or folder.identity in self._seen:

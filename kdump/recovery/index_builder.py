@@ -1,7 +1,7 @@
 """Writes new ``.index``, ``.timeindex`` and ``.txnindex`` files of segments, as a broker does.
 
-Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``). Since 3.9 a
-broker decides for each batch whether it gets an entry; before, for each append (KAFKA-806).
+Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``). From 3.9 on, a broker
+decides for each batch whether it gets an entry. Older brokers decide for each append (KAFKA-806).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if kernel.COMPILED:
 
 
 class Indexes(NamedTuple):
-    """The content of the three files, without padding. A broker writes no empty ``.txnindex``."""
+    """The contents of the three files, without padding. A broker does not write an empty ``.txnindex``."""
 
     offset_index: bytes
     time_index: bytes
@@ -52,28 +52,28 @@ class IndexBuilder:
         self.interval = interval
         self.first_offsets = first_offsets
         self.refuses = False
-        """Whether entries do not rise: a broker that recovers the segment throws InvalidOffsetException."""
+        """Whether the entries do not rise: a broker that recovers the segment then throws InvalidOffsetException."""
         self.refused_at: int | None = None
-        """The position of the batch with such an entry; None if :meth:`close` adds the entry."""
+        """The position of the batch whose entry does not rise; None if it is the entry that :meth:`close` adds."""
         self.offsets, self.positions = array("q"), array("q")
         """The entries of the ``.index``."""
         self.timestamps, self.time_offsets = array("q"), array("q")
         """The entries of the ``.timeindex``, in ms."""
         self.since = 0
-        """Bytes of log since the last entry."""
+        """The bytes of log since the last entry."""
         self.highest, self.held_by = NO_TIMESTAMP, base_offset
-        """The largest timestamp in ms, and the last offset of its batch."""
+        """The largest timestamp in ms, and the last offset of the batch that has it."""
         self._aborted: list[AbortedTxn] = []
 
     def add(self, batches: Batches, ended: EndedTransaction | None = None, *, position: int | None = None) -> None:
-        """Add the next batches; ``ended`` is the transaction that a single control batch ends.
+        """Add the next batches. If they are a control batch, ``ended`` is the transaction that it ends.
 
-        ``position`` is the byte of the segment at which they will be, by default the byte at which they were read.
-        Raises DamageError if an offset does not fit into the segment.
+        ``position`` is the byte at which they are in the segment, by default the byte at which they were read. Raises
+        DamageError if an offset does not fit into the segment.
         """
         position = batches.position if position is None else position
         taken = 0 if batches.rows is None else add_run(self, batches.rows, position)
-        for batch in batches.batches(taken):  # the first of a run does not fit, unless the kernel cannot decide
+        for batch in batches.batches(taken):  # the kernel stops at a batch that does not fit or that it cannot decide
             self._add(batch, ended, position + batch.position - batches.position)
 
     def _add(self, batch: RecordBatch, ended: EndedTransaction | None, position: int) -> None:
@@ -109,16 +109,16 @@ class IndexBuilder:
 
     @property
     def indexed(self) -> int:
-        """The position in the last entry, 0 without one."""
+        """The position in the last entry; 0 without an entry."""
         return self.positions[-1] if self.positions else 0
 
     @property
     def timed(self) -> int:
-        """The timestamp in the last time entry in ms, NO_TIMESTAMP without one."""
+        """The timestamp in the last time entry in ms; NO_TIMESTAMP without an entry."""
         return self.timestamps[-1] if self.timestamps else NO_TIMESTAMP
 
     def fits(self, offset: int) -> bool:
-        """Return whether an offset fits into the segment: indexes store it relative to the base offset, in 32 bits."""
+        """Return whether an offset fits into the segment: indexes store 32 bits, relative to the base offset."""
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def close(self) -> None:
@@ -129,12 +129,12 @@ class IndexBuilder:
             self.time_offsets.append(self.held_by)
 
     def finish(self) -> Indexes:
-        """Return the files of the closed segment. Raises DamageError for a position above 2 GiB."""
+        """Return the contents of the index files. Raises DamageError for a position above 2 GiB."""
         self.close()
         if self.indexed > INT32_MAX:
             raise DamageError(
                 "position",
-                "an index cannot name positions above 2 GiB",
+                "an index cannot store positions above 2 GiB",
                 position=next(position for position in self.positions if position > INT32_MAX),
                 expected=f"at most {INT32_MAX}",
             )
@@ -154,9 +154,9 @@ def _max_timestamp(batch: RecordBatch) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Rebuild:
-    """Rebuilds the indexes of a partition; ``interval`` and ``first_offsets`` are those of :class:`IndexBuilder`.
+    """Rebuilds the indexes of a partition. :class:`IndexBuilder` describes ``interval`` and ``first_offsets``.
 
-    ``progress`` receives the number of bytes read.
+    ``note`` receives remarks, ``progress`` the number of bytes read.
     """
 
     interval: int
@@ -165,9 +165,9 @@ class Rebuild:
     progress: Callable[[int], None] = lambda _: None
 
     def of(self, partition: Partition) -> Iterator[tuple[Segment, Indexes | DamageError]]:
-        """Yield each segment with its indexes. A segment with an invalid batch comes last, with the error.
+        """Yield each segment with its indexes. A segment with an invalid batch ends the list, with the error.
 
-        The ``.txnindex`` of later segments depends on it. Raises UnreadableError.
+        The ``.txnindex`` of later segments depends on the invalid batch. Raises UnreadableError.
         """
         replay = Replay()
         for segment in partition.segments:
@@ -182,7 +182,7 @@ class Rebuild:
             yield segment, indexes
 
     def _first(self, partition: Partition, segment: Segment) -> tuple[Indexes, Replay]:
-        """Read the first segment. Earlier ones in the folder are read too if their transactions may end in it."""
+        """Read the first segment. Earlier segments of the folder are read if their transactions may end in it."""
         replay = Replay()
         indexes, aborts = self._read(segment, replay)
         if (aborts or len(partition.segments) > 1) and (earlier := _earlier(partition, segment)):
@@ -212,7 +212,7 @@ def _earlier(partition: Partition, segment: Segment) -> list[Segment]:
 
 
 def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int], None]) -> Iterator[Batches]:
-    """Yield the batches of a segment. Raises DamageError at the first one that a broker does not accept."""
+    """Yield the batches of a segment. Raises DamageError at the first batch that a broker does not accept."""
     with segment.open() as source:
         for region in walk.walk(source, runs=DATA):
             if isinstance(region, Batches):

@@ -1,18 +1,18 @@
-"""A dry run of loading a partition's log when a broker starts: the segments that it recovers, truncates or deletes.
+"""A dry run of the way a broker loads the log of a partition: the segments that it recovers, truncates or deletes.
 
-First the broker finishes an interrupted swap. A ``.swap`` file replaces the segments whose offsets it covers,
-without a check of its content. A ``.cleaned`` file of a lower or equal base offset shows that the ``.swap`` file is
-incomplete: then it is deleted.
+First the broker finishes an interrupted swap. A ``.swap`` file replaces the segments whose offsets it covers; its
+content is not checked. If a ``.cleaned`` file has a lower or equal base offset, the ``.swap`` file is incomplete, and
+the broker deletes it.
 
-After a clean stop the broker recovers only segments without an ``.index`` or with an impossible ``.txnindex``. It reads
-the newest segment from its last index entry on to find the log end offset. If no batch is there, the log ends at the
-base offset of that segment. After an unclean stop the broker reads each segment from the recovery point on. It
+After a clean stop the broker recovers only segments without an ``.index`` or with an impossible ``.txnindex``. To find
+the log end offset it reads the newest segment from the last index entry on. If no batch follows, the log ends at the
+base offset of this segment. After an unclean stop the broker reads each segment from the recovery point on. It
 truncates the log at the first invalid batch, and deletes all later segments.
 Sources: Kafka's classes LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
 
-Recovery accepts every size field. It reads any magic above 1 as 2, because the CRC does not cover the magic. It does
-not check the order of offsets, but the entries of the new index must rise. If an offset is lower than that of an
-index entry before it, the whole segment is lost.
+Recovery accepts every size field. The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does
+not check the order of offsets, but the entries of the new index must rise: if an entry has a lower offset than the
+entry before it, the whole segment is lost.
 """
 
 from __future__ import annotations
@@ -46,35 +46,39 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """The result of a start for a partition. Files are named by their paths as messages show them."""
+    """The result of a start for a partition. Files are given by their paths as messages show them."""
 
     recovered: tuple[str, ...]
-    """The segments that are read."""
+    """The segments that recovery reads."""
     recovered_bytes: int
     cuts: tuple[Cut, ...]
     fails: LoadFailure | None
     """Why the broker cannot load the log, or None."""
     log_start_offset: int | None
     log_end_offset: int | None
-    """The first offset and the next offset after the start; None if it fails."""
+    """The log start offset and the log end offset after the start; None if loading fails."""
     splits: tuple[str, ...]
-    """The segments that are split first: they hold an offset 2^31 or more above their base offset."""
+    """The segments that are split first, because they have an offset 2^31 or more above their base offset."""
     hidden_by: str | None
-    """The ``.index`` whose newest entry points past the end of its log: the log then ends at the base offset."""
+    """The ``.index`` whose last entry points past the end of its segment: the log then ends at the base offset."""
     discarded: tuple[str, ...]
-    """``.swap`` files that are deleted, because of a ``.cleaned`` file."""
+    """``.swap`` files that are deleted because of a ``.cleaned`` file."""
     swapped: tuple[str, ...]
     """``.swap`` files that become segments."""
     unread: tuple[Cut, ...] = ()
-    """The files that count as segments and are not read, because their names are not offsets of 20 digits."""
+    """The files that count as segments, but are never read, because their names are not offsets of 20 digits."""
 
 
 class _BackwardsError(Exception):
-    """An entry of the new index is not above the one before (InvalidOffsetException)."""
+    """An entry of the new index is not above the entry before it (InvalidOffsetException)."""
 
 
 class _Recovered(NamedTuple):
-    """A recovered segment: its valid bytes, the reason for its end, its next offset, the position of its last entry."""
+    """A recovered segment.
+
+    ``valid`` is its size in bytes after recovery, ``reason`` why recovery stopped, ``next_offset`` the offset after its
+    last batch, ``indexed`` the position in the last entry of its new index.
+    """
 
     valid: int
     reason: str
@@ -85,15 +89,12 @@ class _Recovered(NamedTuple):
 
 
 class LoaderRules(NamedTuple):
-    """The rules that differ between releases; the defaults are those of the newest."""
+    """The rules that differ between releases. The defaults are those of the newest release."""
 
     searches_bases: bool = True
-    """Whether an offset is searched by the base offsets of batches (from 4.1 on, KAFKA-18989), not by the last ones."""
+    """Whether an offset is searched by base offsets of batches (from 4.1 on, KAFKA-18989), or by their last offsets."""
     forgives_io: bool = True
-    """Whether recovery empties a segment if it cannot write a file beside it (from 4.0 on).
-
-    Before, the log dir goes offline.
-    """
+    """Whether recovery empties a segment if it cannot write a file beside it (from 4.0 on). Else its log dir fails."""
 
 
 NEWEST_RULES: Final = LoaderRules()
@@ -189,7 +190,7 @@ class _Start:
         self._done: dict[int, _Recovered] = {}
 
     def load(self, segments: list[Segment]) -> list[Segment]:
-        """Recover segments without a valid index; return all segments after splits."""
+        """Recover segments without a valid index. Return all segments after splits."""
         number = 0
         while number < len(segments):
             each = segments[number]
@@ -203,7 +204,7 @@ class _Start:
         return segments
 
     def _split(self, segments: list[Segment], error: OffsetOverflowError) -> list[Segment]:
-        """Return the segments after a split. Other segments of the same base offsets are replaced."""
+        """Return the segments after a split. New segments replace segments with the same base offset."""
         parts = split(error)
         self.splits.append(error.segment.name)
         self.snapshots.discard(base_of(error.segment))
@@ -212,7 +213,10 @@ class _Start:
         return sorted([*rest, *parts], key=base_of)
 
     def recover(self, each: Segment, before: list[Segment], *, loading: bool) -> bool:
-        """Recover a segment; return whether it is truncated. ``before`` are the segments before it."""
+        """Recover a segment; return whether it is truncated. ``before`` are the earlier segments.
+
+        ``loading``: the broker recovers it while it loads the segments, before the recovery of the log.
+        """
         if self.sound is None or each not in self.read:  # a valid one is not done: it may be recovered again
             self.read.append(each)
         if self.sound is not None:
@@ -238,7 +242,7 @@ class _Start:
         return done.valid < each.size
 
     def recover_from(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
-        """Recover the segments that may not be flushed; return the segments that are kept."""
+        """Recover the segments that may not be flushed. Return the segments that are kept."""
         while True:
             try:
                 return self._recover_once(segments, recovery_point)
@@ -246,7 +250,7 @@ class _Start:
                 segments = self._split(segments, error)  # the broker recovers again
 
     def _recover_once(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
-        """Recover once, without a split. Raises OffsetOverflowError at a segment that must be split."""
+        """Recover the segments. Raises OffsetOverflowError at a segment that must be split first."""
         below = [number for number, each in enumerate(segments) if base_of(each) <= recovery_point]
         for number in range(below[-1] if below else 0, len(segments)):
             each = segments[number]
@@ -258,7 +262,7 @@ class _Start:
         return segments
 
     def cut(self, each: Segment, position: int, reason: str, code: Code, blocked_by: str | None = None) -> None:
-        """Note the loss if a segment is truncated at byte ``position``."""
+        """Add the loss if a segment is truncated at byte ``position``."""
         if position < each.size:
             begin = each.start
             others = (cut for cut in self.cuts if cut.file != each.name or not 0 <= cut.position - begin < each.size)
@@ -272,7 +276,7 @@ class _Start:
             raise FailsError("Is a directory", path, Code.SNAPSHOT_UNREADABLE, is_io=True)
 
     def keep_snapshots(self, segments: list[Segment]) -> None:
-        """Drop producer snapshots that belong to no segment, except the newest (``removeStraySnapshots``)."""
+        """Drop producer snapshots without a segment, except the newest snapshot (``removeStraySnapshots``)."""
         bases = {base_of(each) for each in segments}
         newest = max((offset for offset in self.snapshots if offset not in bases), default=-1)
         self.snapshots &= bases | ({newest} if newest >= max(bases) else set())
@@ -280,7 +284,7 @@ class _Start:
     def replay(self, segments: list[Segment], end: int) -> bool:
         """Read the batches from the newest producer snapshot up to offset ``end`` (``rebuildProducerState``).
 
-        Return whether there are any. Raises FailsError for a wrong size field. Recovered segments are not read again.
+        Return whether there are any. Recovered segments are not read again. Raises FailsError for a wrong size field.
         """
         start = max((offset for offset in self.snapshots if self.log_start < offset <= end), default=self.log_start)
         if start >= end:
@@ -310,7 +314,7 @@ class _Start:
                     raise FailsError(f"{at(each, region.position)}: {fault}", each.name, Code.CONTROL_RECORD)
 
     def find_end(self, last: Segment, end: int) -> None:
-        """Search offset ``end`` from the last index entry on, as the broker does for its producer state.
+        """Search offset ``end`` from the last index entry on, as a broker does for its producer state.
 
         Raises FailsError for a wrapper that cannot be decompressed: ``FileRecords.searchForOffsetFromPosition`` reads
         the base offset of each batch.
@@ -352,7 +356,7 @@ def _snapshots(partition: Partition) -> set[int]:
 
 
 def _loads_by_recovery(each: Segment) -> bool:
-    """Return whether a segment is recovered even after a clean stop: no ``.index``, or an impossible ``.txnindex``."""
+    """Return whether a segment is recovered even after a clean stop: without ``.index`` or with a bad ``.txnindex``."""
     if file_names.INDEX not in each.siblings:
         return True
     for entry in txn_index.entries(each.sibling(file_names.TXN_INDEX) or b""):
@@ -394,7 +398,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
 
 
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
-    """Yield the regions of a segment. A run with an offset that does not fit is yielded batch by batch."""
+    """Yield the regions of a segment. A run with an offset that does not fit is split into its batches."""
     for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and not all(map(index.fits, region.column("last_offset"))):
             yield from region.batches()
@@ -407,7 +411,7 @@ def _goes_back(offset: int, position: int) -> str:
 
 
 def _invalid(region: RecordBatch) -> str:
-    """Return why ``ensureValid`` rejects a batch; empty if it accepts it."""
+    """Return the reason why ``ensureValid`` rejects a batch; an empty text for a valid batch."""
     smallest = (
         record_layout.BATCH_HEADER.size
         if region.magic >= record_layout.MAGIC_2
@@ -419,7 +423,7 @@ def _invalid(region: RecordBatch) -> str:
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
-    """Return why recovery ends after a batch: its transaction marker cannot be read. Empty if it can."""
+    """Return the reason why a transaction marker cannot be read: recovery ends after its batch. Else an empty text."""
     if not region.is_control or region.producer_id is None or region.producer_id < 0:
         return ""
     try:

@@ -1,8 +1,8 @@
 """The segments that a broker opens for the names in a partition folder.
 
-A broker takes each ``.log`` and ``.log.swap`` file for a segment whose base offset is the number before the first dot:
-``+8.log``, ``8.log`` and ``8.x.log`` are segments of base 8. Then it opens the name with 20 digits. If no such file is
-there, it creates an empty one, and never reads the other.
+A broker lists each ``.log`` and ``.log.swap`` file as a segment. Its base offset is the number before the first dot:
+``+8.log``, ``8.log`` and ``8.x.log`` have base offset 8. Then the broker opens the name with 20 digits. If this file
+does not exist, the broker creates an empty file of this name, and never reads the listed file.
 
 Source: Kafka's classes LogLoader (``loadSegmentFiles``), LogFileUtils (``offsetFromFile``) and LogSegment (``open``).
 """
@@ -31,19 +31,19 @@ class EmptySegment(Segment):
     __slots__ = ()
 
     def open(self) -> OpenSource:
-        """Open an empty range at the end of the file."""
+        """Open an empty range at the end of the listed file."""
         return SegmentSlice(Segment.open(self), self.start, 0)
 
 
 class OpenedNames(NamedTuple):
-    """The partition as a broker opens it, and the files that it takes for segments and does not read."""
+    """The partition as a broker opens it, and the files that it lists as segments but does not read."""
 
     partition: Partition
     unread: tuple[Segment, ...]
 
 
 def opened(partition: Partition) -> OpenedNames:
-    """Return the segments that a broker opens. A name without an offset is left out: the broker does not start."""
+    """Return the segments that a broker opens, without names that have no offset: with them a broker does not start."""
     held = {posixpath.basename(each.path): each for each in partition.segments}
     for entry in partition.others:
         if entry.name.endswith(OPENED) and file_names.offset_of(entry.name) is not None:
@@ -68,7 +68,7 @@ def _is_opened(name: str) -> bool:
 def content_of(each: Segment, code: Code) -> Cut:
     """Return the records in a file that the broker does not read.
 
-    There are none if its first offset is not the one in its name: then it is a copy of another segment.
+    The number is 0 if the first offset is not the offset in the name: the file is then a copy of another segment.
     """
     name = posixpath.basename(each.path)
     base = file_names.offset_of(name)

@@ -1,4 +1,4 @@
-"""The end of one segment for a broker that starts, and the records that are lost if it is truncated.
+"""Finds the end of a segment as a broker that starts does, and the records that are lost if it is truncated.
 
 Source: Kafka's class LogSegment (``readNextOffset``, ``translateOffset``) as of 4.2.
 """
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Cut(NamedTuple):
-    """The end of a ``.log`` file that a start removes: ``size`` bytes from ``position`` on.
+    """The last bytes of a ``.log`` file, which a start removes: ``size`` bytes from ``position`` on.
 
-    ``first_offset`` and ``last_offset`` are those of the valid batches in it (None without any), ``records`` is the
-    number of records in these batches.
+    ``first_offset`` and ``last_offset`` are those of the valid batches in these bytes; None without a valid batch.
+    ``records`` is the number of records in these batches.
     """
 
     file: str
@@ -37,17 +37,17 @@ class Cut(NamedTuple):
     replaced_by: str | None = None
     """The ``.swap`` file that replaces these bytes."""
     superseded: int = 0
-    """The number of these records that compaction removes too: aborted ones, and those with a newer value."""
+    """The number of these records that compaction removes anyway: aborted records, and records with a newer value."""
     blocked_by: str | None = None
-    """The folder whose name is that of a file that recovery writes."""
+    """A folder that has the name of a file that recovery must write, so recovery fails."""
     is_replaced_by_nothing: bool = False
-    """Whether the ``.swap`` file is empty, as a power failure leaves it."""
+    """Whether the ``.swap`` file is empty, for example after a power failure."""
 
 
 class LoadFailure(NamedTuple):
-    """The reason why a broker does not load a log, and the file at which it throws.
+    """The reason why a broker does not load a log, and the file that causes the exception.
 
-    ``is_io``: with an IOException, which takes the log dir offline.
+    ``is_io``: the exception is an IOException, which takes the log dir offline.
     """
 
     text: str
@@ -57,7 +57,7 @@ class LoadFailure(NamedTuple):
 
 
 class FailsError(Exception):
-    """The broker throws and does not load the log."""
+    """The broker throws an exception and does not load the log."""
 
     def __init__(self, text: str, file: str, code: Code, *, is_io: bool = False) -> None:
         super().__init__(text)
@@ -65,17 +65,17 @@ class FailsError(Exception):
 
 
 def base_of(each: Segment) -> int:
-    """Return the base offset of a segment, 0 without one."""
+    """Return the base offset of a segment, or 0 if it has none."""
     return each.base_offset or 0
 
 
 def at(segment: Segment, position: int) -> str:
-    """Return the text for a byte of a segment: the file as it is today, and the byte in it."""
+    """Return the text for a byte of a segment: the file on disk, and the position in this file."""
     return f"{segment.name}, byte {segment.start + position}"
 
 
 def lost(each: Segment, position: int, reason: str) -> Cut:
-    """Return the loss if a segment is truncated at byte ``position``. All valid batches after it count."""
+    """Return the loss if a segment is truncated at byte ``position``. It includes all valid batches after this byte."""
     first = last = None
     records = 0
     with each.open() as source:
@@ -99,13 +99,13 @@ def _span(region: Batches) -> tuple[int, int, int]:
 
 
 def indexed_at(each: Segment, offset: int) -> int:
-    """Return the byte from which a broker that searches ``offset`` reads the log, by the ``.index``."""
+    """Return the byte at which a broker begins to read when it searches an offset with the ``.index``."""
     data = each.sibling("index")
     return _position(each, OffsetIndex(data, base_of(each)).lookup(offset).position) if data else 0
 
 
 def _position(each: Segment, position: int) -> int:
-    """Return the position of an index entry. Raises FailsError for a negative one, as a broker does."""
+    """Return the position of an index entry. Raises FailsError if it is negative: a broker then throws."""
     if position >= 0:
         return position
     name = each.files.shown(each.siblings[file_names.INDEX])
@@ -114,9 +114,9 @@ def _position(each: Segment, position: int) -> int:
 
 
 def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
-    """Return the offset after the last batch as ``LogSegment.readNextOffset`` reads it: from the newest index entry on.
+    """Return the offset after the last batch, as ``LogSegment.readNextOffset`` finds it from the last index entry on.
 
-    None if no batch is found there: the broker then uses the base offset of the segment.
+    None if it finds no batch there: the broker then uses the base offset of the segment.
     """
     data = each.sibling(file_names.INDEX) or b""
     index = OffsetIndex(data, base_of(each))
@@ -129,7 +129,7 @@ def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
             if isinstance(region, Batches):
                 try:
                     highest = region.greatest(searched)
-                except DamageError as damage:  # its base offset is inside a compressed wrapper
+                except DamageError as damage:  # the base offset is inside a compressed wrapper message
                     text = f"{at(each, region.position)}: {damage.reason}"
                     raise FailsError(text, each.name, Code.LOG_UNREADABLE) from None
                 found = found or highest >= target

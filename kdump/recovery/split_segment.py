@@ -1,7 +1,7 @@
-"""Splits a segment that holds an offset too far above its base offset (2^31 or more), as a broker does when it starts.
+"""Splits a segment that has an offset 2^31 or more above its base offset, as a broker does when it starts.
 
-The batches are copied unchanged. Each new segment begins with the first batch that does not fit into the one before.
-Then the broker loads the log again from the beginning.
+The batches are copied unchanged. A new segment begins at each batch that does not fit into the segment before. Then the
+broker loads the log again from the beginning.
 
 Sources: Kafka's classes LogLoader (``retryOnOffsetOverflow``), LocalLog (``splitOverflowedSegment``) and LogSegment
 (``appendFromFile``) as of 4.2; KAFKA-6264.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OffsetOverflowError(Exception):
-    """A segment holds an offset that does not fit; ``indexed`` is the position in the last entry of its new index."""
+    """A segment has an offset that does not fit. ``indexed`` is the position in the last entry of its new index."""
 
     def __init__(self, segment: Segment, position: int, offset: int, indexed: int) -> None:
         begins = f"a segment that begins at {segment.base_offset or 0}"
@@ -39,7 +39,7 @@ def _refused(text: str, segment: Segment) -> FailsError:
 
 
 class SplitPart(Segment):
-    """A new segment of a split: bytes of the old file from ``start`` on. Its indexes are empty."""
+    """A new segment of a split: a range of bytes of the old file, from ``start`` on. Its indexes are empty."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class SplitPart(Segment):
         return SegmentSlice(Segment.open(self), self.start, self.size)
 
     def sibling(self, suffix: str) -> bytes | None:
-        """Return ``b""`` for a sibling that exists, else None."""
+        """Return ``b""`` for an index file that exists, else None."""
         return b"" if suffix in self.siblings else None
 
 
@@ -74,7 +74,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
     """Return the new segments for the segment of ``error``. Raises FailsError if the broker cannot split it."""
     whole, place = error.segment, str(error)
     if not _overflows(whole, error.indexed):
-        text = f"{place}: the broker would try to split it, and fail, since the last offset is not too high"
+        text = f"{place}: the broker would try to split the segment, and fail because the last offset fits"
         raise _refused(text, whole)
     parts: list[SplitPart] = []
     start, base = 0, -1
@@ -82,7 +82,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
         for region in walk(source):
             if not isinstance(region, RecordBatch):
                 where = at(whole, region.position)
-                text = f"{place}: the broker would try to split it, and fail at bytes that are not a batch ({where})"
+                text = f"{place}: the broker would fail to split the segment, at bytes that are not a batch ({where})"
                 raise _refused(text, whole)
             if base >= 0 and 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 continue
@@ -94,7 +94,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
                 raise _refused(f"{at(whole, region.position)}: {damage.reason}", whole) from None
             if base < 0 or not 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 where = at(whole, region.position)
-                text = f"{place}: the broker would try to split it, and fail at the batch of {where}"
+                text = f"{place}: the broker would fail to split the segment, at the batch of {where}"
                 raise _refused(text, whole)
         parts.append(_part(whole, start, whole.size, base))
     return parts
@@ -106,9 +106,9 @@ def _part(whole: Segment, start: int, end: int, base: int) -> SplitPart:
 
 
 def _overflows(segment: Segment, indexed: int) -> bool:
-    """Return whether the last offset does not fit (``hasOverflow``): only then does a broker split a segment.
+    """Return whether the last offset does not fit (``hasOverflow``). A broker splits a segment only in this case.
 
-    The broker reads from the last entry of its new index on, and finds no batch if all offsets are below that entry.
+    The broker reads from the last entry of the new index on. If all offsets are below this entry, it finds no batch.
     """
     base = segment.base_offset or 0
     last, found = base - 1, False

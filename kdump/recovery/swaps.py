@@ -1,4 +1,4 @@
-"""Interrupted swaps of segments by the log cleaner, which a start finishes: the files that it replaces or deletes.
+"""The segments that a start replaces or deletes because it finishes an interrupted swap of the log cleaner.
 
 Source: Kafka's classes LogLoader (``removeTempFilesAndCollectSwapFiles``) and LogCleaner (``shouldRetainRecord``).
 """
@@ -34,7 +34,7 @@ class Swaps(NamedTuple):
 
 
 def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
-    """Return the log after a start has finished an interrupted swap. The swap is dropped if cleaning was incomplete."""
+    """Return the log after a start has finished an interrupted swap, or dropped it because cleaning was incomplete."""
     live: list[Segment] = []
     swaps: list[Segment] = []
     for each in sorted(partition.segments, key=base_of):
@@ -60,16 +60,16 @@ def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
 
 
 def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
-    """Return a swapped segment with its index files. Those of a segment that it overwrites stay."""
+    """Return a swapped segment with its index files. Other index files of the segment that it overwrites stay."""
     return swap if under is None else swap._replace(siblings=under.siblings | swap.siblings)
 
 
 AT_ONCE: Final = 1 << 20
-"""Bytes of two logs that are compared at a time."""
+"""The number of bytes of two logs that are compared at a time."""
 
 
 def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return the bytes of replaced segments that the swap files do not have."""
+    """Return the ranges of the replaced segments whose bytes the ``.swap`` files do not have."""
     cuts: list[Cut] = []
     left = _same_bytes(gone, swaps)
     for number, each in enumerate(gone):
@@ -77,13 +77,13 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
             left -= each.size
             continue
         swap = next((swap for swap in swaps if base_of(swap) == base_of(each)), swaps[min(number, len(swaps) - 1)])
-        cut = lost(each, _border(each, max(left, 0)), f"{swap.name} takes its place, unread")
+        cut = lost(each, _border(each, max(left, 0)), f"{swap.name} replaces it, and is not checked")
         cuts.append(cut._replace(code=Code.SWAPPED, replaced_by=swap.name, is_replaced_by_nothing=not swap.size))
         left = 0
     if not all(_is_of(gone, swap) for swap in swaps):
         return cuts
     kept = sum(_count(each) for each in swaps) - sum(_count(each) for each in gone) + sum(cut.records for cut in cuts)
-    for number, cut in enumerate(cuts):  # the swap files hold some of the records elsewhere
+    for number, cut in enumerate(cuts):  # the swap files have some of the records at other positions
         stays = max(0, min(kept, cut.records))
         kept -= stays
         cuts[number] = cut._replace(records=cut.records - stays)
@@ -91,7 +91,7 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
 
 
 def _border(each: Segment, position: int) -> int:
-    """Return the start of the batch that contains byte ``position``: an incomplete batch is lost."""
+    """Return the start of the batch that contains byte ``position``, because the whole batch is lost."""
     with each.open() as source:
         for region in walk.walk(source, runs=DATA):
             if not isinstance(region, Batches):
@@ -103,7 +103,7 @@ def _border(each: Segment, position: int) -> int:
 
 
 def _same_bytes(gone: list[Segment], swaps: list[Segment]) -> int:
-    """Return how many bytes at the beginning of two sequences of segments are equal."""
+    """Return the number of bytes that are equal at the beginning of two sequences of segments."""
     same, old, new = 0, _bytes_of(gone), _bytes_of(swaps)
     one = other = b""
     while True:
@@ -129,11 +129,11 @@ def _count(each: Segment) -> int:
 
 
 MOST_KEYS: Final = 1 << 18
-"""The most keys that are searched. With more keys, all records with keys count as lost."""
+"""The largest number of keys that are searched. If there are more, all records with keys count as lost."""
 
 
 def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return ``cuts`` with the number of their records that compaction removed; unchanged if a swap file is damaged."""
+    """Return ``cuts`` with the number of records that compaction removed; unchanged if a swap file is damaged."""
     if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts
     dropped = _dropped(gone, left)
@@ -143,7 +143,7 @@ def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
 
 
 def _is_of(gone: list[Segment], swap: Segment) -> bool:
-    """Return whether a swap file has only valid batches, with rising offsets up to the last offset of ``gone``."""
+    """Return whether a swap file has only valid batches, whose offsets rise and end at or before those of ``gone``."""
     last = max((batch.last_offset for each in gone for batch in _batches(each) if batch is not None), default=-1)
     after = base_of(swap)
     for batch in _batches(swap):
@@ -163,7 +163,7 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
 
 
 def _dropped(gone: list[Segment], left: list[Segment]) -> dict[str, int]:
-    """Return how many records of each segment are missing in ``left`` because of compaction, by file."""
+    """Return the number of records of each segment that compaction removed, so ``left`` lacks them, by file."""
     kept = {record.offset for _, record in _records(left)}
     found: dict[str, int] = {}
     wanted: dict[bytes, list[tuple[int, str]]] = {}

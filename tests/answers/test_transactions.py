@@ -292,7 +292,7 @@ def test_times_that_no_calendar_has_are_numbers_and_those_to_come_are_called_so(
     coordinators(tmp_path, state(0, "tx", producer=9))
     later = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
     assert "open, its last batch is 1 h in the future by record timestamps, holds back 1 offset of orders-0, " in later
-    assert f"its coordinator aborts it at {end + 60_000} ms unless it ends before" in shown
+    assert f"its coordinator aborts it at {end + 60_000} ms unless it ends earlier" in shown
 
 
 @pytest.mark.parametrize(("count", "says"), [(2, ", if __transaction_state has no more partitions than 2"), (50, "")])
@@ -321,7 +321,7 @@ def test_one_in_two_phase_commit_is_never_ended_by_its_coordinator(tmp_path):
     coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)], timeout=NEVER, started=NOW - 30 * 24 * HOUR))
     found = only(tmp_path)
     assert (found["state"], found["twoPhase"]) == ("open", True)
-    assert found["why"].startswith("it is in two-phase commit (KIP-939), so its coordinator never ends it: ")
+    assert found["why"].startswith("it is in two-phase commit (KIP-939), so Kafka's coordinator never ends it: ")
     assert found["terminate"].endswith("forceTerminateTransaction --transactionalId tx")
     older = only(tmp_path, "--release", "4.0")
     assert (older["twoPhase"], older["terminate"]) == (False, None)

@@ -7,16 +7,16 @@ import pytest
 
 from testing.processes import kdump
 
-ABSENT = "d1/orders-0: orders-0 is assigned to broker 1 in d1, and no folder holds it: 10,000 records are missing"
-EMPTY = "d1/orders-0: 10,000 records are missing: the log ends at offset 0, and offsets up to 10000 were written"
+ABSENT = "d1/orders-0: orders-0 is assigned to broker 1 in d1, but has no folder: 10,000 records are missing"
+EMPTY = "d1/orders-0: 10,000 records are missing: the log ends at offset 0, but offsets below 10000 were written"
 TRUTH = {
     "rmdir": (["d1"], [ABSENT]),
     "rmlog": (["d1"], [EMPTY]),
     "lost-disk": (
         ["d1", "d2"],
         [
-            "d2/metrics-0: metrics-0 is assigned to broker 1 in d2, and no folder holds it: 5,000 records are missing",
-            "d1/sales-2: sales-2 is assigned to broker 1 in d1, and no folder holds it: 2,000 records are missing",
+            "d2/metrics-0: metrics-0 is assigned to broker 1 in d2, but has no folder: 5,000 records are missing",
+            "d1/sales-2: sales-2 is assigned to broker 1 in d1, but has no folder: 2,000 records are missing",
         ],
     ),
     "nopm-after": (["d1"], ["d1/orders-1: 9,000 records are missing: the log ends at offset 0"]),
@@ -49,7 +49,7 @@ def test_du_and_salvage_report_what_is_missing(cases, tmp_path, case):
 def test_a_stray_folder_that_holds_the_records_is_named(cases):
     (line,) = said(cases / "verdict" / "nopm-after", "du", "-q", "d1")[0]
     assert "committed by a group: 9000" in line
-    assert line.endswith("d1/orders-1.3b0a0fd09d4e4bfbb661f39907a3cefa-stray holds records of it")
+    assert line.endswith("d1/orders-1.3b0a0fd09d4e4bfbb661f39907a3cefa-stray has records of the partition")
 
 
 def test_explain_reports_the_partition_that_is_asked_for(cases):

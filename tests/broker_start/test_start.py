@@ -435,8 +435,8 @@ def test_a_log_that_is_begun_elsewhere_names_the_offline_log_dir(broker, is_file
     else:
         (broker / "d2" / "idem-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
     done = kdump("check", str(broker / "d1"), str(broker / "d2"), "--config", "node.id=1")
-    assert b"is offline: a start begins an empty log in " in done.stdout
-    assert (done.returncode, b"no folder holds it" in done.stdout, b"backup" in done.stdout) == (3, False, False)
+    assert b"is offline: a start creates an empty log in " in done.stdout
+    assert (done.returncode, b"but has no folder" in done.stdout, b"backup" in done.stdout) == (3, False, False)
 
 
 @pytest.mark.parametrize(("data", "status"), [(b"", 0), (records(b"a"), 3)])
@@ -499,7 +499,7 @@ def test_log_dirs_of_two_clusters_are_two_brokers_unless_one_is_named(broker):
     assert (finding["file"], finding["fatal"], finding["level"]) == ("d2/meta.properties", False, "log")
     text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
     assert "DO NOT START" not in text
-    assert "a broker with all of them in log.dirs does not start" in text
+    assert "one broker does not start with all of them" in text
     assert done.returncode == 3
     start, _ = started(broker)
     assert (start["starts"], codes(start["fatal"])) == (False, ["cluster-id-differs"])

@@ -37,7 +37,7 @@ def test_sound_ids_are_no_finding(tmp_path):
 @pytest.mark.parametrize(
     ("properties", "check", "text"),
     [
-        (None, "absent", "it is missing: a broker of KRaft does not start without it"),
+        (None, "absent", "the file is missing: a KRaft broker does not start without it"),
         ("", "property", "it cannot be read: the file holds no property"),
         (f"{IDS}directory.id=nonsense\n", "property", "it cannot be read: a broker does not accept directory.id"),
         (f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAAA\n", "property", "it cannot be read: a broker does not accept"),
@@ -89,7 +89,7 @@ def test_a_log_dir_that_was_formatted_for_the_metadata_log_and_has_none(tmp_path
     done = kdump("check", place)
     assert done.returncode == 3
     assert b"do not start broker 1 yet: " in done.stdout
-    assert b"no __cluster_metadata-0 is in these log dirs" in done.stdout
+    assert b"these log dirs have no __cluster_metadata-0" in done.stdout
 
 
 def test_a_folder_in_a_partition_is_no_replica(tmp_path):
@@ -100,4 +100,4 @@ def test_a_folder_in_a_partition_is_no_replica(tmp_path):
         (place / "a-0" / inside / "00000000000000000000.log").write_bytes(b"torn")
     done = kdump("check", place, "--notes")
     assert done.returncode == 0
-    assert done.stdout.count(b"a foreign folder") == 2
+    assert done.stdout.count(b"a folder that does not belong to a broker") == 2

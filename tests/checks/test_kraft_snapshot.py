@@ -82,7 +82,7 @@ def test_a_name_that_keeps_a_node_from_starting(place, name):
 def test_a_record_of_a_newer_release_is_a_remark(place):
     (place / NAME).write_bytes(HEADER + feature(1, b"\1\x7e\0\1") + FOOTER)
     assert findings(place, status=0) == []
-    assert b"a newer release wrote it" in kdump("check", "--notes", place).stdout
+    assert b"a record comes from a newer release" in kdump("check", "--notes", place).stdout
 
 
 def test_headers_alone(place):
@@ -114,7 +114,7 @@ def test_a_snapshot_beyond_the_log_is_what_a_node_goes_on_from(tmp_path):
     (place / f"{9000:020}-{1:010}.checkpoint").write_bytes(SOUND)
     done = kdump("check", "--notes", place)
     assert done.returncode == 0
-    assert b"a node drops the log when it starts, and goes on from the snapshot" in done.stdout
+    assert b"a node deletes the log when it starts, and continues from the snapshot" in done.stdout
 
 
 def test_bootstrap_checkpoints_have_no_end_offset(tmp_path):

@@ -70,10 +70,11 @@ def test_without_a_time_nothing_is_in_the_future(tmp_path):
 def test_remarks_name_the_first_and_count_all(tmp_path):
     batches = [within(0, 5), within(1, 6), *(data(offset, max_timestamp=1 << 62) for offset in (2, 3))]
     found = remarks(tmp_path, (0, batches))
-    assert "2 transactions without an end, the first of producer 5 from offset 0 on" in found["open transaction"].text
-    assert "2 batches with a timestamp in the future, the first with 4611686018427387904" in (
-        found["future timestamp"].text
+    assert (
+        "2 transactions without an end marker: read_committed consumers wait at the first one, "
+        "which producer 5 began at offset 0" in found["open transaction"].text
     )
+    assert "2 batches with a timestamp in the future (first: 4611686018427387904" in (found["future timestamp"].text)
 
 
 def test_the_time_is_an_option(tmp_path):

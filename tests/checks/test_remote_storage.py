@@ -74,7 +74,7 @@ def test_what_is_listed_and_there_is_no_finding(tmp_path, held):
 def test_a_listed_segment_that_is_absent(tmp_path, held):
     ((kind, text),) = Stage(tmp_path, held[0], held[2]).check(copied(*held), status=3)
     assert kind == "remote absent"
-    assert text == "it is listed as copied with offsets 3 to 5, and cannot be read there"
+    assert text == "the segment is listed as copied (offsets 3 to 5), but is not in remote storage"
 
 
 def test_of_an_absent_segment_that_is_local_too_it_is_said(tmp_path, held):
@@ -85,7 +85,7 @@ def test_of_an_absent_segment_that_is_local_too_it_is_said(tmp_path, held):
 def test_a_segment_that_is_not_listed(tmp_path, held):
     extra = Segment(3, 5, batches(3, 6), 77)
     ((kind, text),) = Stage(tmp_path, *held, extra).check(copied(*held), status=4)
-    assert (kind, text) == ("unlisted", "it is not listed: no broker reads it, and none deletes it")
+    assert (kind, text) == ("unlisted", "the segment is not listed: no broker reads or deletes it")
 
 
 def test_a_deleted_segment_that_is_still_there_is_not_listed(tmp_path, held):
@@ -99,7 +99,7 @@ def test_a_copy_that_is_stuck(tmp_path, held):
     values = [*copied(*held[:2]), held[2].added(COPYING)]
     assert stage.check(values, at=tiered.TIME + HOUR) == []
     ((kind, text),) = stage.check(values, status=4)
-    assert (kind, text) == ("remote copy", "its copy began 10 h ago and is not listed as finished")
+    assert (kind, text) == ("remote copy", "the copy of the segment began 10 h ago and is not listed as finished")
 
 
 def test_a_deletion_that_is_stuck(tmp_path, held):
@@ -107,7 +107,10 @@ def test_a_deletion_that_is_stuck(tmp_path, held):
     values = [*copied(*held), held[0].changed(DELETING)]
     assert stage.check(values, at=tiered.TIME + 1000 + HOUR) == []
     ((kind, text),) = stage.check(values, status=4)
-    assert (kind, text) == ("remote deletion", "its deletion began 9 h ago and is not listed as finished")
+    assert (kind, text) == (
+        "remote deletion",
+        "the deletion of the segment began 9 h ago and is not listed as finished",
+    )
 
 
 def test_a_deletion_of_a_partition_that_is_stuck(tmp_path, held):
@@ -119,12 +122,12 @@ def test_a_deletion_of_a_partition_that_is_stuck(tmp_path, held):
 
 def test_a_hole_between_copied_segments(tmp_path, held):
     ((kind, text),) = Stage(tmp_path, held[0], held[2]).check(copied(held[0], held[2]), status=3)
-    assert (kind, text) == ("remote hole", "no copied segment and no local one has offsets 3 to 5")
+    assert (kind, text) == ("remote hole", "offsets 3 to 5 are missing: no remote or local segment has them")
 
 
 def test_a_hole_in_front_of_the_local_log(tmp_path, held):
     ((kind, text),) = Stage(tmp_path, *held[:2]).check(copied(*held[:2]), status=3)
-    assert (kind, text) == ("remote hole", "no copied segment and no local one has offsets 6 to 8")
+    assert (kind, text) == ("remote hole", "offsets 6 to 8 are missing: no remote or local segment has them")
 
 
 def test_a_hole_that_the_local_log_fills_is_none(tmp_path, held):
@@ -135,13 +138,13 @@ def test_epochs_that_begin_after_their_segment(tmp_path, held):
     odd = replace(held[1], epochs=((0, 4),))
     ((kind, text),) = Stage(tmp_path, held[0], odd, held[2]).check(copied(held[0], odd, held[2]), status=3)
     assert kind == "remote epoch"
-    assert text.startswith("its leader epochs begin with offset 4, and its offsets with 3")
+    assert text.startswith("the leader epochs of the segment begin at offset 4, but the segment begins at 3")
 
 
 def test_epochs_that_fall(tmp_path, held):
     odd = replace(held[1], epochs=((0, 3), (0, 4)))
     ((kind, text),) = Stage(tmp_path, held[0], odd, held[2]).check(copied(held[0], odd, held[2]), status=3)
-    assert (kind, text[:31]) == ("remote epoch", "its leader epochs do not rise w")
+    assert (kind, text[:45]) == ("remote epoch", "the leader epochs of the segment and their st")
 
 
 def test_an_epoch_of_the_log_that_is_not_listed(tmp_path, held):
@@ -149,20 +152,20 @@ def test_an_epoch_of_the_log_that_is_not_listed(tmp_path, held):
     ((kind, text), *rest) = stage.check(copied(held[0], held[1]) + copied(replace(held[2], epochs=((1, 6),))), status=3)
     assert rest == []
     assert kind == "remote epoch"
-    assert text.startswith("leader epoch 1, which begins with offset 4, is not listed with it: a broker does not find")
+    assert text.startswith("leader epoch 1, from offset 4 on, is not listed with the segment: a broker does not find")
 
 
 def test_a_segment_of_another_lineage_is_a_remark_and_fills_no_hole(tmp_path, held):
     other = replace(held[1], epochs=((7, 3),))
     first, second = Stage(tmp_path, held[0], other, held[2]).check(copied(held[0], other, held[2]), status=3)
-    assert first == ("remote epoch", "leader epoch 7 is of another lineage of the log")
+    assert first == ("remote epoch", "the local log has no leader epoch of this segment (7)")
     assert second[0] == "remote hole"
 
 
 def test_a_segment_of_another_size(tmp_path, held):
     values = [held[0].added(size=1), held[0].changed(COPIED), *copied(*held[1:])]
     ((kind, text),) = Stage(tmp_path, *held).check(values, status=3)
-    assert (kind, text) == ("remote size", "it is listed with another size")
+    assert (kind, text) == ("remote size", "the size of the segment differs from its size in __remote_log_metadata")
 
 
 def test_without_metadata_nothing_is_known(tmp_path, held):
@@ -174,7 +177,7 @@ def test_without_metadata_nothing_is_known(tmp_path, held):
 def test_of_a_partition_that_another_partition_of_the_metadata_lists_there_is_a_remark(tmp_path, held):
     other = Segment(0, 2, batches(0, 3), 50, topic="other")
     found = Stage(tmp_path, *held, other).check(copied(*held))
-    assert found == [("unlisted", "no segment of the partition is listed in the given paths: 1 segment")]
+    assert found == [("unlisted", "remote storage has 1 segment of the partition, but the given paths list none")]
 
 
 def test_other_topics_are_left_alone(tmp_path, held):

@@ -30,10 +30,10 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
     ("case", "status", "verdict", "named"),
     [
         ("swap0", 3, f"broker 1 {LOSES}20,000 records", "prices-0/00000000000000000000.log.swap"),
-        ("swapclean", 0, SAFE, "it is deleted"),
+        ("swapclean", 0, SAFE, "the file is deleted"),
         ("startgtend", 3, f"broker 1 {LOSES}10,000 records", "log-start-offset-checkpoint"),
         ("nopm", 3, f"broker 1 {LOSES}10,000 records", "topic_id: 6QeQf_naTECEAdchox7m4Q"),
-        ("nopm-after", 3, "does not serve 10,000 records of orders-1: the commands below bring them back\n", "-stray"),
+        ("nopm-after", 3, "does not serve 10,000 records of orders-1: the commands below restore them\n", "-stray"),
         (
             "mlog-gone",
             3,
@@ -44,7 +44,7 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
             "rmlog",
             3,
             "10,000 records" + MISSING,
-            "No command brings them back: restore the folder from a backup, or start",
+            "No command can restore them: copy the folder from a backup, or start",
         ),
         ("rmdir", 3, "10,000 records" + MISSING, "orders-0 is assigned to broker 1"),
         (
@@ -60,13 +60,13 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
         ("dangling", 3, NO_START, "mv d1/orders-0 d1.aside/"),
         ("zeroepoch", 3, NO_START, "it cannot be read: all bytes of a line are zero\n"),
         ("zeropm", 3, NO_START, "6QeQf_naTECEAdchox7m4Q"),
-        ("dup-topic", 3, NO_START, "no record follows it in the metadata log, so no other record is lost"),
-        ("emptyepoch", 4, SAFE, "fencing by epochs"),
+        ("dup-topic", 3, NO_START, "it is the last record of the metadata log, so no other record is lost"),
+        ("emptyepoch", 4, SAFE, "cannot be truncated by leader epoch"),
         ("torn-clean", 3, "broker 1 " + LOSES, "; 2,000 records are missing already: d1/sales-0\n"),
         ("clean-index-beyond-log", 3, LOSES + "5 records", ".index"),
         ("jbod-cluster", 0, "log dirs of 2 brokers (broker 1 of cluster ", "--config node.id=N"),
         ("overflow", 3, "offsets are missing", "split"),
-        ("epochlost", 4, "can be rebuilt", "another leader epoch"),
+        ("epochlost", 4, "can be rebuilt", "differs from that of its batch"),
         ("zstd-bomb", 0, "nothing is wrong", "3 notes"),
     ],
 )
@@ -122,9 +122,7 @@ def test_a_folder_marked_for_deletion_gets_its_name_back(cases, tmp_path):
     (tmp_path / "d1/orders-1/partition.metadata").write_text("version: 0\ntopic_id: 6QeQf_naTECEAdchox7m4Q")
     code, text, _ = check(tmp_path, "d1")
     assert code == 3
-    assert (
-        "broker 1 starts, but does not serve 10,000 records of orders-0: the commands below bring them back\n" in text
-    )
+    assert "broker 1 starts, but does not serve 10,000 records of orders-0: the commands below restore them\n" in text
     assert printed_commands.commands(text) == [f"mv d1/{doomed.name} d1/orders-0"]
     assert f"kdump salvage d1/{doomed.name} --out salvaged\n" in kdump("d1", cwd=tmp_path).stdout.decode()
     doomed.rename(tmp_path / "d1/orders-0")
@@ -222,7 +220,7 @@ def test_index_swap_files_alone_are_checked_as_the_indexes_of_a_start(cases, tmp
     index.write_bytes(b"\xff" * 16)
     code, text, _ = check(folder.parents[1], "d1", options=("--notes",))
     assert code == 0
-    assert f"{SWAPS[0]}: a broker renames it to {index.name} when it starts: it is checked as that" in text
+    assert f"{SWAPS[0]}: a broker renames it to {index.name} when it starts, so its entries were checked" in text
     swap.write_bytes(b"\xff" * 16)
     code, text, _ = check(folder.parents[1], "d1")
     assert code in {3, 4}
@@ -234,7 +232,7 @@ def test_a_cleaned_file_discards_index_swap_files_too(cases, tmp_path):
     (folder / f"{0:020}.log.cleaned").touch()
     code, text, _ = check(folder.parents[1], "d1", options=("--notes",))
     assert code == 0
-    assert f"{SWAPS[0]}: a file of a segment that was to take the place of others: a broker removes it" in text
+    assert f"{SWAPS[0]}: a file of an interrupted swap: a broker removes it" in text
 
 
 def test_no_salvage_is_advised_where_no_valid_batch_is_left(cases):

@@ -179,14 +179,15 @@ def test_the_report_says_what_a_broker_would_cut(tmp_path):
     text = kdump("check", place).stdout.decode()
     size = len(one(0))
     assert (
-        f"byte {size}: a broker would truncate the log here and lose offsets 2 to 2, 1 record, {2 * size} bytes" in text
+        f"byte {size}: a broker would truncate the log at this byte and lose offsets 2 to 2, 1 record, {2 * size} bytes"
+        in text
     )
     assert "offsets 3 to 3, 1 record," in text
     (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
     assert checks(place) == ["crc"]  # without the marker, recovery would remove the second segment too
     done = kdump("check", place).stdout.decode()
-    assert "after an unclean stop a broker would truncate the log here" in done
-    assert "after a clean stop (.kafka_cleanshutdown is there), a broker would read 0 bytes" in done
+    assert "after an unclean stop a broker would truncate the log at this byte" in done
+    assert "after a clean stop (.kafka_cleanshutdown exists) a broker would read 0 bytes" in done
     for each in place.glob(f"{3:020}.*"):
         each.unlink()
     assert checks(place) == ["crc", "clean marker"]
@@ -209,7 +210,7 @@ def test_the_files_beside_the_log(tmp_path):
     (tmp_path / "recovery-point-offset-checkpoint").unlink()
     (tmp_path / "replication-offset-checkpoint").write_bytes(checkpoints.encode([PartitionOffset("orders", 0, 7)]))
     assert "high watermark" in checks(place)
-    text = "consumers had been given offsets below 7, and the log ends at 1 (a copy of a running broker can look so)"
+    text = "the log ends at offset 1, below the high watermark 7 (this is normal in a copy of a running broker)"
     assert [one["text"] for one in findings(place, status=3) if one["check"] == "high watermark"] == [text]
 
 
@@ -276,7 +277,7 @@ def test_a_foreign_folder_is_no_damaged_partition(tmp_path, jobs):
     assert "Damaged" not in text
     assert "salvage" not in text
     assert f"{place}: nothing is wrong" not in text
-    assert f"{place}\n  note    a foreign folder: " in text
+    assert f"{place}\n  note    a folder that does not belong to a broker: " in text
     assert f"DO NOT START broker 1: {place}: " in text
     assert kdump("check", place).returncode == kdump("check", place / f"{0:020}.log").returncode == 3
     report = kdump("report", tmp_path)
@@ -348,7 +349,10 @@ def test_a_delete_horizon_wants_a_tombstone(tmp_path):
 def test_the_type_of_timestamps_of_one_batch_is_a_remark(tmp_path):
     place = folder(tmp_path, (0, one(0) + one(1, attributes=8) + one(2)))
     done = kdump("check", "--notes", place)
-    assert (done.returncode, b"changes 2 times in the partition, here to LogAppendTime" in done.stdout) == (0, True)
+    assert (done.returncode, b"changes 2 times in the partition, at this byte to LogAppendTime" in done.stdout) == (
+        0,
+        True,
+    )
     (place / f"{0:020}.log").write_bytes(one(0) + one(1, attributes=8) + one(2, attributes=8))
     assert b"LogAppendTime" not in kdump("check", place).stdout
 
@@ -364,7 +368,7 @@ def test_records_of_kafkas_own_topics(tmp_path):
     assert "payload" in checks(place)
     assert "payload" not in checks(place, "--headers-only", status=4)
     log.write_bytes(forge.batch([newer]))
-    assert b"a newer release wrote it, or a byte of it has changed" in kdump("check", place).stdout
+    assert b"a record comes from a newer release, or a byte of it has changed" in kdump("check", place).stdout
 
 
 def test_an_index_that_lies_is_a_derived_file(tmp_path):
@@ -438,7 +442,7 @@ def test_a_bad_batch_before_many_segments_is_a_few_lines(tmp_path):
     assert "more like it, up to 00000000000000000299.log (--verbose writes them all)" in text
     assert text.count("kdump salvage") == 2
     every = kdump("check", "--verbose", place).stdout.decode()
-    assert every.count("would truncate the log here") == 299  # the verdict repeats one
+    assert every.count("would truncate the log at this byte") == 299  # the verdict repeats one
     assert "more like it" not in every
 
 
@@ -545,7 +549,7 @@ def test_a_partition_in_two_log_dirs_of_a_broker_keeps_it_from_starting(tmp_path
     done = kdump("check", "--json", "--jobs", jobs, one_dir, other)
     (found,) = [line for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "finding"]
     assert (found["check"], found["file"], done.returncode) == ("twice", str(other / "orders-0"), 3)
-    assert f"orders-0 is in {one_dir} too" in found["text"]
+    assert f"{one_dir}, has orders-0 too" in found["text"]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_encrypted_segments_without_the_key_are_no_damage_but_wrong_usage(store)
 def test_an_object_that_is_absent_is_found_with_the_key_and_without(store):
     lost = min(store.glob("*/0/*.log"))
     lost.unlink()
-    missing = ["DAMAGED it is listed as copied with offsets 0 to 20, and cannot be read there"]
+    missing = ["DAMAGED the segment is listed as copied (offsets 0 to 20), but is not in remote storage"]
     assert check(store)[:2] == (2, missing)
     assert check(store, *KEY)[:2] == (1, missing)
 

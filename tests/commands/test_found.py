@@ -47,7 +47,7 @@ def test_of_two_writers_the_later_leader_epoch_wins(cases, tmp_path):
 def test_an_overview_of_two_writers_names_the_command_that_compares_them(cases):
     done = kdump("two-writers", cwd=cases)
     (line,) = [line for line in done.stdout.decode().splitlines() if "two brokers wrote this log" in line]
-    command = shlex.split(line[line.index("kdump explain") : line.index(" names each copy")])
+    command = shlex.split(line[line.index("kdump explain") : line.index(" shows each copy")])
     assert command[2:] == ["t-0@10", "--in", "two-writers/d1/t-0"]
     assert b"(leader epoch 3) holds it" in kdump(*command[1:], cwd=cases).stdout
     advice = [finding["advice"] for finding in lines(kdump("check", "two-writers", "-o", "jsonl", cwd=cases))[:-1]]
@@ -56,8 +56,8 @@ def test_an_overview_of_two_writers_names_the_command_that_compares_them(cases):
 
 def test_a_partition_twice_in_a_broker_names_the_comparison(cases):
     said = kdump("jbod-twice/d1", "jbod-twice/d2", cwd=cases).stdout.decode()
-    (command,) = [line for line in said.splitlines() if line.startswith("What to do: Keep a copy of both. ")]
-    words = shlex.split(command.partition("both. ")[2].partition(" shows ")[0])
+    (command,) = [line for line in said.splitlines() if line.startswith("What to do: Keep a copy of both folders. ")]
+    words = shlex.split(command.partition("both folders. ")[2].partition(" shows ")[0])
     assert words == ["kdump", "diff", "jbod-twice/d1", "jbod-twice/d2", "--topic", "metrics"]
     assert kdump(*words[1:], cwd=cases).returncode == 0
 

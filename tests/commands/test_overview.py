@@ -62,7 +62,7 @@ def test_the_verdict_is_that_of_the_check(broker):
 def test_findings_that_a_verdict_has_are_not_repeated(broker):
     (broker / "lost+found").mkdir()
     shown = kdump(broker).stdout.decode()
-    assert shown.count("a broker does not start on a log dir that holds a folder of this name") == 1
+    assert shown.count("a broker does not start if a log dir has a folder of this name") == 1
     assert f"\nDO NOT START broker 3: {broker}/lost+found: " in shown
 
 
@@ -82,7 +82,7 @@ def test_many_findings_are_counted(broker):
 def test_a_broken_epoch_checkpoint_has_a_command(broker, tmp_path):
     (broker / "orders-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
     shown = kdump(broker).stdout.decode()
-    command = re.search(r"The log has the epochs: (kdump .*) writes the partition", shown)[1]
+    command = re.search(r"The batches have the right epochs: (kdump .*) writes the partition", shown)[1]
     done = kdump(*shlex.split(command)[1:-1], tmp_path / "salvaged")
     assert done.returncode == 0
     assert (tmp_path / "salvaged/logs/orders-0/leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"

@@ -118,7 +118,7 @@ def test_without_a_metadata_log_folders_give_the_topics(volume, tmp_path):
         (["--plan", "--node", "1@h:9092/9093", "--node", "1@i:9092/9093"], b"node id 1 is given twice"),
         (["--plan", "--release", "4.0.2"], b"4.0.2 is too old"),
         (["--plan", "--release", "9.9"], b"9.9"),
-        (["--plan", "--replication", "2"], b"there are 1 nodes"),
+        (["--plan", "--replication", "2"], b"only 1 node; add nodes"),
         (["--plan", "--cluster-id", "a b"], b"--cluster-id"),
         ([], b"give --out DIR"),
     ],

@@ -318,7 +318,7 @@ def test_a_log_that_changes_between_the_two_looks_is_not_written(tmp_path, chang
     placed, _ = merge.merge(found)
     log = place / f"{0:020}.log"
     log.write_bytes(change(log.read_bytes()))
-    with pytest.raises(UnreadableError, match=r"byte \d+: it has changed since"):
+    with pytest.raises(UnreadableError, match=r"byte \d+: the file has changed since"):
         list(merge.batches(placed))
 
 

@@ -66,7 +66,7 @@ def test_changes_during_the_comparison_are_reported(tmp_path):
     (tmp_path / "t-0" / f"{0:020}.log").write_bytes(b"")
     list(items)
     assert [type(error) for error in fails] == [UnreadableError]
-    assert "it has changed since kdump read it first" in str(fails[0])
+    assert "the file has changed since kdump first read it" in str(fails[0])
 
 
 def test_ranges_that_touch_each_other_are_one(tmp_path):

@@ -113,7 +113,7 @@ def test_copies_that_change_while_they_are_compared_are_reported(tmp_path):
     (tmp_path / "new").mkdir()
     (chain, *_), _ = merge(found[:1])
     (tmp_path / "1" / "orders-0" / f"{0:020}.log").write_bytes(b"".join(one(n, leader_epoch=3) for n in range(40)))
-    with pytest.raises(UnreadableError, match=r"byte 0: it has changed since"):
+    with pytest.raises(UnreadableError, match=r"byte 0: the file has changed since"):
         list(chain.places())
     assert chain.segment is segment
 

@@ -69,7 +69,7 @@ def test_a_file_that_changed_since_it_was_verified_is_refused(tmp_path):
     log = copy(tmp_path / "in", 1, {0: HEALTHY}) / f"{0:020}.log"
     found = plan(tmp_path / "in")
     os.utime(log, ns=(1, 1))
-    with pytest.raises(UnreadableError, match="it has changed since kdump verified it"):
+    with pytest.raises(UnreadableError, match="the file has changed since kdump verified it"):
         written(tmp_path, PlacedPartition(found, ("n",)))
     assert not (tmp_path / "out").exists()
 
@@ -96,7 +96,7 @@ def test_no_room_is_found_before_anything_is_written(tmp_path):
     placed = [PlacedPartition(plan(tmp_path / "in"), ("a", "b"))]
     assert len(HEALTHY) * 2 < copying.room(placed) < 100_000
     copying.make_sure_of_room(str(tmp_path / "not" / "there"), copying.room(placed))
-    with pytest.raises(UnreadableError, match=r"bytes free, and \d+ are needed"):
+    with pytest.raises(UnreadableError, match=r"free bytes, but \d+ are needed"):
         copying.make_sure_of_room(str(tmp_path / "out"), 1 << 60)
 
 

@@ -129,7 +129,7 @@ def test_mixed_clusters_are_refused_with_both_ids(tmp_path):
 def test_what_is_no_volume_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(UsageError, match="no log dir is in it"):
+    with pytest.raises(UsageError, match="no log dir found"):
         survey([str(tmp_path / "empty")])
     with pytest.raises(UsageError, match="is a file"):
         survey([str(tmp_path / "file")])
@@ -137,7 +137,7 @@ def test_what_is_no_volume_is_refused(tmp_path):
     with pytest.raises(UnreadableError, match="No such file"):
         survey([missing])
     failed = []
-    with pytest.raises(UnreadableError, match="No such file"):  # not "no log dir is in it"
+    with pytest.raises(UnreadableError, match="No such file"):  # not "no log dir found"
         survey([missing], Reporter(fail=failed.append))
     assert [one.path for one in failed] == [missing]
 
@@ -147,13 +147,13 @@ def test_what_is_no_volume_is_refused(tmp_path):
 def test_an_archive_is_refused_with_the_command_that_extracts_it(tmp_path, suffix, extract, inside):
     folder(log_dir(tmp_path / "it's" / "node-1") / "orders-0")
     archive = shutil.make_archive(str(tmp_path / "a bundle"), suffix, tmp_path / "it's")
-    with pytest.raises(UsageError, match="is an archive, and a rebuild copies from local disks") as found:
+    with pytest.raises(UsageError, match="is an archive, but a rebuild copies from local disks") as found:
         survey([archive + inside])
     assert f"extract it ({extract} {shlex.quote(archive)})" in str(found.value)
 
 
 def test_a_store_is_refused_without_its_credentials():
-    with pytest.raises(UsageError, match="s3://bucket/volume is in a store") as found:
+    with pytest.raises(UsageError, match="s3://bucket/volume is in an object store") as found:
         survey(["s3://name:secret@bucket/volume"])
     assert "secret" not in str(found.value)
 

@@ -133,7 +133,7 @@ def test_what_is_cut_after_a_split_is_reported_by_its_place_in_the_file(tmp_path
 def test_what_cannot_be_split_is_not_loaded(tmp_path, data):
     outcome = start(tmp_path, {0: data})
     assert outcome.log_end_offset is None
-    assert "the broker would try to split it" in outcome.fails.text or "record size" in outcome.fails.text
+    assert "split the segment" in outcome.fails.text or "record size" in outcome.fails.text
 
 
 def test_an_offset_below_the_base_offset_cannot_be_split_away(tmp_path):
@@ -144,7 +144,7 @@ def test_an_offset_below_the_base_offset_cannot_be_split_away(tmp_path):
 def test_the_report_shows_a_split(tmp_path):
     start(tmp_path, {0: one(0) + one(FAR) + one(FAR + 1, crc=3)})
     done = kdump("check", tmp_path / "topic-0")
-    assert b"a broker would split it first" in done.stdout
+    assert b"a broker would split the segment first" in done.stdout
 
 
 def test_after_a_clean_stop_an_index_past_the_log_hides_the_segment(tmp_path):
