@@ -100,17 +100,13 @@ def _span(region: Batches) -> tuple[int, int, int]:
 
 def indexed_at(each: Segment, offset: int) -> int:
     """Return the byte at which a broker begins to read when it searches an offset with the ``.index``."""
-    data = each.sibling("index")
-    return _position(each, OffsetIndex(data, base_of(each)).lookup(offset).position) if data else 0
+    data = each.sibling(file_names.INDEX)
+    return _position(OffsetIndex(data, base_of(each)), offset) if data else 0
 
 
-def _position(each: Segment, position: int) -> int:
-    """Return the position of an index entry. Raises FailsError if it is negative: a broker then throws."""
-    if position >= 0:
-        return position
-    name = each.files.shown(each.siblings[file_names.INDEX])
-    text = f"{name}: an entry has the position {position} (IllegalArgumentException)"
-    raise FailsError(text, name, Code.INDEX_UNREADABLE)
+def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
+    """Return the byte at which a search begins: a negative position of an entry counts as 0 (``translateOffset``)."""
+    return max(index.lookup(offset, among=among).position, 0)
 
 
 def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
@@ -121,7 +117,7 @@ def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
     data = each.sibling(file_names.INDEX) or b""
     index = OffsetIndex(data, base_of(each))
     target = index[index.count - 1].offset if index.count else base_of(each)
-    position = _position(each, index.lookup(target, among=index.count).position)
+    position = _position(index, target, index.count)
     found, next_offset = False, 0
     searched = "base_offset" if searches_bases else "last_offset"
     with each.open() as source:

@@ -189,7 +189,11 @@ def test_a_name_with_too_few_digits_begins_an_empty_segment(tmp_path):
     assert start(tmp_path, {**SOUND, "9999.log": one(9999)}, clean=True).log_end_offset == 9999
 
 
-def test_a_negative_position_in_an_index_ends_the_start(tmp_path):
-    bad = (0).to_bytes(4, "big") + (-5).to_bytes(4, "big", signed=True)
-    outcome = start(tmp_path, {**SOUND, f"{4:020}.index": bad}, clean=True, indexed=False)
-    assert (outcome.fails.code, outcome.fails.file[-len("4.index") :]) == ("index-unreadable", "4.index")
+def test_a_negative_position_in_an_index_counts_as_0(tmp_path):
+    """``LogSegment.translateOffset`` takes the greater of it and 0; a broker of 4.3.1 ended such a log at its base."""
+    for relative, end, is_hidden in ((0, 5, False), (0x776A45B2, 4, True)):
+        bad = relative.to_bytes(4, "big") + (-5).to_bytes(4, "big", signed=True)
+        place = tmp_path / str(end)
+        place.mkdir()
+        outcome = start(place, {**SOUND, f"{4:020}.index": bad}, clean=True, indexed=False)
+        assert (outcome.fails, outcome.log_end_offset, outcome.hidden_by is not None) == (None, end, is_hidden)
