@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from operator import index
 from os import PathLike, fsdecode, fspath
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, SupportsIndex, TypeAlias
 
 from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
 from kdump.findings import status as findings_status
@@ -337,7 +338,7 @@ class Log:
                     for one in item.each(batches=True):
                         yield LogBatch(one, self._lost)
 
-    def to_arrow(self, columns: Iterable[str] | None = None) -> pa.RecordBatchReader:
+    def to_arrow(self, columns: str | Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Return the records as a stream of Arrow record batches, with about 16,000 rows or 8 MiB each.
 
         ``columns`` are names of ``kdump dump -o jsonl``, by default all. The column ``decoded`` (JSON text) needs
@@ -353,7 +354,7 @@ class Log:
         from kdump.arrow import stream
         from kdump.arrow.columns import schema_of
 
-        none = columns is not None and not (columns := tuple(columns))
+        none = columns is not None and not (columns := topics(columns))
         typed = self._typed()
         names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None, typed=typed)
         rows = stream.RowStream(self._reader(), names, self._lost, typed=typed)
@@ -375,7 +376,7 @@ class Log:
         names = stream.names(None, decoded=self._decoding is not None, typed=typed)
         return schema_of(names, typed).__arrow_c_schema__()
 
-    def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
+    def to_pandas(self, columns: str | Iterable[str] | None = None) -> Any:
         """Return the records as a pandas DataFrame, all in memory. Requires pandas.
 
         >>> import kdump
@@ -384,7 +385,7 @@ class Log:
         """
         return self.to_arrow(columns).read_pandas()
 
-    def to_polars(self, columns: Iterable[str] | None = None) -> Any:
+    def to_polars(self, columns: str | Iterable[str] | None = None) -> Any:
         """Return the records as a Polars DataFrame, all in memory. Requires Polars; :func:`scan` is lazy.
 
         >>> import kdump
@@ -410,7 +411,7 @@ class Log:
         where.register(name, self)
         return where.table(name)
 
-    def to_parquet(self, path: Path, columns: Iterable[str] | None = None, *, overwrite: bool = False) -> int:
+    def to_parquet(self, path: Path, columns: str | Iterable[str] | None = None, *, overwrite: bool = False) -> int:
         """Write the records to a Parquet file, which appears when it is complete; return their number.
 
         Requires pyarrow, and memory for one row group. Raises UsageError if ``path`` exists and ``overwrite`` is False,
@@ -420,7 +421,7 @@ class Log:
         from kdump.output import files
 
         files.outside(self._paths, fspath(path))
-        files.writable_file(fspath(path), overwrite=overwrite)
+        files.writable_file(fspath(path), overwrite=overwrite, option="overwrite=True")
         reader = self.to_arrow(columns)
         with files.new_file(path, force=overwrite, note=self.notes.append) as out:
             return write_parquet(reader.schema, reader, out)
@@ -699,7 +700,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     """
     if limit is not None and limit < 0:
         raise UsageError(f"limit={limit} is below 0")
-    first, last = (offset, offset) if isinstance(offset, int) else offset
+    first, last = _first_and_last(offset)
     if first is not None and last is not None and first > last:
         raise UsageError(f"offset={offset}: the range ends before it begins")
     after, before = moment(since), moment(until)
@@ -768,18 +769,36 @@ def topics(given: str | Iterable[str]) -> tuple[str, ...]:
 
 def numbers(given: int | Iterable[int]) -> frozenset[int]:
     """Return one or several numbers as a set. Raises UsageError for anything but integers."""
-    found = frozenset((given,) if isinstance(given, int) else given)
-    if not all(isinstance(one, int) for one in found):
-        raise UsageError(f"{given!r} is not a number, or several")
-    return found
+    try:
+        return frozenset(map(index, _several(given)))
+    except TypeError:
+        raise UsageError(f"{given!r} is not a number, or several") from None
+
+
+def _first_and_last(offset: int | tuple[int | None, int | None]) -> tuple[int | None, int | None]:
+    """Return the range of an offset or of a pair. Raises UsageError for anything else."""
+    try:
+        if isinstance(offset, SupportsIndex):  # an int, or an integer of numpy
+            return index(offset), index(offset)
+        first, last = (None if one is None else index(one) for one in _several(offset))
+    except (TypeError, ValueError):
+        raise UsageError(f"offset={offset!r} is neither an offset nor a pair of offsets, such as (3, 9)") from None
+    return first, last
 
 
 def _keys(given: str | bytes | Iterable[str | bytes] | None) -> frozenset[bytes]:
-    found = () if given is None else (given,) if isinstance(given, str | bytes) else given
-    return frozenset(map(_bytes, found))
+    return frozenset() if given is None else frozenset(map(_bytes, _several(given)))
+
+
+def _several(given: Any) -> Iterable[Any]:
+    """Return one or several values as several. A text is one value, and so are bytes."""
+    return given if hasattr(given, "__iter__") and not isinstance(given, str | bytes) else (given,)
 
 
 def _bytes(given: str | bytes) -> bytes:
+    """Return text as UTF-8, and bytes as they are. Raises UsageError for anything else."""
+    if not isinstance(given, str | bytes):
+        raise UsageError(f"{given!r} is neither text nor bytes")
     return given.encode() if isinstance(given, str) else given
 
 
@@ -793,14 +812,18 @@ def _types(given: RecordType | Iterable[RecordType]) -> frozenset[RecordType]:
 
 def moment(when: Time | None) -> int | None:
     """Return a time in ms, rounded up. A text is ISO 8601, in UTC unless it has a zone. Raises UsageError."""
-    if when is None or isinstance(when, int):
-        return when
+    if when is None:
+        return None
+    if isinstance(when, SupportsIndex):  # an int, or an integer of numpy
+        return index(when)
     if isinstance(when, str):
         try:
             when = datetime.fromisoformat(when)
         except ValueError:
             raise UsageError(f"{when!r} is not an ISO 8601 time, such as 2026-11-21T09:05:00Z") from None
         when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    if not isinstance(when, datetime):
+        raise UsageError(f"{when!r} is no time: use ms since 1970, ISO 8601 text, or a datetime with a zone")
     if when.tzinfo is None:
         raise UsageError(f"{when!r} names no time zone: datetime(..., tzinfo=UTC) does")
     return -((_EPOCH - when) // timedelta(milliseconds=1))

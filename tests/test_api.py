@@ -1,5 +1,6 @@
 """What :func:`kdump.open` and the questions note: replicas that are left out, topics that are not there."""
 
+import datetime as dt
 import json
 import os
 import re
@@ -155,11 +156,39 @@ def test_a_check_of_a_topic_that_is_not_there_is_an_error_as_in_the_command():
         ({"partition": [0, "1"]}, "[0, '1'] is not a number, or several"),
         ({"topic": b"one"}, "b'one' is not a topic: topics are text"),
         ({"epoch": "3"}, "'3' is not a number, or several"),
+        ({"producer_id": None}, "None is not a number, or several"),
+        ({"offset": "3..9"}, "offset='3..9' is neither an offset nor a pair of offsets, such as (3, 9)"),
+        ({"offset": (1, 2, 3)}, "offset=(1, 2, 3) is neither an offset nor a pair of offsets, such as (3, 9)"),
+        ({"offset": 1.5}, "offset=1.5 is neither an offset nor a pair of offsets, such as (3, 9)"),
+        ({"key": 5}, "5 is neither text nor bytes"),
+        ({"key": [b"a", 5]}, "5 is neither text nor bytes"),
+        ({"header": {"a": 5}}, "5 is neither text nor bytes"),
+        ({"until": 1.5}, "1.5 is no time: use ms since 1970, ISO 8601 text, or a datetime with a zone"),
+        ({"since": dt.date(2026, 1, 1)}, re.compile("datetime.date.* is no time")),
     ],
 )
 def test_arguments_that_match_nothing_are_refused(words, text):
-    with pytest.raises(UsageError, match=f"^{re.escape(text)}$"):
+    with pytest.raises(UsageError, match=text if isinstance(text, re.Pattern) else f"^{re.escape(text)}$"):
         kdump.open(GOLDEN / "brokers" / "4.2.2", **words)
+
+
+def test_integers_of_numpy_are_taken():
+    numpy = pytest.importorskip("numpy")
+    broker = GOLDEN / "brokers" / "4.2.2"
+    three = kdump.open(broker, topic="multi", partition=numpy.int64(1), offset=numpy.int64(3))
+    assert [one.offset for one in three] == [3]
+    both = kdump.open(broker, topic="multi", partition=numpy.array([0, 1]), offset=(None, 0))
+    assert sorted(one.partition for one in both) == [0, 1]
+    assert list(kdump.open(broker, topic="one", since=numpy.int64(1700000000000)))
+
+
+def test_one_column_needs_no_list(tmp_path):
+    pytest.importorskip("pyarrow")
+    log = kdump.open(GOLDEN / "brokers" / "4.2.2", topic="one")
+    assert log.to_arrow("value").read_all().to_pylist() == [{"value": b"one"}]
+    log.to_parquet(tmp_path / "x.parquet", "value")
+    with pytest.raises(UsageError, match="exists already: overwrite=True replaces it"):
+        log.to_parquet(tmp_path / "x.parquet")
 
 
 def test_text_and_bytes_are_taken_alike():

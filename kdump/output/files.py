@@ -306,11 +306,12 @@ def _be_outside(target: Path, read: Path | None, out: str, path: str) -> None:
         raise UsageError(f"{out} is in the input {path}, which kdump does not change: name a place outside of it")
 
 
-def writable_file(out: str, *, overwrite: bool | None = None) -> None:
+def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--overwrite") -> None:
     """Raise an error if a file cannot be written at ``out``, before the work for it begins.
 
-    ``overwrite`` is the option of the command, or None if the command has no such option. Raises UsageError if ``out``
-    is not the name of a file or must not be replaced, UnreadableError if its folder cannot be written.
+    ``overwrite`` is the option of the command, or None if the command has no such option; ``option`` is its name in
+    messages. Raises UsageError if ``out`` is not the name of a file or must not be replaced, UnreadableError if its
+    folder cannot be written.
     """
     if out in {"", "-"}:
         raise UsageError(f"{out!r} is not the name of a file")
@@ -323,7 +324,7 @@ def writable_file(out: str, *, overwrite: bool | None = None) -> None:
         if path.exists() and not path.is_file():
             raise UsageError(f"{out} is not a file: it is not replaced")
         if not overwrite:
-            raise TakenError(f"{out} exists already: --overwrite replaces it")
+            raise TakenError(f"{out} exists already: {option} replaces it")
         if _is_mounted(path) or _is_anothers(path):
             raise UsageError(f"{out} cannot be replaced (it is a mount, or another user's): name another file")
     folder = next(above for above in path.resolve().parents if above.exists())
