@@ -1,4 +1,4 @@
-"""The evidence in files on some offsets of one partition. It is read when a reason needs it."""
+"""The files' evidence on some offsets of one partition. Evidence is read only when a reason needs it."""
 
 from __future__ import annotations
 
@@ -37,10 +37,7 @@ if TYPE_CHECKING:
 
 
 class TopicHistory:
-    """The topics of a metadata log, and the topics deleted in it. Without a metadata log ``image`` is None.
-
-    ``past`` yields the events of the log; it is called when a deletion is needed.
-    """
+    """The topics of a metadata log, and the topics deleted in it. Without a metadata log ``image`` is None."""
 
     def __init__(
         self,
@@ -48,7 +45,10 @@ class TopicHistory:
         past: Callable[[], Iterable[Event]],
         listed: Callable[[], RemoteSegments] = RemoteSegments,
     ) -> None:
-        """``listed`` returns the segments in ``__remote_log_metadata``; it is called at the first use."""
+        """``past`` returns the events of the log, ``listed`` the segments in ``__remote_log_metadata``.
+
+        Both are called at first use.
+        """
         self.image = image
         self._past = past
         self._listed = listed
@@ -64,13 +64,13 @@ class TopicHistory:
         return self._listed()
 
     def removals(self, topic: str) -> list[Event]:
-        """Return the deletions of topics with a name, the oldest first."""
+        """Return the deletions of topics named ``topic``, oldest first."""
         return [event for event in self._removals if event.name == topic]
 
     def config(self, topic: str, name: str) -> str | None:
-        """Return a config in force: the topic's, the brokers' dynamic one, or Kafka's default.
+        """Return the config in force: the topic's, the brokers' dynamic one, or Kafka's default.
 
-        None without a metadata log. Properties files of brokers are in no log dir.
+        None without a metadata log. The brokers' properties files are not read: log dirs do not contain them.
         """
         return None if self._configs is None else self._configs.of(topic, None).settings[name].value
 
@@ -85,7 +85,7 @@ def topic_history(
     report: Reporter,
     listed: Callable[[], RemoteSegments] = RemoteSegments,
 ) -> TopicHistory:
-    """Return the history of topics from the copies of ``__cluster_metadata``, with ``listed`` for remote segments."""
+    """Return the history of topics from the copies of ``__cluster_metadata``; ``listed`` reads the remote segments."""
     copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=discard))
     if not copies:
         return TopicHistory(None, tuple, listed)
@@ -101,14 +101,14 @@ class OtherCopy(NamedTuple):
 
 
 class MetFolders(NamedTuple):
-    """The names of the folders in the paths, and of those that cannot be listed."""
+    """The names of the partition folders in the given paths; ``unread`` are those that cannot be listed."""
 
     met: Collection[Name] = ()
     unread: Collection[Name] = ()
 
 
 class Leftover(NamedTuple):
-    """A folder that a broker renamed; ``state`` is delete, future or stray."""
+    """A partition folder that a broker renamed; ``state`` is delete, future or stray."""
 
     state: str
     path: str
@@ -118,7 +118,7 @@ class Leftover(NamedTuple):
 
 @dataclass
 class PartitionEvidence:
-    """The evidence on a partition of one broker; ``place`` is None if it has no folder of the partition."""
+    """The evidence on one broker's copy of a partition; ``place`` is None if the broker has no folder of it."""
 
     topic: str
     number: int
@@ -135,11 +135,11 @@ class PartitionEvidence:
 
     @cached_property
     def deleted(self) -> tuple[Segment, ...]:
-        """The segments that are renamed for deletion and still there."""
+        """The segments that are renamed for deletion, but not deleted yet."""
         return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
 
     def fetches(self, seen: Sighting, offset: int) -> bool:
-        """Return whether a fetch of an offset returns the batch of a record. Raises UnreadableError."""
+        """Return whether a fetch of ``offset`` returns the batch of the record ``seen``. Raises UnreadableError."""
         segment = next((one for one in self.segments if one.name == seen.batch.path), None)
         if segment is None:
             return True
@@ -198,7 +198,7 @@ class PartitionEvidence:
 
     @cached_property
     def oldest_open(self) -> tuple[int, int] | None:
-        """First offset and producer id of the oldest open transaction, None when none is open."""
+        """The first offset and producer id of the oldest open transaction, or None."""
         return min(((first, producer) for producer, first in self.opened.items()), default=None)
 
     @property
@@ -218,7 +218,7 @@ class PartitionEvidence:
 
     @property
     def log_start(self) -> int:
-        """The log start offset: that of the checkpoint, else the first base offset."""
+        """The log start offset: from the checkpoint, else the first base offset."""
         start = None if self.place is None else self.place.log_start
         if start is None:
             return (
@@ -230,8 +230,8 @@ class PartitionEvidence:
     def is_remote(self) -> bool:
         """Whether older segments are in remote storage.
 
-        Without the topic's config the files decide: its segments are listed in ``__remote_log_metadata``, or the
-        checkpointed log start is below the local log, as only for tiered topics
+        If the topic's config is unknown, the files decide: ``__remote_log_metadata`` lists its segments, or the
+        checkpointed log start is below the local log. Brokers write such a checkpoint only for tiered topics
         (LogManager.checkpointLogStartOffsetsInDir).
         """
         enabled = self.history.config(self.topic, "remote.storage.enable")
@@ -242,7 +242,7 @@ class PartitionEvidence:
 
     @cached_property
     def remote(self) -> tuple[RemoteSegment, ...]:
-        """The segments of the partition in ``__remote_log_metadata``, without those of other topic ids."""
+        """The segments of this partition and topic id in ``__remote_log_metadata``."""
         own = self.topic_id
         return tuple(
             one
@@ -253,7 +253,7 @@ class PartitionEvidence:
 
     @property
     def first_dirty(self) -> int | None:
-        """The first offset that the log cleaner has not reached, or None without a checkpoint of it."""
+        """The first offset that the log cleaner has not reached, or None without a cleaner checkpoint."""
         return None if self.place is None else self.place.log_dir.cleaned.get((self.topic, self.number))
 
     @cached_property
@@ -265,7 +265,7 @@ class PartitionEvidence:
 
     @cached_property
     def other_logs(self) -> tuple[tuple[OtherCopy, Partition, Lineage], ...]:
-        """The logs of the copies of other brokers, and their leader epochs."""
+        """The other brokers' copies, their logs and their leader epochs."""
         found = []
         for other in self.others:
             copy = other.place.partition
@@ -275,14 +275,17 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """The offset to which this log is truncated when it follows the newest leader epoch; None if it keeps all."""
+        """The offset to which this log is truncated when it follows the newest leader epoch, with that leader's copy.
+
+        None if the log keeps all records.
+        """
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])
 
     @property
     def borders(self) -> Iterator[int]:
-        """The log's own offsets at which the answer may change, such as its start and its high watermark."""
+        """The log's offsets at which the reason may change, such as its start and its high watermark."""
         place = self.place
         mark = None if place is None else place.high_watermark
         first = None if self.oldest_open is None else self.oldest_open[0]
@@ -298,14 +301,14 @@ class PartitionEvidence:
 
     @property
     def is_single_replica(self) -> bool:
-        """Whether the partition has one replica: each record is committed when it is written."""
+        """Whether the partition has one replica. Then each record is committed when it is written."""
         image = self.history.image
         topic = None if image is None else image.topics.by_name.get(self.topic)
         partition = None if topic is None else topic.partitions.get(self.number)
         return partition is not None and len(partition.replicas) == 1
 
     def largest_timestamp(self, segment: Segment) -> int:
-        """Return the largest timestamp of a segment in ms by the headers of its batches, or -1."""
+        """Return the largest timestamp in the batch headers of a segment in ms, or -1."""
         if segment.path not in self._largest:
             self._largest[segment.path] = largest_timestamp(segment)
         return self._largest[segment.path]
@@ -313,44 +316,40 @@ class PartitionEvidence:
 
 @dataclass
 class Block:
-    """Some offsets of a partition, and the contents of files at them."""
+    """A range of offsets of a partition, and the contents of the files at these offsets."""
 
     partition: PartitionEvidence
     offsets: range
 
     @cached_property
     def log(self) -> Sightings:
-        """The records, batches and damage in the log."""
         return self._look(self.partition.segments, self.partition.opened)
 
     @cached_property
     def deleted(self) -> Sightings:
-        """The records, batches and damage in segments that are renamed for deletion."""
         seen = self._look(self.partition.deleted)
         find_ends(seen, self.partition.segments)
         return seen
 
     @cached_property
     def leftovers(self) -> tuple[tuple[Leftover, Sightings], ...]:
-        """The records, batches and damage in renamed folders."""
         return tuple((one, self._look(one.partition.segments)) for one in self.partition.leftovers)
 
     @cached_property
     def others(self) -> tuple[tuple[OtherCopy, Lineage, Sightings], ...]:
-        """The records, batches and damage in the copies of other brokers, with their leader epochs."""
         return tuple((other, epochs, self._look(log.segments)) for other, log, epochs in self.partition.other_logs)
 
     @cached_property
     def newest(self) -> dict[bytes, int]:
-        """Key of a record that only deleted segments hold -> the newest offset of this key in the log."""
+        """The newest offset in the log of each key, for the keys of records that only deleted segments hold."""
         records = self.deleted.records.items()
         keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
         return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}
 
     @property
     def turning_points(self) -> Iterable[int]:
-        """The first offset, and each offset whose cause may differ from that of the offset before it."""
-        if 2 * len(self.log.records) > len(self.offsets):  # most have a record: to sort out the others costs more
+        """The first offset, and each offset whose cause may differ from the cause of the previous offset."""
+        if 2 * len(self.log.records) > len(self.offsets):  # if most offsets have records, filtering costs more
             return self.offsets
         found = {self.offsets[0], *self.partition.borders}
         for _, epochs, _ in self.others:
@@ -361,7 +360,7 @@ class Block:
         return sorted(offset for offset in found if offset in self.offsets)
 
     def put_aside(self, offset: int) -> Sighting | None:
-        """Return the record of an offset in a deleted segment or a renamed folder of this topic; None without one."""
+        """Return the record at an offset from a deleted segment or a renamed folder of this topic, or None."""
         if offset in self.deleted.records:
             return self.deleted.records[offset]
         own = self.partition.topic_id
@@ -371,7 +370,7 @@ class Block:
         return None
 
     def elsewhere(self, offset: int) -> tuple[OtherCopy, Sighting] | None:
-        """Return the record of an offset on another broker, or None."""
+        """Return the record at an offset from another broker's copy, or None."""
         for other, _, seen in self.others:
             if offset in seen.records:
                 return other, seen.records[offset]
@@ -385,9 +384,9 @@ class Block:
 def evidence_of(
     topic: str, number: int, places: Iterable[Place], history: TopicHistory, folders: MetFolders
 ) -> PartitionEvidence:
-    """Return the evidence on a partition of the first broker with its folder; other brokers have copies.
+    """Return the evidence of the first broker with a folder of the partition; other brokers' folders are copies.
 
-    Brokers are distinguished by meta.properties, without it by their log dirs.
+    Log dirs with the same broker id in meta.properties belong to one broker. A log dir without an id counts as one.
     """
     brokers: dict[str, list[Place]] = {}
     for place in places:
@@ -411,14 +410,14 @@ def evidence_of(
 
 
 def current(partitions: Iterable[Partition]) -> Iterator[Partition]:
-    """Yield the partitions that are not leftover folders, without their leftover files."""
+    """Yield the partitions whose folders are not leftovers, without their leftover segments."""
     for one in partitions:
         if leftover_state(one.files.shown(one.folder)) is None:
             yield one._replace(segments=tuple(segment for segment in one.segments if not _state(segment)))
 
 
 def leftover_of(partition: Partition) -> Leftover | None:
-    """Return a renamed folder, or None for the current folder of a log."""
+    """Return the partition as a leftover, or None if its folder is not renamed."""
     path = partition.files.shown(partition.folder)
     state = leftover_state(path)
     return None if state is None else Leftover(state, path, partition.topic_id(discard), partition)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.answers.question import Asking
 
 AT_FIRST, AT_MOST = 1 << 10, 1 << 14
-"""Offsets that are examined together: the first number, then more and more up to the second."""
+"""The number of offsets that are examined together: the first time, and at most. It doubles each time."""
 
 
 class OffsetRange(NamedTuple):
@@ -36,9 +36,9 @@ class OffsetRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Whether consumers of each isolation level receive a record, and why; the same from ``offset`` to ``last_offset``.
+    """Whether consumers of each isolation level receive the records from ``offset`` to ``last_offset``, and why.
 
-    ``because`` and ``evidence`` belong to the first offset; ``alternatives`` are reasons that the files do not exclude.
+    ``because`` and ``evidence`` are about the first offset; ``alternatives`` are reasons that the files do not exclude.
     """
 
     kind: ClassVar[str] = "explanation"
@@ -63,7 +63,7 @@ def explain_all(
     fail: Callable[[UnreadableError], None],
     folders: MetFolders = MetFolders(),  # noqa: B008  a tuple
 ) -> Iterator[Explanation]:
-    """Yield the explanations of ranges from the folders ``places``; ``fail`` is called with unreadable files."""
+    """Yield the explanations of all ranges from the folders ``places``; ``fail`` receives unreadable files."""
     known: dict[tuple[str, int], PartitionEvidence] = {}
     for asked in ranges:
         key = asked.topic, asked.partition
@@ -76,7 +76,7 @@ def explain_all(
 
 
 def explain(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[Explanation]:
-    """Yield the explanations of a range, one for consecutive offsets with the same reason, as of ``at`` (ms)."""
+    """Yield one explanation for each run of offsets with the same reason; ``at`` is the current time in ms."""
     begun: tuple[int, Cause] | None = None
     for offset, found in _causes(evidence, asked, at):
         if begun is not None and _alike(begun[1], found):
@@ -89,7 +89,7 @@ def explain(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterato
 
 
 def _causes(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[tuple[int, Cause]]:
-    """Yield offsets and their causes, without offsets whose cause cannot differ from the one before."""
+    """Yield the offsets at which the cause may change, with their causes."""
     first, size = asked.first, AT_FIRST
     while first <= asked.last:
         block = Block(evidence, range(first, min(asked.last + 1, first + size)))

@@ -1,4 +1,4 @@
-"""The reasons why a consumer receives a record or not, one function each. The first that holds is the answer.
+"""The reasons why a consumer receives a record or not. Each has a function; the first reason that holds is the answer.
 
 Source: Kafka's classes UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
 """
@@ -49,7 +49,7 @@ Whereabouts: TypeAlias = Literal["log", "deleted-file", "empty-batch", "remote",
 
 @dataclass(frozen=True)
 class Fact:
-    """A file, a byte position if one matters, and its evidence."""
+    """A piece of evidence: a path, a byte position if one matters, and a sentence."""
 
     path: str
     position: int | None
@@ -57,7 +57,7 @@ class Fact:
 
 
 class Cause(NamedTuple):
-    """A reason, its evidence, and whether consumers receive the record; None if the files do not decide that."""
+    """A reason, and whether consumers of each isolation level receive the record: None if the files do not show it."""
 
     reason: Reason
     where: Whereabouts
@@ -69,7 +69,7 @@ class Cause(NamedTuple):
 
 
 class Question(NamedTuple):
-    """An offset, the contents of files around it, and the current time in ms."""
+    """An offset, the contents of the files around the offset, and the current time in ms."""
 
     block: Block
     offset: int
@@ -80,7 +80,7 @@ class Question(NamedTuple):
         return self.block.log.records.get(self.offset)
 
     def bytes_left(self) -> tuple[Whereabouts, tuple[Fact, ...]]:
-        """Return where else the record's bytes are, and the file that has them as a fact."""
+        """Return where else the record's bytes are, and a fact with the file that holds them."""
         aside = self.block.put_aside(self.offset)
         if aside is not None:
             return "deleted-file", (_holds(aside),)
@@ -91,7 +91,7 @@ class Question(NamedTuple):
 
 
 def topic_deleted(asked: Question) -> Cause | None:
-    """The metadata log lacks the topic of the folder, or the partition has no folder."""
+    """The metadata log has no topic with the folder's topic id, or the partition has no folder."""
     partition = asked.block.partition
     image = partition.history.image
     if partition.place is not None:
@@ -193,7 +193,7 @@ def past_end(asked: Question) -> Cause | None:
 
 
 def replaced(asked: Question) -> Cause | None:
-    """A newer leader was elected without the record: this copy will truncate it."""
+    """A leader without the record was elected: this copy will truncate the record."""
     partition, seen = asked.block.partition, asked.seen
     if seen is None or partition.cut_by is None or asked.offset < max(partition.cut_by[0], partition.log_start):
         return None
@@ -217,7 +217,7 @@ def replaced(asked: Question) -> Cause | None:
 
 
 def above_high_watermark(asked: Question) -> Cause | None:
-    """Not all in-sync replicas are known to have the record."""
+    """The record is not known to be on all in-sync replicas."""
     place = asked.block.partition.place
     mark = None if place is None else place.high_watermark
     if place is None or mark is None or asked.offset < mark or asked.block.partition.is_single_replica:
@@ -256,7 +256,7 @@ def not_named(asked: Question) -> Cause | None:
 
 
 def below_log_start(asked: Question) -> Cause | None:
-    """The log starts after the offset: DeleteRecords, or retention by time or size."""
+    """The log starts after the offset because of DeleteRecords, or retention by time or size."""
     partition = asked.block.partition
     place = partition.place
     if place is None or (asked.offset >= partition.first_local and asked.offset >= partition.log_start):
@@ -294,7 +294,7 @@ def _remote(asked: Question) -> Cause:
 
 
 def not_copied(asked: Question) -> Cause | None:
-    """The local segment is gone, and no finished copy of it is listed: a broker reads no other copies."""
+    """The local segment is gone, and no finished remote copy is listed. Brokers read only finished copies."""
     partition = asked.block.partition
     local = partition.end if partition.local_start is None else partition.local_start
     if not (partition.remote and partition.is_remote and partition.log_start <= asked.offset < local):
@@ -313,7 +313,7 @@ def not_copied(asked: Question) -> Cause | None:
 
 
 def _copies(asked: Question, *states: int) -> list[RemoteSegment]:
-    """Return the listed remote segments of some states that hold the offset."""
+    """Return the listed remote segments that hold the offset and are in one of ``states``."""
     listed = asked.block.partition.remote
     return [one for one in listed if one.state in states and one.start <= asked.offset <= one.end]
 
@@ -341,7 +341,7 @@ def _deletions(asked: Question) -> list[Reason]:
 
 
 def _is_old(asked: Question, span: int) -> bool:
-    """Return whether the deleted segment with the offset is older than ``span`` ms; True if it is gone."""
+    """Return whether the deleted segment with the offset is older than ``span`` ms; True if no such segment is left."""
     partition = asked.block.partition
     held = [one for one in partition.deleted if (one.base_offset or 0) <= asked.offset]
     if not held or asked.offset not in asked.block.deleted.records:
@@ -351,10 +351,10 @@ def _is_old(asked: Question, span: int) -> bool:
 
 
 def after_damage(asked: Question) -> Cause | None:
-    """A fetch of the offset does not find the record: damaged bytes lie before its batch.
+    """A fetch of the offset does not find the record, because damaged bytes lie before its batch.
 
-    The broker reads from the index entry on, and returns the first batch that ends at the offset or later, without
-    checking CRCs (LogSegment.translateOffset).
+    The broker starts to read at an index entry. It returns the first batch that ends at the offset or later, and
+    checks no CRCs (LogSegment.translateOffset).
     """
     seen = asked.seen
     damage = None if seen is None else asked.block.log.damage_before(seen.batch)
@@ -370,7 +370,7 @@ def after_damage(asked: Question) -> Cause | None:
 
 
 def control_marker(asked: Question) -> Cause | None:
-    """The record is a marker that the broker wrote: consumers skip it."""
+    """The record is a control record of a broker: consumers skip it."""
     seen = asked.seen
     if seen is None or not seen.batch.is_control:
         return None
@@ -437,7 +437,7 @@ def visible(asked: Question) -> Cause | None:
 
 
 def cleaned(asked: Question) -> Cause | None:
-    """The log cleaner removed the record, or its bytes were lost: a leader leaves no gaps in offsets."""
+    """The log cleaner removed the record, or its bytes were lost. A leader leaves no gaps in offsets."""
     batch = asked.block.log.covering(asked.offset)
     where, facts = asked.bytes_left()
     if batch is not None:
@@ -492,7 +492,7 @@ def _cleaned_record(asked: Question, aside: Sighting, where: Whereabouts, facts:
 
 
 def _lost_bytes(asked: Question) -> tuple[str, tuple[Reason, ...]] | None:
-    """Return why a gap between batches means lost bytes, and other possible reasons; None if the cleaner made it."""
+    """Return why a gap between batches means lost bytes, and other possible reasons; None if cleaning explains it."""
     partition = asked.block.partition
     policy = partition.history.config(partition.topic, "cleanup.policy")
     missing = "no batch covers it, and a leader leaves no gaps in offsets: its bytes are lost"
@@ -563,7 +563,7 @@ def cause(asked: Question) -> Cause:
 
 
 def _with_older(asked: Question, found: Cause) -> Cause:
-    """Return the cause with every further record at the offset."""
+    """Return the cause with the facts on other records at the same offset."""
     older = asked.block.log.older.get(asked.offset, ())
     if not older or asked.seen is None:
         return found

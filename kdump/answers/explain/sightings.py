@@ -1,4 +1,4 @@
-"""The contents of a log at some offsets: records, the batches that cover them, and unreadable ranges."""
+"""The contents of a log at some offsets: the records, the batches that cover the offsets, and unreadable ranges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 TransactionEnd: TypeAlias = Literal["none", "committed", "aborted", "open", "unknown"]
-"""The outcome of a record's transaction; "unknown" if its marker is missing or unreadable."""
+"""The outcome of a record's transaction; "unknown" if its marker was not found or is unreadable."""
 
 
 class Span(NamedTuple):
@@ -52,7 +52,7 @@ class Sighting(NamedTuple):
 
 
 class LostRange(NamedTuple):
-    """An unreadable range of offsets; ``until`` is None if nothing valid follows."""
+    """An unreadable range of offsets; ``until`` is None if no valid batch follows."""
 
     path: str
     position: int
@@ -63,18 +63,20 @@ class LostRange(NamedTuple):
 
 @dataclass
 class Sightings:
-    """The records, batches and damage at offsets of a log. ``waiting`` are records whose marker was not read yet."""
+    """The records, batches and damage at some offsets of a log.
+
+    ``waiting`` has the offsets of records whose transaction marker was not read yet, by producer id.
+    """
 
     records: dict[int, Sighting] = field(default_factory=dict)
     batches: list[Span] = field(default_factory=list)
     lost: list[LostRange] = field(default_factory=list)
     waiting: dict[int, list[int]] = field(default_factory=dict)
     damaged: list[tuple[str, int, str]] = field(default_factory=list)
-    """Every damaged range: file, first byte, reason. It may be outside of the offsets."""
+    """Every damaged range, also outside of the requested offsets: file, first byte, reason."""
     older: dict[int, list[Sighting]] = field(default_factory=dict)
-    """Other records at an offset of ``records``, of the same or an older leader epoch: two leaders wrote the log."""
+    """Further records at the same offset, with the same or an older leader epoch: two leaders wrote the log."""
     _sorted: list[Span] = field(default_factory=list)
-    """The batches by their base offsets."""
 
     def covering(self, offset: int) -> Span | None:
         """Return the batch that covers an offset, or None."""
@@ -84,9 +86,9 @@ class Sightings:
         return self._sorted[at] if at >= 0 and self._sorted[at].last >= offset else None
 
     def add(self, found: Sighting) -> None:
-        """Add a record; of two at one offset the later leader epoch's counts, as when a follower truncates (KIP-101).
+        """Add a record. Of two records at one offset the newer leader epoch's counts, as after a truncation (KIP-101).
 
-        Of the same epoch the first record counts: a fetch finds it first.
+        Within an epoch the first record counts, because a fetch finds that record first.
         """
         held = self.records.get(found.offset)
         if held is not None:
@@ -107,14 +109,14 @@ class Sightings:
                 yield lost.until
 
     def lost_at(self, offset: int) -> LostRange | None:
-        """Return the unreadable range that holds an offset, with something valid after it."""
+        """Return the unreadable range that holds an offset, if a valid batch follows the range."""
         for lost in self.lost:
             if lost.first <= offset and lost.until is not None and offset < lost.until:
                 return lost
         return None
 
     def damage_before(self, batch: Span) -> tuple[int, str] | None:
-        """Return byte and reason of the last damaged range before a batch in its file, or None."""
+        """Return the position and reason of the last damaged range before a batch in its file, or None."""
         before = [(at, reason) for path, at, reason in self.damaged if path == batch.path and at < batch.position]
         return max(before, default=None)
 
@@ -148,10 +150,10 @@ def look(
     opened: Mapping[int, int] | None = None,
     report: Reporter = SILENT,
 ) -> Sightings:
-    """Return the contents of segments at ``offsets``, a range that is not empty.
+    """Return the contents of segments at ``offsets``, which must not be empty.
 
-    Reading continues until the transactions at these offsets have ended. It does not wait for the transactions in
-    ``opened`` (first offset by producer id). ``report`` receives damaged ranges and unreadable files.
+    Segments are read until the transactions at these offsets have ended, except open ones: ``opened`` has the first
+    offset of each open transaction by producer id. ``report`` receives damaged ranges and unreadable files.
     """
     search = _Search(segments, offsets, opened or {}, report)
     for segment, region in _regions(segments, offsets[0], report):
@@ -174,7 +176,7 @@ class _Search:
         self._opened = opened
         self._report = report
         self._ends: dict[str, int] = {}
-        """The offset after the last batch by the segment's name."""
+        """The offset after the last batch read, by segment name."""
 
     def add(self, segment: Segment, batches: Batches) -> bool:
         """Add the next batches; return whether more are needed."""
@@ -203,7 +205,7 @@ class _Search:
         return True
 
     def _lose_some(self, segment: Segment, batch: RecordBatch, error: DamageError) -> None:
-        """Add a batch with unreadable records; those before them stay."""
+        """Add the offsets of a batch as lost, because its records are unreadable or misnumbered."""
         self._report.damage(f"{segment.name}: byte {batch.position}: {error.reason}")
         lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
         self.seen.lost.append(lost)
@@ -222,7 +224,7 @@ class _Search:
 
         numbers = offsets()
         wrong = misnumbered(batch, numbers)
-        for _ in numbers:  # whether the records that follow can be read
+        for _ in numbers:  # raises DamageError if a later record is unreadable
             pass
         producer = batch.producer_id
         span = Span(
@@ -267,13 +269,13 @@ class _Search:
         here = start <= self._offsets[-1] and (until is None or until > self._offsets[0])
         if here:
             self.seen.lost.append(LostRange(segment.name, region.position, reason, start, until))
-        if here or not is_end:  # a marker may have stood there, and a consumer does not pass it
+        if here or not is_end:  # the lost bytes may have held a marker, and consumers stop at them
             self._report.damage(f"{segment.name}: byte {region.position}: {reason}")
             self.seen.give_up()
 
 
 def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int | None:
-    """Return the end offset of a truncated batch; None if its header is incomplete or its offset below ``start``."""
+    """Return the offset after a truncated batch; None if its header is incomplete or its base offset too low."""
     if region.size < BATCH_HEADER.size:
         return None
     with segment.open() as source:
@@ -284,7 +286,7 @@ def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int 
 
 
 def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
-    """Find markers that were not read yet in other segments: cleaning keeps markers longer than data."""
+    """Find the missing markers of ``seen`` in other segments: the cleaner keeps markers longer than data."""
     if not seen.waiting:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)
@@ -294,7 +296,7 @@ def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
                 continue
             try:
                 marker = marker_of(batch)
-            except DamageError:  # the record stays of unknown outcome
+            except DamageError:  # the outcome stays unknown
                 continue
             if marker is not None and batch.producer_id is not None:
                 seen.end_transaction(batch.producer_id, batch.last_offset, marker)
@@ -307,7 +309,7 @@ def _control_batches(region: Region) -> Iterable[RecordBatch]:
 
 
 def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[bytes]) -> dict[bytes, int]:
-    """Return the newest offset of each key from an offset on, without aborted data."""
+    """Return the newest offset of each of ``keys`` from offset ``since`` on, without aborted records."""
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
     for _, region in _regions(segments, since, SILENT):
@@ -331,16 +333,13 @@ def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[byte
                     continue
                 into = newest if producer is None else waiting.setdefault(producer, {})
                 into.update({r.key: r.offset for r in batch.records() if r.key is not None and r.key in keys})
-            except DamageError:  # the pass at the offset itself reports it if it matters
+            except DamageError:  # look() reports the damage if it is at the requested offsets
                 continue
     return newest
 
 
 def marker_of(batch: RecordBatch) -> str | None:
-    """Return the type of a control batch's record; None for other batches, and if the cleaner removed the record.
-
-    Raises DamageError.
-    """
+    """Return the type of a batch's control record; None if it has none. Raises DamageError."""
     if batch.is_control:
         for record in batch.records():
             code = control.read_key(record.key).type
@@ -349,7 +348,7 @@ def marker_of(batch: RecordBatch) -> str | None:
 
 
 def _regions(segments: Sequence[Segment], first: int, report: Reporter) -> Iterator[tuple[Segment, Region]]:
-    """Yield the regions of segments, from the index entry before an offset on."""
+    """Yield the regions of segments, from the index entry before offset ``first`` on."""
     for segment in segments[first_segment(segments, first) :]:
         try:
             with segment.open() as source:

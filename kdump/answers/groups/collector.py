@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 
 
 NEAR: Final = 4 << 20
-"""Up to this number of bytes after a snapshot the last stable offset is always looked up."""
+"""Bytes after the producer snapshot: up to this number, the last stable offset is always read."""
 
 
 class StableEnd(NamedTuple):
     """The end of a partition's log, and the topic id of its folder.
 
-    ``offset`` is the one after the last valid batch. ``stable`` is the last stable offset, None if it was not read. The
-    replica with the greatest ``rank`` is nearest to the leader.
+    ``offset`` is the log end offset, ``stable`` the last stable offset, or None if it was not read. Of several replicas
+    the one with the greatest ``rank`` counts: its newest leader epoch, then its end offset.
     """
 
     offset: int
@@ -69,10 +69,10 @@ class StableEnd(NamedTuple):
 
 
 class LogEnds(Collector):
-    """Gathers the ends of logs, for the lag of groups. Of several replicas the one nearest to the leader counts.
+    """Collects log end offsets for the lag of groups. Of several replicas the one with the newest end counts.
 
-    The end of a log is found by its index. Its open transactions need a read from the newest producer snapshot on: with
-    more than NEAR bytes only if ``stable``. It has no lines.
+    The log end is found by the index. The last stable offset needs a read of the log after its newest producer
+    snapshot. More than NEAR bytes are read only if ``stable``. The collector has no lines.
     """
 
     def __init__(
@@ -82,16 +82,14 @@ class LogEnds(Collector):
         *,
         stable: bool = False,
     ) -> None:
-        """``wanted`` are the partitions whose ends to find, by topic or topic id; all by default. The
-        topic ids of all partitions are read.
+        """``wanted`` are the partitions whose ends are read, by topic or topic id; all by default.
 
-        ``topic_ids`` are ids known from elsewhere.
+        ``topic_ids`` are topic names by id from other files. Ids in the folders of all partitions are added.
         """
         self._wanted = wanted
         self.stable = stable
         self.found: dict[tuple[str, int], StableEnd] = {}
         self.topic_ids = dict(topic_ids or {})
-        """Topic id -> name, from the folders and as given."""
         self.passed_over: list[int] = []
         """Bytes after the snapshot, for each partition whose last stable offset was not read."""
         self._key = ("", 0)
@@ -125,7 +123,7 @@ class LogEnds(Collector):
             self._replay.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Drop the last stable offset: a transaction may have begun or ended in the damaged range."""
+        """Drop the last stable offset, because a transaction may have begun or ended in the damaged range."""
         if isinstance(region, Damage):
             self._replay = None
 
@@ -170,7 +168,7 @@ def read_commit(key: bytes, value: bytes | None) -> CommitRecord:
 
 
 class CommitReader:
-    """Makes lines of offsets. ``at`` is the current time in ms."""
+    """Makes the lines of committed offsets. ``at`` is the current time in ms."""
 
     def __init__(self, ends: LogEnds, retention_ms: int, at: int) -> None:
         self._ends = ends
@@ -178,7 +176,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset; ``pending``: a transaction holds another offset for the partition."""
+        """Return the line of an offset. If ``pending``, an open transaction has an offset for the same partition."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}
@@ -263,7 +261,7 @@ def history_lines(group_id: str, coordinator: int, history: History) -> Iterator
 def _lags(
     end: StableEnd | None, offset: int | None, done: int | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return log end, lag, last stable offset and lag to it; ``done`` records after ``offset`` do not count as lag."""
+    """Return log end offset, lag, last stable offset and the lag to it. ``done`` records do not count as lag."""
     if end is None:
         return None, None, None, None
     if offset is None or done is None:
@@ -299,9 +297,9 @@ class GroupsWanted:
 
 
 class ConsumerGroups(TopicLogs):
-    """The collector.
+    """Collects consumer groups.
 
-    ``ends`` has the log ends for the lag. A pass of its own fills it, over the partitions of :meth:`partitions`.
+    ``ends`` has the log ends for the lag. A second pass, over the partitions of :meth:`partitions`, fills ``ends``.
     """
 
     def __init__(self, wanted: GroupsWanted) -> None:
@@ -318,7 +316,7 @@ class ConsumerGroups(TopicLogs):
         return self.wanted.takes(java_utf8(group))
 
     def partitions(self) -> set[tuple[str | bytes, int]]:
-        """Return the partitions with offsets of groups, by topic or topic id: their log ends give the lag."""
+        """Return the partitions with offsets of groups, by topic or topic id. Their log ends are needed for the lag."""
         found: set[tuple[str | bytes, int]] = set()
         for group_id, held in self._groups():
             if self.wanted.takes(group_id):
@@ -340,13 +338,13 @@ class ConsumerGroups(TopicLogs):
             if self.wanted.takes(group_id):
                 yield from self._of_group(group_id, held, reader)
                 yield from self._of_shares(group_id, shares.pop(group_id, ()), reader)
-        for group_id, rest in sorted(shares.items()):  # their group is in a partition that is not there
+        for group_id, rest in sorted(shares.items()):  # the records of these groups are in none of the paths
             if self.wanted.takes(group_id):
                 yield from self._of_shares(group_id, rest, reader)
         yield from self.missing()
 
     def _groups(self) -> list[tuple[str, HeldGroup]]:
-        """Return the groups of all partitions by id."""
+        """Return the groups of all partitions, sorted by id."""
         logs = (log for log in self.logs.values() if isinstance(log, CoordinatorLog))
         found = [(java_utf8(held.name), held) for log in logs for held in log.held()]
         return sorted(found, key=lambda one: (one[0], one[1].partition))
@@ -378,7 +376,7 @@ class ConsumerGroups(TopicLogs):
                 yield line
 
     def _share_partitions(self) -> dict[str, list[Share]]:
-        """Return the initialized share partitions by group."""
+        """Return the initialized share partitions by group id."""
         found: dict[str, list[Share]] = {}
         for log in self.logs.values():
             if isinstance(log, ShareStateLog):
@@ -388,7 +386,7 @@ class ConsumerGroups(TopicLogs):
         return {group_id: sorted(shares) for group_id, shares in found.items()}
 
     def _topic_name(self, topic_id: bytes) -> str:
-        """Return the name of a topic, or its id if no file has the name."""
+        """Return the name of a topic, or the id if no file has the name."""
         return self.ends.topic_ids.get(topic_id) or topic_id_text(topic_id)
 
 
@@ -472,7 +470,7 @@ class GroupsOptions:
 
 
 def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | GroupWriters:
-    """Return a new collector. Raises UsageError for options that exclude each other."""
+    """Return a new collector. Raises UsageError for options that cannot be combined."""
     if options.top is not None and (options.history or options.stable):
         raise UsageError(RANKS_ALONE)
     wanted = GroupsWanted(options.group, asking.asked, history=options.history, retention_ms=options.retention_ms)
@@ -484,7 +482,7 @@ def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | Gro
 
 
 def feed_groups(collector: ConsumerGroups | GroupWriters, found: Sequence[Partition], feed: Feed) -> None:
-    """Feed the coordinators' topics, then the logs of the partitions with offsets of the groups."""
+    """Read the coordinators' topics, then the log ends of the partitions with offsets of groups."""
     feed(collector, [one for one in found if one.topic in TOPICS])
     if isinstance(collector, ConsumerGroups):
         collector.ends = LogEnds(collector.partitions(), collector.ends.topic_ids, stable=collector.ends.stable)

@@ -1,9 +1,8 @@
-"""The records of one partition of a coordinator's topic, replayed as the coordinator loads them.
+"""Replays the partitions of a coordinator's topic as the coordinator loads them.
 
-``TopicLogs`` collects such partitions. In ``__consumer_offsets`` the last record of every key counts; only keys that
-are seen for the first time are decoded. A key begins with the int16 type of the record, then the group id: an int16
-length and its bytes. Source: ``CoordinatorLoaderImpl``, ``OffsetMetadataManager`` and ``GroupMetadataManager`` of
-Kafka 4 (``replay``).
+In ``__consumer_offsets`` the last record of each key counts. A key is decoded only at its first occurrence. It begins
+with the int16 type of the record, then the group id: an int16 length and its bytes. Source: ``replay`` of Kafka 4 in
+``CoordinatorLoaderImpl``, ``OffsetMetadataManager`` and ``GroupMetadataManager``.
 
 In ``__share_group_state`` a snapshot replaces the state of a share partition, an update changes it, and a null value
 removes it (KIP-932). Source: ``ShareCoordinatorShard``. 4.2 added the count of complete deliveries (KIP-1226).
@@ -43,7 +42,7 @@ class Lost(NamedTuple):
 
 
 class TopicLog:
-    """Replays the records of one partition in order, and notes lost and unknown records."""
+    """Replays the records of one partition in order, and collects lost and unknown records."""
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
@@ -53,16 +52,16 @@ class TopicLog:
         self.end_offset = 0
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:
-        """Add records of ``producer`` (-1 for none). ``counts`` has the number of records of each of their batches."""
+        """Add the records of some batches of ``producer`` (-1 for none). ``counts`` has each batch's number of records."""
         raise NotImplementedError
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
         """Add the records of a control batch."""
 
     def add(self, batches: Batches) -> int:
-        """Add the batches of a run that have well-formed records; return their number.
+        """Add the first batches, up to malformed records, and return their number: 0 for a run with transactions.
 
-        Raises DamageError for a single batch with unreadable records.
+        Raises DamageError if the records of a single batch are unreadable.
         """
         if isinstance(batches, Run):
             return self._add_run(batches)
@@ -97,13 +96,13 @@ class TopicLog:
         self.lost.append(Lost(region.missing_from, region.missing_until, region.reason))
 
     def refuse(self, reason: str, offset: int) -> None:
-        """Count a record without a schema; a newer release may have one."""
+        """Count a record that no schema matches, perhaps of a newer release."""
         first, count = self.unread.get(reason, (offset, 0))
         self.unread[reason] = first, count + 1
 
 
 class TopicLogs(Collector):
-    """Gathers partitions of coordinators' topics. Of several replicas of a partition the longest counts."""
+    """Collects partitions of coordinators' topics. Of several replicas the one with the greatest end offset counts."""
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], TopicLog] = {}
@@ -144,7 +143,7 @@ class TopicLogs(Collector):
 
 
 UNCHANGED: Final = -1
-"""In an update: the value of the snapshot. In a snapshot: uninitialized, or unknown."""
+"""In an update: the value of the snapshot is kept. In a snapshot: uninitialized or unknown."""
 
 
 class SharePartition(NamedTuple):
@@ -154,7 +153,7 @@ class SharePartition(NamedTuple):
     leader_epoch: int
     delivery_complete_count: int
     partition: int
-    """A partition of ``__share_group_state``."""
+    """The partition of ``__share_group_state`` with this state."""
     offset: int
     """The offset of its last record."""
 
@@ -205,7 +204,7 @@ class ShareStateLog(TopicLog):
 KEY_TYPES: Final = {
     message.name: number.to_bytes(2, "big") for number, message in by_type(consumer_offsets.MESSAGES, "Key").items()
 }
-"""Message -> the first bytes of its keys."""
+"""Message name -> the first two bytes of its keys: the type."""
 COMMIT: Final = KEY_TYPES["OffsetCommitKey"]
 OFFSETS: Final = frozenset({KEY_TYPES["LegacyOffsetCommitKey"], COMMIT})
 GROUPS: Final = {
@@ -214,11 +213,11 @@ GROUPS: Final = {
     KEY_TYPES["ShareGroupMetadataKey"]: "Share",
     KEY_TYPES["StreamsGroupMetadataKey"]: "Streams",
 }
-"""First bytes of the keys whose records create a group -> its type; their tombstone ends it."""
+"""Key type -> type of group, for records that create a group. A tombstone of such a key deletes the group."""
 KINDS: Final = GROUPS | {
     prefix: kind for name, prefix in KEY_TYPES.items() for kind in GROUPS.values() if name.startswith(f"{kind}Group")
 }
-"""First bytes of the keys of all records of groups -> the type of group; a group may begin with any of them."""
+"""Key type -> type of group, for all records of groups. The first record of a group may have any of these types."""
 _GROUP_AT: Final = 4
 
 
@@ -228,7 +227,7 @@ def group_of(key: bytes) -> bytes:
 
 
 def prefix_of(key: bytes) -> bytes:
-    """Return the common start of the keys of all offsets of a key's group."""
+    """Return the first bytes that the keys of all offsets of a group share; ``key`` is any key of the group."""
     return COMMIT + key[2 : _group_end(key)]
 
 
@@ -237,7 +236,7 @@ def _group_end(key: bytes) -> int:
 
 
 def is_commit(key: bytes) -> bool:
-    """Return whether the key of a commit is valid: group, topic and the int32 of the partition fill it."""
+    """Return whether the key of a commit is valid: exactly a group, a topic and an int32 partition."""
     if len(key) < _GROUP_AT:
         return False
     topic = _group_end(key)
@@ -256,7 +255,7 @@ def problem_of(key: bytes | None) -> str | None:
 
 COMMITTED, ABORTED, PENDING = range(3)
 OUTCOMES = ("committed", "aborted", "pending")
-"""The outcomes of a commit; one outside of transactions is committed at once."""
+"""The outcomes of a commit. Without a transaction a commit is committed at once."""
 _UNKNOWN = -(1 << 63)
 _WIDTH = 6
 
@@ -283,7 +282,7 @@ class History:
         self._open: dict[int, list[int]] = {}
 
     def add(self, key: bytes, record: BriefRecord, producer: int) -> None:
-        """Add the next commit or tombstone. ``key`` is that of an OffsetCommit record."""
+        """Add the next commit or tombstone. ``key`` is an OffsetCommitKey in bytes."""
         offset, timestamp, _, value, _ = record
         number = self._keys.setdefault(key, len(self._keys))
         committed = _UNKNOWN if value is None else committed_offset(key, value)
@@ -299,7 +298,7 @@ class History:
             self._rows[row + _WIDTH - 1] = COMMITTED if committed else ABORTED
 
     def commits(self) -> Iterator[KeptCommit]:
-        """Yield the commits; a rewind has an offset before that of the last committed one."""
+        """Yield the commits. A rewind has a lower offset than the last committed one of the same partition."""
         keys = list(self._keys)
         last: dict[int, int] = {}
         for row in range(0, len(self._rows), _WIDTH):
@@ -344,14 +343,14 @@ class GroupLog:
     kind: str | None = None
     """The type of the group by its newest record, or None."""
     simple: bool = False
-    """Whether commits that are deleted now created the group. It exists until a group record or its tombstone."""
+    """Whether commits created the group. This lasts until a group record or a tombstone of such a record."""
     offsets: int = 0
     """The number of committed offsets."""
     ended_at: int = -1
     """The offset of the last tombstone of a group record."""
 
     def end(self, kind: str, offset: int) -> None:
-        """Apply the tombstone of a group of a type: all its records go."""
+        """Apply the tombstone of a group: remove all its records of this type."""
         self.simple, self.ended_at = False, offset
         self.records = {key: entry for key, entry in self.records.items() if KINDS.get(key[:2]) != kind}
         if self.kind == kind:
@@ -359,7 +358,7 @@ class GroupLog:
 
 
 class HeldOffset(NamedTuple):
-    """An offset of a group. ``producer`` is that of its open transaction, or None if it is committed."""
+    """An offset of a group. ``producer`` is the producer id of its open transaction; None if it is committed."""
 
     key: bytes
     entry: Entry
@@ -377,14 +376,14 @@ class HeldGroup(NamedTuple):
 
 
 class CoordinatorLog(TopicLog):
-    """Replays one partition.
+    """Replays one partition of ``__consumer_offsets``.
 
-    ``committed`` has the published offsets of all groups, ``pending`` those of open transactions by producer id, both
-    by the key of an OffsetCommit record. ``groups`` and ``histories`` are by the bytes of the group ids.
+    ``committed`` has the committed offsets of all groups by key; ``pending`` has the offsets in open transactions by
+    producer id and key. Keys are OffsetCommitKeys in bytes. ``groups`` and ``histories`` are by group id in bytes.
     """
 
     def __init__(self, partition: int, keeps_history: Callable[[bytes], bool] | None = None) -> None:
-        """``keeps_history`` selects the groups whose commits are all kept."""
+        """``keeps_history`` selects the groups whose history is kept, by group id in bytes."""
         super().__init__(partition)
         self.committed: dict[bytes, Entry] = {}
         self.pending: dict[int, dict[bytes, Entry]] = {}
@@ -404,7 +403,7 @@ class CoordinatorLog(TopicLog):
                 self._take(record, producer)
 
     def held(self) -> Iterable[HeldGroup]:
-        """Return the groups, each with its offsets: the committed ones first."""
+        """Return the groups with their offsets, committed ones first."""
         found = {
             name: HeldGroup(name, self.partition, self.groups.get(name) or GroupLog(), [], self.histories.get(name))
             for name in {**self.groups, **self.histories}
@@ -437,7 +436,7 @@ class CoordinatorLog(TopicLog):
             self._forget(key, group)
 
     def _is_known(self, key: bytes) -> bool:
-        """Return whether an earlier record has this key. Such a key is valid and needs no check."""
+        """Return whether an earlier record had this key: then it is valid."""
         if key in self.committed:
             return True
         group = self.groups.get(group_of(key)) if len(key) > 3 else None
@@ -468,9 +467,9 @@ class CoordinatorLog(TopicLog):
             self.groups.pop(group_of(key), None)
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
-        """Commit or drop the pending offsets of a producer; a commit never replaces a later one.
+        """Commit or drop the pending offsets of a producer. A commit never replaces a later one.
 
-        Without a record the cleaner removed the marker.
+        ``records`` is empty if the cleaner removed the marker: then nothing changes.
         """
         for _, _, key, _, _ in records:
             marker = control.read_key(key).type

@@ -1,13 +1,13 @@
-"""The type, state and members of a group, from its records, and the expiry of its offsets.
+"""Reads the type, state and members of a group from its records, and computes when its offsets expire.
 
-States are those that a broker loads from these records; a rebalance of a classic group that is in progress, and
-heartbeats, are only in the broker's memory. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``,
-``StreamsGroup`` and their members in ``org.apache.kafka.coordinator.group.modern``.
+States are as a broker loads them from these records. Heartbeats and the rebalances of classic groups are only in the
+broker's memory. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup`` and their members in
+``org.apache.kafka.coordinator.group.modern``.
 
-Committed offsets expire (KIP-211; ``OffsetExpirationConditionImpl``). An expireTimestamp in the record (value version
-1, before 2.1) counts. Otherwise the retention begins when a classic group became empty, else with the commit. Topics to
-which members have subscribed keep their offsets, and so does a pending transactional commit. The retention
-(offsets.retention.minutes) is a setting of the broker, in no file.
+Committed offsets expire (KIP-211; ``OffsetExpirationConditionImpl``) at the record's expireTimestamp, if it has one
+(value version 1, before 2.1). Otherwise the retention begins when a classic group became empty, or with the commit. The
+offsets of topics with subscribed members do not expire, nor those with a pending transactional commit. The retention
+(offsets.retention.minutes) is a setting of the broker, in no log dir.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 CONSUMER: Final = "consumer"
 """The protocol type of consumers."""
 STABLE: Final = {"Consumer": 0, "Streams": 1}
-"""The state of a member that holds its assigned partitions (``MemberState`` of each)."""
+"""Group type -> the code of STABLE in its ``MemberState``: the member has its assigned partitions."""
 DEFAULT_ASSIGNORS: Final = {"Consumer": "uniform", "Share": "simple"}
-"""Kafka's default if no member names one; the setting of the broker is in no file."""
+"""Group type -> Kafka's default assignor, if no member names one. The broker's setting is in no log dir."""
 
 
 class KnownGroup(NamedTuple):
-    """A group from its records, and facts for the expiry of its offsets."""
+    """A group, and the facts that decide when its offsets expire."""
 
     line: GroupLine
     empty_since: int | None = None
@@ -53,7 +53,7 @@ def simple_group(group_id: str, partition: int | None) -> KnownGroup:
 
 
 def read_group(group_id: str, partition: int, log: GroupLog, topic_names: TopicNames) -> KnownGroup | None:
-    """Return a group from its records, or None if none creates a group."""
+    """Return a group from its records, or None if no record creates a group."""
     if log.kind is None:
         return None
     records = GroupRecords(log)
@@ -67,7 +67,7 @@ def read_group(group_id: str, partition: int, log: GroupLog, topic_names: TopicN
 
 
 class GroupRecords:
-    """The decoded live records of a group. ``problem`` is the first reason why one is unreadable."""
+    """The decoded records of a group. ``problem`` is the reason why the first unreadable record is unreadable."""
 
     def __init__(self, log: GroupLog) -> None:
         self.problem: str | None = None
@@ -84,11 +84,11 @@ class GroupRecords:
                 self._values.setdefault(name, {})[part] = decoded.value.values
 
     def one(self, name: str) -> Mapping[str, Any] | None:
-        """Return the value of a record that a group has once, or None."""
+        """Return the value of the record that a group has once, or None; ``name`` is its message."""
         return self._values.get(name, {}).get("")
 
     def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:
-        """Return the values of a record that each member has, by member id."""
+        """Return the values of the records that each member has, by member id; ``name`` is their message."""
         return self._values.get(name, {})
 
 
@@ -142,16 +142,13 @@ def _classic_member(member: Mapping[str, Any], protocol_type: str) -> GroupMembe
 
 
 def _embedded(name: str, data: bytes) -> Mapping[str, Any] | None:
-    """Decode the assignment or subscription of a consumer; None for other bytes.
-
-    An empty assignment has no partitions.
-    """
+    """Decode a consumer's assignment or subscription; None for other bytes. Empty bytes assign no partitions."""
     if not data and name == "ConsumerProtocolAssignment":
         return {"assignedPartitions": ()}
     reader = Reader(data)
     try:
         return read_fields(consumer_offsets.MEMBER_MESSAGES[name].struct(reader.int16()), reader)
-    except DamageError:  # other clients keep what they like there; it is shown as not known
+    except DamageError:  # other clients have their own formats
         return None
 
 
@@ -269,7 +266,7 @@ def _source_topics(topology: Mapping[str, Any] | None) -> frozenset[str] | None:
 
 
 def topic_id_text(topic_id: bytes) -> str:
-    """Return a topic id as Kafka writes it."""
+    """Return a topic id as Kafka writes it: 22 characters of base64 for URLs."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
@@ -280,7 +277,7 @@ DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
 def expires_at(
     group: KnownGroup, topic: str, commit_timestamp: int, expire_timestamp: int | None, retention_ms: int
 ) -> int | None:
-    """Return the time at which an offset expires, in ms; None if it does not in this state."""
+    """Return the time at which an offset expires, in ms; None if it does not expire in the group's state."""
     line = group.line
     if line.type == "Share" or line.problem is not None:
         return None

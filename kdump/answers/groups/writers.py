@@ -34,14 +34,14 @@ class GroupTally:
 
 
 class WriterLog(TopicLog):
-    """Counts the records of groups in one partition; ``groups`` are by the bytes of their ids."""
+    """Counts the records of groups in one partition. ``groups`` are by group id in bytes."""
 
     def __init__(self, partition: int) -> None:
         super().__init__(partition)
         self.groups: dict[bytes, GroupTally] = {}
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  the writer does not matter
-        """Add records; each has an equal share of the header of its batch."""
+        """Add records, each with an equal share of its batch's header."""
         groups = self.groups
         for (offset, timestamp, key, value, size), share in zip(records, _shares(counts), strict=True):
             problem = problem_of(key)
@@ -63,7 +63,7 @@ class WriterLog(TopicLog):
 
 
 def _shares(counts: Iterable[int]) -> Iterator[int]:
-    """Yield the share of each record in the header of its batch; the first gets the remainder."""
+    """Yield each record's share of its batch's header in bytes. The first record gets the remainder."""
     for count in counts:
         if count:
             share, rest = divmod(BATCH_HEADER.size, count)
@@ -72,7 +72,7 @@ def _shares(counts: Iterable[int]) -> Iterator[int]:
 
 
 class GroupWriters(TopicLogs):
-    """Gathers the writers of ``__consumer_offsets``. ``takes`` selects the groups."""
+    """Ranks the groups by their records in ``__consumer_offsets``. ``takes`` selects the groups by id."""
 
     def __init__(self, ranking: Ranking, takes: Callable[[str], bool]) -> None:
         super().__init__()
