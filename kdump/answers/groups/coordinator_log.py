@@ -52,7 +52,7 @@ class TopicLog:
         self.end_offset = 0
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:
-        """Add the records of some batches of ``producer`` (-1 for none). ``counts`` has each batch's number of records."""
+        """Add the records of batches of ``producer`` (-1 for none). ``counts`` has the record count of each batch."""
         raise NotImplementedError
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
