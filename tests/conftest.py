@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 with suppress(ImportError):
     import numpy as np  # noqa: F401  a command that runs in this process keeps NumPy from imports after it
 
-# A test run in the background of a script inherits an ignored SIGINT, and kdump under test would inherit it too.
+# A test run in the background of a script inherits an ignored SIGINT, under nohup an ignored SIGHUP: so would kdump.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Spark's drivers and daemons live for seconds here: what Java's second compiler takes of them never comes back.
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

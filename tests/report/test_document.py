@@ -216,7 +216,7 @@ def test_a_segment_that_blocks_retention_is_named_with_its_reason(tmp_path):
     lines = kdump("report", tmp_path, "--at", now, *config).stdout.decode().splitlines()
     (at,) = [number for number, line in enumerate(lines) if "past retention" in line]
     assert "1 segment past retention stays, 70 B: an older one blocks, segment 0 of orders-0." in lines[at]
-    assert "Of segment 0 of orders-0: its largest timestamp lies 1 d in the future; it blocks" in lines[at + 1]
+    assert "Of segment 0 of orders-0: its largest timestamp is 1 d in the future; it blocks" in lines[at + 1]
 
 
 def test_missing_offsets_are_distinguished_from_damage(tmp_path):
@@ -250,7 +250,7 @@ def test_what_keeps_a_broker_from_starting_is_wrong_and_says_why(tmp_path):
     at = next(number for number, line in enumerate(lines) if line.startswith("WRONG A") and "lost+found" in line)
     assert lines[at] == (
         f"WRONG A broker does not start with this as it is: {tmp_path}/lost+found: "
-        "a broker does not start on a log dir that holds a folder of this name."
+        "a broker does not start if a log dir has a folder of this name."
     )
     assert lines[at + 1].strip().startswith("Move the folder out of the log dir")
     of_checkpoint = [line for line in lines if "recovery-point" in line]  # another log dir has the metadata log

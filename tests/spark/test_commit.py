@@ -210,7 +210,7 @@ def test_what_kdump_has_not_written_is_not_touched(spark, tmp_path, mode):
     out = tmp_path / "out"
     out.mkdir()
     (out / "theirs.parquet").touch()
-    with pytest.raises(UsageError, match=rf"holds no _manifest\.json: --mode {mode} is for"):
+    with pytest.raises(UsageError, match=rf"has no _manifest\.json: --mode {mode} changes only"):
         publish(spark, out, NEW, mode)
     (out / MANIFEST).write_text(json.dumps({"runs": [{"rowsWritten": 1}]}))
     if mode == "overwrite":

@@ -181,7 +181,7 @@ def test_nothing_is_overwritten_unless_asked(spark, tmp_path):
     assert len(rows(out)) == 5
     assert {row.topic for row in spark.read.parquet(str(out)).select("topic").collect()} == {"001"}
     (tmp_path / "other").mkdir()
-    with pytest.raises(UsageError, match=r"holds no _manifest\.json"):
+    with pytest.raises(UsageError, match=r"has no _manifest\.json"):
         export(tmp_path / "001-0", out=tmp_path / "other", mode="append")
     assert export(tmp_path / "001-0", out=tmp_path / "other").rows == 5  # a disk that was full left nothing but this
 

@@ -94,7 +94,7 @@ def test_ten_incremental_exports_are_one_full_export(spark, tmp_path):
     assert taken == held
     assert reported["totals"]["size"] == sum(held.values())
     assert reported["totals"]["bytes"] == manifest(full)["totals"]["bytes"]
-    with pytest.raises(UsageError, match="holds no _checkpoint"):
+    with pytest.raises(UsageError, match="has no _checkpoint"):
         run(source, full)
     with pytest.raises(UsageError, match="written by --incremental or --follow"):
         job.run(export(source, out, mode="append"), job.Listener(lambda _: None, lambda *_: None))

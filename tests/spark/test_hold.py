@@ -104,7 +104,7 @@ def test_a_process_elsewhere_is_dead_when_it_has_been_silent_for_long(output):
 
 def test_a_lock_without_words_is_of_one_that_begins_or_died_in_that_moment(output):
     lock(output).touch()
-    with pytest.raises(KdumpError, match="held by an export that is just beginning"), hold.held(output):
+    with pytest.raises(KdumpError, match="locked by an export that is just beginning"), hold.held(output):
         pass
     os.utime(lock(output), (0, 0))
     with hold.held(output):
