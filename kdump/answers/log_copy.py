@@ -1,7 +1,7 @@
-"""A replica's log for a comparison with another: its bytes from a position on, and its leader epochs.
+"""Compares the logs of two replicas, and reads their leader epochs.
 
-Equal bytes are skipped without decoding, regardless of segment borders. Source of the epochs: KIP-101, KIP-279 and
-Kafka's class LeaderEpochFileCache.
+Equal bytes are skipped without decoding, even if the segments begin at other offsets. Source of the epochs: KIP-101,
+KIP-279 and Kafka's class LeaderEpochFileCache.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 FIRST, BLOCK = 1 << 14, 1 << 18
-"""Bytes compared at first, and at most at a time: two blocks stay in the processor's cache."""
+"""Size in bytes of the first and of the largest compared block. Two blocks fit in the processor's cache."""
 
 
 class LogCopy:
     """A copy of a log, read forwards.
 
-    Its position is a segment and a byte of it where a batch begins. ``report`` receives damaged ranges and progress;
-    ``damaged`` is whether there was a damaged range.
+    The position is a byte of a segment at which a batch begins. ``report`` receives damaged ranges and progress;
+    ``damaged`` is whether a damaged range was found.
     """
 
     def __init__(self, partition: Partition, report: Reporter) -> None:
@@ -54,7 +54,7 @@ class LogCopy:
         self.truncated = False
         """Whether the log ends with a truncated batch."""
         self.batch: RecordBatch | None = None
-        """The batch that is being read record by record; None between batches, and at the end."""
+        """The batch whose records are being read; None between batches and at the end."""
 
     def __enter__(self) -> Self:
         return self
@@ -65,31 +65,31 @@ class LogCopy:
 
     @property
     def segment(self) -> Segment | None:
-        """The segment of the position, None at the end of the log."""
+        """The segment of the position, or None at the end of the log."""
         return self._segments[self._number] if self._number < len(self._segments) else None
 
     @property
     def source(self) -> OpenSource:
-        """The file of the position's segment. Raises UnreadableError."""
+        """The open file of the current segment. Raises UnreadableError."""
         if self._source is None:
             self._source = self._open.enter_context(self._segments[self._number].open())
         return self._source
 
     @property
     def left(self) -> int:
-        """Bytes from the position to the end of its segment."""
+        """The number of bytes from the position to the end of the segment."""
         return max(0, self.source.size - self._position)
 
     def bytes(self, ahead: int, size: int) -> bytes:
-        """Return ``size`` bytes that begin ``ahead`` bytes after the current position."""
+        """Return ``size`` bytes from ``ahead`` bytes after the position on."""
         return self.source.read(self._position + ahead, size)
 
     def data_ahead(self, ahead: int) -> int:
-        """Return the distance to the next byte outside the holes of the segment, at ``ahead`` or after it."""
+        """Return the distance from the position to the first byte outside of holes, ``ahead`` bytes away or more."""
         return next_data(self.source, self._position + ahead) - self._position
 
     def move(self, size: int) -> None:
-        """Move the position forward; at the end of a segment to the next one."""
+        """Move the position forward by ``size`` bytes. At the end of the segment, move it to the next segment."""
         self._position += size
         self._report.progress(size)
         if self._position >= self.source.size:
@@ -107,7 +107,7 @@ class LogCopy:
         self._source, self._number, self._position = None, number, 0
 
     def continues(self, other: LogCopy, ahead: int) -> bool:
-        """Return whether the next segment begins with the batch at ``ahead`` bytes after the other copy's position."""
+        """Return whether the next segment begins with the batch ``ahead`` bytes after the position of ``other``."""
         following = self._segments[self._number + 1 : self._number + 2]
         if not following:
             return False
@@ -115,12 +115,12 @@ class LogCopy:
             return source.read(0, LOG_OVERHEAD.size) == other.bytes(ahead, LOG_OVERHEAD.size)
 
     def near(self, ahead: int) -> int:
-        """Return the distance to a batch at or before the byte ``ahead``, by the offset index; 0 without one."""
+        """Return the distance to the last indexed batch up to ``ahead`` bytes after the position, or 0."""
         found = Seeker(self._segments[self._number], self.source, discard).by_position(self._position + ahead)
         return max(0, found - self._position)
 
     def whole(self, start: int, end: int) -> int:
-        """Return the end of the last valid batch between two bytes ahead of the position; else ``start``."""
+        """Return the distance to the end of the last valid batch between two distances, or ``start`` without one."""
         first, last = self._position + start, self._position + end
         for region in resync.read(self.source, first, last, on_error="resync", runs=PLAIN_DATA):
             if isinstance(region, Batches):
@@ -128,7 +128,7 @@ class LogCopy:
         return start
 
     def fill(self) -> bool:
-        """Begin the next batch unless one is being read; return whether there is one."""
+        """Begin the next batch unless a batch is being read; return False at the end of the log."""
         if self.batch is not None:
             return True
         if self._regions is None:
@@ -167,7 +167,7 @@ class LogCopy:
 
     @property
     def fresh(self) -> bool:
-        """Whether no record of the batch has been read yet."""
+        """Whether no record of the batch was taken yet."""
         return self._next == 0
 
     @property
@@ -213,7 +213,7 @@ class LogCopy:
 
 
 def same_batch(left: LogCopy, right: LogCopy) -> bool:
-    """Return whether both are at the first record of batches with equal bytes."""
+    """Return whether both copies are at the first record of batches with equal bytes."""
     one, other = left.batch, right.batch
     if one is None or other is None or not (left.fresh and right.fresh) or one.size != other.size:
         return False
@@ -221,10 +221,7 @@ def same_batch(left: LogCopy, right: LogCopy) -> bool:
 
 
 def skip_equal(left: LogCopy, right: LogCopy) -> None:
-    """Move both copies past equal and whole batches. Raises UnreadableError.
-
-    The result depends on the equal bytes only, not on the order of the copies.
-    """
+    """Move both copies past whole batches with equal bytes; their order does not matter. Raises UnreadableError."""
     while left.segment is not None and right.segment is not None:
         one, other = left.left, right.left
         equal = _equal(left, right, min(one, other))
@@ -240,7 +237,7 @@ def skip_equal(left: LogCopy, right: LogCopy) -> None:
 
 
 def _equal(left: LogCopy, right: LogCopy, size: int) -> int:
-    """Return the number of equal bytes among the next ``size`` of both."""
+    """Return the number of equal bytes at the start of the next ``size`` bytes of both copies."""
     done, block = 0, FIRST
     while done < size:
         wanted = min(block, size - done)
@@ -248,14 +245,14 @@ def _equal(left: LogCopy, right: LogCopy, size: int) -> int:
         if one != other or len(one) < wanted:  # a file may shrink while it is read
             return done + _common(one, other)
         done += wanted
-        if not one[-1]:  # a hole of both is passed over
+        if not one[-1]:  # skip a hole that both files have
             done = min(max(done, left.data_ahead(done)), max(done, right.data_ahead(done)), size)
         block = min(BLOCK, block * 2)
     return done
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """Return the length of the common start of two texts."""
+    """Return the length of the common prefix."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -280,7 +277,7 @@ class HeldRecord(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """An offset whose records differ, or that one copy lacks."""
+    """An offset with different records in the copies, or with a record in only one copy."""
 
     offset: int
     left: HeldRecord | None
@@ -288,7 +285,7 @@ class Difference(NamedTuple):
 
     @property
     def same_epoch(self) -> bool:
-        """Whether both records have the same leader epoch: followers append the leader's bytes."""
+        """Whether both records have the same leader epoch. Such records should be equal: followers copy the leader."""
         return self.left is not None and self.right is not None and self.left.epoch == self.right.epoch != -1
 
 
@@ -302,7 +299,7 @@ def differences(left: LogCopy, right: LogCopy, start: int) -> Iterator[Differenc
 
 
 def _until_equal(left: LogCopy, right: LogCopy, start: int) -> Iterator[Difference]:
-    """Yield differences up to the end of the next batches with equal bytes, or of both logs."""
+    """Yield differences up to the end of the next batches with equal bytes, or to the end of both logs."""
     while True:
         left.fill()
         right.fill()
@@ -325,7 +322,7 @@ def _until_equal(left: LogCopy, right: LogCopy, start: int) -> Iterator[Differen
 
 
 def _leave(copy: LogCopy, start: int) -> bool:
-    """Leave a batch without further records from ``start`` on; return whether it was left."""
+    """Leave the batch if it has no more records at or above offset ``start``; return whether it was left."""
     batch = copy.batch
     done = batch is not None and (batch.last_offset < start or copy.record is None)
     if done:
@@ -339,7 +336,7 @@ def _held(copy: LogCopy) -> HeldRecord | None:
 
 
 def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) -> Iterator[Difference]:
-    """Yield the difference at the lower of two offsets, if any."""
+    """Yield the difference at the lower offset of the two records, if they differ."""
     offset = min(held.record.offset for held in (one, other) if held is not None)
     left = one if one is not None and one.record.offset == offset else None
     right = other if other is not None and other.record.offset == offset else None
@@ -348,7 +345,7 @@ def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) ->
 
 
 def _content(held: HeldRecord) -> tuple[object, ...]:
-    """Return the facts of a record that cleaning and format upgrades do not change."""
+    """Return the values of a record that cleaning and format upgrades do not change."""
     batch, record = held
     producer = -1 if batch.producer_id is None else batch.producer_id
     return (held.epoch, batch.is_control, producer, record.timestamp, record.key, record.value, record.headers)
@@ -356,7 +353,7 @@ def _content(held: HeldRecord) -> tuple[object, ...]:
 
 @dataclass(frozen=True)
 class Lineage:
-    """Leader epochs in order with the offsets where they begin, and the log end offset."""
+    """The leader epochs of a log in order, with their start offsets, and the log end offset."""
 
     entries: tuple[EpochEntry, ...]
     end: int
@@ -367,14 +364,14 @@ class Lineage:
         return self.entries[-1].epoch if self.entries else None
 
     def end_of(self, epoch: int) -> int:
-        """Return the start offset of the first epoch above this one, or the log end offset."""
+        """Return the start offset of the first epoch after ``epoch``, or the log end offset."""
         return next((entry.start_offset for entry in self.entries if entry.epoch > epoch), self.end)
 
     def truncation(self, leader: Lineage) -> int | None:
         """Return the offset to which this replica truncates its log when it follows ``leader``; None if it keeps all.
 
-        That is the smaller end of the newest common epoch. A replica whose newest epoch is the same or newer truncates
-        nothing.
+        This offset is the smaller end of the newest common epoch. A replica whose newest epoch is not older than the
+        leader's truncates nothing.
         """
         if self.newest is None or leader.newest is None or self.newest >= leader.newest:
             return None
@@ -386,7 +383,7 @@ class Lineage:
 
 
 def lineage(partition: Partition, report: Reporter) -> Lineage:
-    """Return a replica's leader epochs: from ``leader-epoch-checkpoint``, and from batches if that lags or is missing.
+    """Return the leader epochs from ``leader-epoch-checkpoint``. If it lags or is missing, batches are read too.
 
     A malformed checkpoint is reported as damage. Raises UnreadableError.
     """
@@ -398,7 +395,7 @@ def lineage(partition: Partition, report: Reporter) -> Lineage:
 
 
 def _with_batches(entries: tuple[EpochEntry, ...], partition: Partition, end: LogEnd) -> tuple[EpochEntry, ...]:
-    """Return the entries, and one for each newer epoch in the headers of batches."""
+    """Return the entries, followed by the newer epochs in batch headers."""
     found = list(entries)
     for segment in partition.segments:
         with segment.open() as source:
@@ -406,13 +403,13 @@ def _with_batches(entries: tuple[EpochEntry, ...], partition: Partition, end: Lo
                 if epoch <= (found[-1].epoch if found else -1):
                     continue
                 found.append(EpochEntry(epoch, base_offset))
-                if epoch >= end.epoch:  # epochs rise: no newer one follows
+                if epoch >= end.epoch:  # this is the newest epoch, because epochs only rise
                     return tuple(found)
     return tuple(found)
 
 
 def _epochs(source: Source) -> Iterator[tuple[int, int]]:
-    """Yield leader epoch and base offset of each batch up to the first damage."""
+    """Yield the leader epoch and base offset of each batch, up to the first damaged range."""
     for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and region.first.partition_leader_epoch is not None:
             yield from zip(region.column("partition_leader_epoch"), region.column("base_offset"), strict=True)

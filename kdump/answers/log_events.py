@@ -1,7 +1,7 @@
 """The events and the damaged ranges of logs, for the report.
 
-An event is a new segment, a new leader epoch or damage. A log has no time of an event: the time is that of the batch
-beside it, which a producer may have set.
+An event is a new segment, a new leader epoch, or damage. Its time is the timestamp of an adjacent batch, which a
+producer may have set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage, Trailing
 
 MOST: Final = 5000
-"""Events that are kept, the newest."""
+"""Maximum number of events. The newest ones are kept."""
 _EPOCH: Final = "partition_leader_epoch"
 
 
@@ -70,7 +70,7 @@ class LogEvents(Collector):
 
     def _epochs(self, batches: Batches) -> None:
         for row, epoch in enumerate(batches.column(_EPOCH)):
-            if epoch not in (self._epoch, -1):  # a batch without an epoch does not end one
+            if epoch not in (self._epoch, -1):  # a batch without an epoch (-1) changes nothing
                 batch = batches.batch(row)
                 self._add("leader epoch", batch.max_timestamp, batch.base_offset, f"leader epoch {epoch} begins")
                 self._epoch = epoch
@@ -99,16 +99,16 @@ class LogEvents(Collector):
 
 
 def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
-    """Return the newest events by time; damage without a time comes last, and is kept."""
+    """Return the newest MOST events by time, then up to MOST events without a time."""
     untimed = [event for event in events if event.at_ms is None]
     timed = sorted((event for event in events if event.at_ms is not None), key=attrgetter("at_ms"))
     return [*timed[-MOST:], *untimed[:MOST]]
 
 
 MOST_RANGES: Final = 200
-"""Ranges of one file that are listed. Others are counted by part of the file."""
+"""Number of ranges of one file that are listed. Further ranges are only counted, by part of the file."""
 PARTS: Final = 100
-"""Equal parts of a file for which damaged bytes are counted."""
+"""Number of equal parts of a file. Damaged bytes are counted for each part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class _FileDamage:
 
 
 class DamagedRanges(Collector):
-    """Gathers the damaged ranges of each segment, without a batch that a broker is writing."""
+    """Collects the damaged ranges of each segment. A batch that a broker is still writing does not count."""
 
     def __init__(self) -> None:
         self._files: list[_FileDamage] = []

@@ -1,9 +1,9 @@
 """The question ``producers``: the producers of each partition, and illegal breaks in their sequence numbers.
 
-A leader takes a batch whose sequence follows the producer's last one, and the first batch of a new epoch with 0
-(KIP-98, Kafka's class ProducerAppendInfo); after 2147483647 comes 0. Followers append the leader's batches unchecked.
-Any first sequence is legal if the broker does not know the producer: at the start of the log, and after a day without a
-batch (``producer.id.expiration.ms``). Compaction removes whole batches; missing offsets account for them.
+A leader accepts a batch whose first sequence follows the producer's last sequence. The first sequence of a new epoch is
+0, and 0 follows 2147483647 (KIP-98, Kafka's class ProducerAppendInfo). Followers append batches without this check. Any
+first sequence is legal if the broker does not know the producer: at the start of the log, and after a day without a
+batch (``producer.id.expiration.ms``). Compaction removes whole batches: then their offsets are missing too.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 EXPIRATION: Final = 86_400_000
-"""Kafka's default of ``producer.id.expiration.ms``."""
+"""Kafka's default of ``producer.id.expiration.ms``: one day."""
 COUNT: Final = INT32_MAX + 1
-"""The number of sequence numbers."""
+"""The number of different sequence numbers."""
 UNCHECKED: Final = frozenset({consumer_offsets.TOPIC})
-"""Topics whose coordinator writes batches of producers' transactions, each with sequence 0."""
+"""Topics whose coordinator writes transactional batches for producers, always with sequence 0."""
 
 _COLUMNS: Final = (
     "base_offset",
@@ -62,7 +62,7 @@ class SequenceBreak:
 
 @dataclass(slots=True)
 class _Expected:
-    """The expected next batch of a producer; ``missing`` counts the offsets missing from the log until then."""
+    """The expected next batch of a producer. ``missing`` is the number of missing offsets up to its last batch."""
 
     epoch: int
     sequence: int | None
@@ -71,7 +71,7 @@ class _Expected:
 
 
 class SequenceCheck:
-    """Checks the sequences of one partition; batches are added in offset order."""
+    """Checks the sequences of one partition. The caller adds batches in offset order."""
 
     def __init__(self, topic: str, partition: int) -> None:
         self.found: list[SequenceBreak] = []
@@ -125,7 +125,7 @@ class SequenceCheck:
         ahead = 0 if expected is None or forgotten else (first - expected) % COUNT
         if ahead >= COUNT // 2:
             self._say(batch, expected or 0, first, "repeat")
-            if (follows - (expected or 0)) % COUNT >= COUNT // 2:  # all of it was appended before
+            if (follows - (expected or 0)) % COUNT >= COUNT // 2:  # the whole batch is a repeat
                 follows = expected or 0
         elif ahead > self._missing - known.missing:
             self._say(batch, expected or 0, first, "gap")
@@ -152,9 +152,9 @@ class ActiveProducer:
 
 
 class Producers(Collector):
-    """Gathers the producers of partitions; with ``gaps`` also breaks in their sequences, which needs every batch.
+    """Collects the producers of partitions. With ``gaps`` all batches are read for breaks in the sequences.
 
-    The replica whose log end has the greatest leader epoch, then the greatest offset, counts.
+    Of several replicas the one with the newest leader epoch at its log end counts, then the greatest end offset.
     """
 
     def __init__(self, *, gaps: bool = False) -> None:
@@ -181,7 +181,7 @@ class Producers(Collector):
         self._replay.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Drop a partition with an unreadable file: the file may hold newer batches of producers."""
+        """Drop a partition with an unreadable file, because the file may have newer batches of producers."""
         if isinstance(region, Damage) and region.is_unreadable:
             self._replay = None
 
@@ -220,7 +220,7 @@ class Producers(Collector):
 
 @dataclass(frozen=True)
 class _Known:
-    """The producers of a replica. The one with the greatest ``rank`` is nearest to the leader."""
+    """The producers of a replica. The replica with the greatest ``rank`` counts."""
 
     rank: tuple[int, int]
     producers: list[ActiveProducer]
@@ -228,12 +228,12 @@ class _Known:
 
 
 def _note_missing_snapshot(place: Place) -> None:
-    """Note a missing snapshot: a broker forgets producers by age, and deleted segments held others."""
+    """Report that there is no producer snapshot: the broker may know fewer producers, or more."""
     segments = place.partition.segments
     text = "no valid producer snapshot: the broker may have forgotten some of these producers (after a day)"
     if segments and segments[0].base_offset and len(segments) > 1:
         text = f"{text}, and those of deleted segments are missing"
-    if len(segments) > 1:  # of one segment a broker has no older snapshot either
+    if len(segments) > 1:  # a log with one segment has no snapshot in a broker's log dir either
         place.report.note(f"{place.partition.name}: {text}")
 
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage
 
 PRODUCER_ID_AT: Final = slice(2, 10)
-"""The bytes of the producer id in a value, after the version."""
+"""The position of the producer id in a value, after the version."""
 CUT: Final = 1 << 17
-"""Bytes to read of a truncated batch: more than the longest transactional id and the start of its state."""
+"""Bytes to read from a truncated batch: enough for the longest transactional id and the start of its state."""
 SMALLEST_NAMING: Final = 44
-"""Bytes of the smallest value with a partition: of version 1, with a topic of one letter."""
+"""Size in bytes of the smallest value with a partition: version 1, and a topic name of one character."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class TransactionalId:
 
 @dataclass
 class _CoordinatorLog:
-    """One partition of ``__transaction_state``. ``lost`` are producer ids of truncated states."""
+    """One partition of ``__transaction_state``. ``lost`` has the producer ids whose last state is truncated."""
 
     number: int
     ids: dict[str, TransactionalId] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
     is_unreadable: bool = False
-    """Whether states of unknown ids are lost."""
+    """Whether states of unknown transactional ids are lost."""
     leader_epoch: int = -1
     end_offset: int = 0
 
@@ -74,9 +74,9 @@ class _CoordinatorLog:
 
 
 class TransactionalIds(Collector):
-    """Gathers the last state of each transactional id.
+    """Collects the last state of each transactional id.
 
-    The replica whose log end has the greatest leader epoch, then the greatest offset, counts.
+    Of several replicas the one with the newest leader epoch at its log end counts, then the greatest end offset.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class TransactionalIds(Collector):
 
     @property
     def is_reading(self) -> bool:
-        """Whether the current partition is one of ``__transaction_state``."""
+        """Whether the current partition belongs to ``__transaction_state``."""
         return self._log is not None
 
     def turn_to(self, segment: Segment) -> None:
@@ -144,7 +144,7 @@ class TransactionalIds(Collector):
             yield from sorted(log.ids.values(), key=lambda one: one.transactional_id)
 
     def known(self, partitions: int | None = None) -> KnownIds:
-        """Return all known ids; ``partitions`` is the number of partitions of the topic, None if unknown."""
+        """Return all known ids. ``partitions`` is the topic's number of partitions, or None if it is unknown."""
         found = topic_partitions(self._logs, partitions)
         condition = f", if {TOPIC} has no more partitions than {found.whole}"
         return KnownIds(
@@ -159,8 +159,8 @@ class TransactionalIds(Collector):
 class KnownIds:
     """All transactional ids by producer id.
 
-    ``is_whole``: every partition of ``__transaction_state`` is in the paths. ``condition`` is the assumption in
-    words if no metadata log has their number.
+    ``is_whole`` is whether every partition of ``__transaction_state`` is in the paths. ``condition`` states the
+    assumed number of partitions if no metadata log has it.
     """
 
     def __init__(
@@ -180,16 +180,16 @@ class KnownIds:
         self._any = {producer_id: one for one in ids for producer_id in one.producer_ids} | self._current
 
     def naming(self, producer_id: int, partition: str) -> TransactionalId | None:
-        """Return the id with this producer id whose transaction includes a partition; None without one."""
+        """Return the transactional id with this producer id if its transaction includes ``partition``, else None."""
         found = self._current.get(producer_id)
         return found if found is not None and partition in found.partitions else None
 
     def of(self, producer_id: int) -> TransactionalId | None:
-        """Return the id whose current, previous or next producer id this is."""
+        """Return the transactional id that has this current, previous or next producer id, or None."""
         return self._any.get(producer_id)
 
     def is_sure(self, producer_id: int) -> bool:
-        """Return whether the last state of a producer id's transactional id is readable, or certainly absent."""
+        """Return whether the state of a producer id is certain: its last state is readable, or there is no state."""
         if producer_id in self._lost:
             return False
         found = self._current.get(producer_id)
@@ -239,7 +239,7 @@ def _id(value: int | None) -> int | None:
 
 
 class _CutState(NamedTuple):
-    """A truncated state. The producer id is None if the state has no partition."""
+    """The ids of a truncated state. The producer id is None if the state has no partition."""
 
     transactional_id: str
     producer_id: int | None

@@ -1,8 +1,8 @@
-"""One cleaning of a compacted log: the records that it removes, and the largest keys.
+"""Simulates one cleaning of a compacted log: finds the records that the cleaning removes, and the largest keys.
 
-The offset map of the dirty part is compared with every record. With the kernel, records become facts
-(:mod:`kdump.answers.compaction.key_tables`) without objects. Source: Kafka's classes Cleaner and
-CleanedTransactionMetadata. The aborted transactions are those of the ``.txnindex`` files.
+Each record is compared with the offset map of the dirty part. The compiled kernel reads the facts of records
+(:mod:`kdump.answers.compaction.key_tables`) without a Python object for each. Aborted transactions are read from the
+``.txnindex`` files. Source: Kafka's classes Cleaner and CleanedTransactionMetadata.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tuple[int, int]]:
-    """Return first offset and producer id of the aborted transactions of segments. Raises UnreadableError."""
+    """Return the first offset and producer id of each aborted transaction in segments. Raises UnreadableError."""
     found = []
     for segment in segments:
         data = segment.sibling("txnindex")
@@ -57,13 +57,13 @@ def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tupl
 
 
 class CleanedTransactions:
-    """Decides which batches of transactions a cleaning discards. Batches are passed in offset order."""
+    """Decides which batches of transactions a cleaning discards. The caller passes batches in offset order."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
         self._aborted = list(aborted)
         heapify(self._aborted)
         self._ongoing_aborted: dict[int, bool] = {}
-        """Producer id -> whether a batch of its aborted transaction is still in the log."""
+        """Producer id -> whether the log still has a batch of its aborted transaction."""
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
@@ -83,7 +83,7 @@ class CleanedTransactions:
 
     def _discards_marker(self, batch: RecordBatch, producer_id: int) -> bool:
         record = next(iter(batch.records()), None)
-        if record is None:  # cleaned before
+        if record is None:  # an earlier cleaning removed it
             return True
         kind = control.read_key(record.key).type
         if kind == control.ABORT:
@@ -99,14 +99,14 @@ if kernel.COMPILED:
     from kdump.kernel.batches import WIDTH
 
 CHUNK: Final = 1 << 13
-"""Records whose facts are held at a time; one batch of a run may exceed it."""
+"""Number of records whose facts are in memory together. A single batch of a run may have more."""
 
 
 class CleanerWalk:
-    """Reads the batches of segments as a cleaner does. ``say`` is called with unreadable bytes.
+    """Reads the batches of segments like the log cleaner. ``say`` is called with a text for each unreadable range.
 
-    A batch with a wrong checksum is read like others: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and
-    its records are written again with a right one. ``spoiled`` is called with it.
+    Batches with a wrong CRC are read too, and ``spoiled`` is called with a text for each. Neither Cleaner nor
+    MemoryRecords.filterTo verifies the CRC: a cleaning writes the records again with a valid CRC.
     """
 
     def __init__(
@@ -130,13 +130,13 @@ class CleanerWalk:
                     yield self._of_batch(segment, region)
 
     def _of_damage(self, segment: Segment, source: Source, damage: Damage) -> Iterator[CleanerBatch]:
-        """Yield the batches of a damaged range whose only fault is the checksum, up to the first other bytes."""
+        """Yield the batches at the start of a damaged range whose only problem is a wrong CRC."""
         end = damage.position
         for batch in wrong_crc(source, damage) if damage.kind == "crc" else ():
             try:
                 for _ in batch.records():
                     pass
-            except DamageError:  # a cleaner cannot parse it either
+            except DamageError:  # the cleaner cannot parse it either
                 break
             self._spoiled(f"{segment.name}: byte {batch.position}: {damage.reason}")
             end = batch.position + batch.size
@@ -145,7 +145,7 @@ class CleanerWalk:
             self._say(f"{segment.name}: byte {end}: {damage.reason}")
 
     def _of_run(self, segment: Segment, run: Run) -> Iterator[CleanerBatch]:
-        """Yield the batches of a run, split where the outcome of transactions differs."""
+        """Yield the batches of a run in parts: all batches of a part are discarded, or none."""
         if not run.first.is_transactional:
             yield CleanerRun(segment, run, 0, run.batch_count, self._say, discards=False)
         else:
@@ -161,7 +161,7 @@ class CleanerWalk:
         return CleanerBatch(segment, batch, self._say, discards=self._discards(segment, batch))
 
     def _discards(self, segment: Segment, batch: RecordBatch) -> bool:
-        """Return whether a batch is discarded; an unreadable marker stays."""
+        """Return whether a batch is discarded. An unreadable marker is kept."""
         try:
             return self._transactions.discards(batch)
         except DamageError as damage:
@@ -170,7 +170,7 @@ class CleanerWalk:
 
 
 class CleanerBatch:
-    """One batch, ``first``. ``discards``: it is aborted data, or a marker without data."""
+    """One batch, ``first``. ``discards`` is whether it is aborted data, or a marker whose data are gone."""
 
     count = 1
 
@@ -186,7 +186,7 @@ class CleanerBatch:
         return self.first
 
     def read_into(self, keys: AnyFacts) -> Iterator[None]:
-        """Fill ``keys`` with offsets, sizes and keys of some records at a time. Each step replaces the last ones."""
+        """Fill ``keys`` with the facts of about CHUNK records for each value yielded. Each step replaces the facts."""
         yield from self._read(self.first, keys)
 
     def _read(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:
@@ -205,18 +205,18 @@ class CleanerBatch:
             yield from self._read_each(batch, keys)
 
     def _begins(self, batch: Batch, keys: compiled.FactBuffer) -> bool:
-        """Give the records of a batch to the kernel; return whether it can read them.
+        """Pass the records of a batch to the kernel; return whether the kernel can read them.
 
-        More than CHUNK records must be well-formed.
+        More than CHUNK records are all checked first.
         """
         try:
             data, start = batch.payload()
-        except DamageError:  # it is reported where the records are read
+        except DamageError:  # _read_each reports the damage
             return False
         return keys.begin(data, start, batch.header, ()) and keys.left > 0 and (keys.left <= CHUNK or keys.sound())
 
     def _read_each(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:
-        """Read by the general path, up to the first record that cannot be read."""
+        """Read the records in Python, up to the first unreadable record."""
         keys.clear()
         try:
             for record in batch.records():
@@ -231,7 +231,7 @@ class CleanerBatch:
 
 
 class CleanerRun(CleanerBatch):
-    """Consecutive data batches of a run, all of them discarded or none."""
+    """Consecutive data batches of a run: all of them are discarded, or none."""
 
     def __init__(
         self, segment: Segment, run: Run, row: int, after: int, say: Callable[[str], None], *, discards: bool
@@ -266,7 +266,7 @@ class CleanerRun(CleanerBatch):
 
 
 def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) -> list[tuple[bytes, int, int]]:
-    """Return the ``most`` keys with the most bytes: key, records, bytes. ``log`` starts at its beginning each time.
+    """Return the ``most`` keys with the most bytes: key, number of records, bytes. Each call of ``log`` reads it again.
 
     About ``max_keys`` keys are in memory at a time. Raises UnreadableError if the log changes between two passes.
     """
@@ -286,7 +286,7 @@ def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) ->
 
 
 def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
-    """Measure the keys of a part; return whether they fit into memory."""
+    """Add up the sizes of the keys of a part; return False if there are more than ``max_keys``."""
     for _, data in log:
         for _ in () if data.first.is_control else data.read_into(sizes):
             sizes.measure()
@@ -296,7 +296,7 @@ def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
 
 
 def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]]:
-    """Yield the key at each place: number of a data batch, number of a record in it."""
+    """Yield the key at each place. A place is the index of a data batch and the index of a record in the batch."""
     wanted = sorted(places, reverse=True)
     done = 0
     for _, data in log:
@@ -312,11 +312,11 @@ def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]
 
 
 MAP_ENTRIES: Final = 5_033_164
-"""Keys that the map holds by default: 128 MiB (log.cleaner.dedupe.buffer.size), 24 bytes a key, 90 % full."""
+"""Default capacity of the map in keys: 90 % of 128 MiB (log.cleaner.dedupe.buffer.size), 24 bytes for each key."""
 
 
 class CleaningLimits(NamedTuple):
-    """The capacity of the cleaner's map, and the most keys that kdump holds in memory at a time."""
+    """The capacity of the cleaner's map in keys, and the maximum number of keys in kdump's memory."""
 
     map_entries: int = MAP_ENTRIES
     max_keys: int = MAP_ENTRIES
@@ -324,7 +324,7 @@ class CleaningLimits(NamedTuple):
 
 @dataclass
 class Cleaned:
-    """The records that a cleaning removes: counts by reason, and on request the records themselves."""
+    """The records that a cleaning removes: counts by reason, and on request the offset and reason of each record."""
 
     keys: int = 0
     records: int = 0
@@ -341,7 +341,6 @@ class Cleaned:
     """Key, records and bytes of the keys with the most bytes."""
 
     def add(self, judged: Judged) -> None:
-        """Add the counts of some judged records."""
         records, tombstones, gone, size, removed = judged
         self.records += records
         self.tombstones += tombstones
@@ -356,7 +355,7 @@ class Cleaned:
             self.reasons.append(why)
 
     def sort(self) -> None:
-        """Sort the listed records by offset; a broken log may repeat an offset."""
+        """Sort the listed records by offset, then by reason, because a broken log may repeat an offset."""
         order = sorted(range(len(self.offsets)), key=self.reasons.__getitem__)
         order.sort(key=self.offsets.__getitem__)
         self.offsets = array("q", (self.offsets[number] for number in order))
@@ -364,14 +363,14 @@ class Cleaned:
 
 
 class FillPoint(NamedTuple):
-    """The record that fills the map: the number of its chunk of records, and its number in the chunk."""
+    """The record that fills the map: the index of its chunk of facts, and its index in the chunk."""
 
     chunk: int
     fact: int
 
 
 class Cleaning:
-    """A cleaning of the offsets ``dirty`` of a partition at a time (ms). ``listed``: list the removed records."""
+    """A cleaning of the offsets ``dirty`` at the time ``at`` (ms). ``listed``: whether to list the removed records."""
 
     def __init__(
         self,
@@ -393,7 +392,7 @@ class Cleaning:
         self._dirty = [
             (file, min(end, dirty.stop)) for file, end in zip(self._segments, ends, strict=False) if end > dirty.start
         ]
-        """Segments, and the offsets before which they end."""
+        """The dirty segments, each with its end offset."""
         self._aborted = aborted_transactions(place, files)
         dirty_on = (file for file, end in zip(files, ends, strict=True) if end > dirty.start)
         self._aborted_dirty = aborted_transactions(place, dirty_on)
@@ -422,19 +421,19 @@ class Cleaning:
         return done
 
     def _parts(self) -> int:
-        """Return the number of parts of the keys: the log is read once for each."""
+        """Return the number of parts into which the keys are divided. The log is read once for each part."""
         most, held = self._limits
         if most > held:
             most = min(most, sum(_count(segment, most) for segment, _ in self._dirty))
         return max(1, -(-most // held))
 
     def _new_map(self, part: KeyPart) -> AnyOffsetMap:
-        """Return an empty map; the map of a part is unlimited, since all parts together fill the cleaner's."""
+        """Return an empty map. With several parts it has no limit, because the limit applies to all parts together."""
         most = min(self._limits.map_entries, sys.maxsize) if part.of == 1 else sys.maxsize
         return offset_map(self._since, most, min(self._limits), part)
 
     def _fill_point(self, parts: Sequence[KeyPart]) -> FillPoint | None:
-        """Return the record that fills the map, or None if it never fills."""
+        """Return the record that fills the cleaner's map, or None if all keys fit."""
         found = array("q")
         for part in parts:
             newest = self._new_map(part)
@@ -452,7 +451,7 @@ class Cleaning:
         return None
 
     def _first_seen(self, parts: Sequence[KeyPart], chunk: int) -> list[int]:
-        """Return the numbers of the records in a chunk of facts whose keys have not occurred before."""
+        """Return the indexes of the records in a chunk whose keys occur for the first time."""
         found: list[int] = []
         for part in parts:
             newest = self._new_map(part)
@@ -468,7 +467,7 @@ class Cleaning:
         return sorted(found)
 
     def _fill(self, newest: AnyOffsetMap, last: FillPoint | None) -> bool:
-        """Fill a map with the dirty part, up to ``last`` if given; return whether all of it fits."""
+        """Fill a map with the dirty part, up to ``last`` if given; return whether the whole part fits."""
         for number, _ in enumerate(self._dirty_facts(newest)):
             taken = 0
             if last is not None and number == last.chunk:
@@ -479,9 +478,9 @@ class Cleaning:
         return True
 
     def _dirty_facts(self, newest: AnyOffsetMap) -> Iterator[None]:
-        """Fill a map with the keys and offsets of the dirty part, some at a time.
+        """Read the facts of the dirty part into a map, one chunk for each value yielded.
 
-        As in Kafka's Cleaner, its end moves over markers, aborted data, and the offsets up to the next segment.
+        As in Kafka's Cleaner, ``latest`` includes markers, aborted data, and the offsets up to the next segment.
         """
         walk = CleanerWalk(CleanedTransactions(self._aborted_dirty), discard)
         for segment, end in self._dirty:
@@ -495,7 +494,7 @@ class Cleaning:
             newest.latest = end - 1
 
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
-        """Count the removed records of a part of the keys; records without a key belong to the first part."""
+        """Count the removed records of a part of the keys. Records without a key belong to the first part."""
 
         def say(text: str) -> None:
             done.damage = done.damage or text
@@ -516,7 +515,7 @@ class Cleaning:
                 done.add(newest.judge(discards=data.discards, keeps=keeps, listed=self._listed))
 
     def _judge_marker(self, done: Cleaned, marker: RecordBatch, *, goes: bool) -> None:
-        """Count the record of a marker; an unreadable one was reported with its transaction."""
+        """Count the record of a marker. An unreadable marker was already reported by CleanerWalk."""
         try:
             offsets = [record.offset for record in marker.records()]
         except DamageError:
@@ -529,7 +528,7 @@ class Cleaning:
     def _cleaned(
         self, end: int, say: Callable[[str], None] = discard, spoiled: Callable[[str], None] = discard
     ) -> Iterator[tuple[Segment, CleanerBatch]]:
-        """Yield the batches of all segments that begin before an offset: a cleaning rewrites these."""
+        """Yield the batches of all segments that begin before offset ``end``: a cleaning rewrites these segments."""
         walk = CleanerWalk(CleanedTransactions(self._aborted), say, spoiled)
         for segment in self._segments:
             if (segment.base_offset or 0) >= end:
@@ -539,7 +538,7 @@ class Cleaning:
 
 
 def _count(segment: Segment, most: int) -> int:
-    """Return the records of a segment by its headers; ``most`` for a batch whose header has no count."""
+    """Return the number of records in the batch headers of a segment. A wrapper without a count counts as ``most``."""
     with segment.open() as source:
         batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
         return sum(_claimed(batch, most) for batch in batches)

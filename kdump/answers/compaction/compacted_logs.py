@@ -1,6 +1,6 @@
-"""The question ``compaction``: compacted partitions, the records that a cleaning removes, and the largest keys.
+"""The question ``compaction``: compacted partitions, the records that the next cleaning removes, and the largest keys.
 
-The dirty section is the part of a log that the cleaner would clean. Source: Kafka's classes LogCleanerManager
+The dirty section is the part of a log that the next cleaning cleans. Source: Kafka's classes LogCleanerManager
 (``cleanableOffsets``, ``maxCompactionDelay``) and LogToClean.
 """
 
@@ -40,7 +40,7 @@ Holder: TypeAlias = Literal["activeSegment", "openTransaction", "highWatermark",
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A reason why the cleaner stops before ``from_offset``; without it ``bytes`` more could be cleaned."""
+    """A reason why the cleaner stops before ``from_offset``; ``bytes`` is the size of the segments held back."""
 
     by: Holder
     why: str
@@ -49,7 +49,7 @@ class HeldBack:
 
 
 class _Limit(NamedTuple):
-    """An offset at which the cleaner stops, and why."""
+    """An offset at which the cleaner stops, and the reason."""
 
     offset: int
     by: Holder
@@ -57,9 +57,9 @@ class _Limit(NamedTuple):
 
 
 class DirtySection(NamedTuple):
-    """The offsets from ``first_dirty`` to before ``first_uncleanable``. Sizes are of whole segments, in bytes.
+    """The offsets from ``first_dirty`` up to, but not including, ``first_uncleanable``. Sizes are of whole segments.
 
-    ``held_back`` are the reasons why the cleaner does not reach the log end; the first of them ends the section.
+    ``held_back`` are the reasons why the cleaner does not reach the log end. The first reason ends the section.
     """
 
     first_dirty: int
@@ -72,13 +72,13 @@ class DirtySection(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The share of the cleanable bytes that is dirty."""
+        """The dirty bytes divided by all cleanable bytes: 0.0 to 1.0."""
         whole = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / whole if whole else 0.0
 
 
 def dirty_section(place: Place, facts: LogFacts, config: TopicConfig, at: int) -> DirtySection:
-    """Return the dirty section of a partition at a time (ms). Raises UnreadableError."""
+    """Return the dirty section of a partition at the time ``at`` (ms). Raises UnreadableError."""
     segments = facts.segments
     end = segments[-1].next_offset
     first_dirty, begins = _first_dirty(place, facts, end)
@@ -100,14 +100,14 @@ def dirty_section(place: Place, facts: LogFacts, config: TopicConfig, at: int) -
 
 
 def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
-    """Return the base offset of the segment with an offset; of the first one for an offset before all."""
+    """Return the base offset of the segment that holds an offset, or of the first segment for a lower offset."""
     return max(
         (segment.base_offset for segment in segments if segment.base_offset <= offset), default=segments[0].base_offset
     )
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield the bytes from each limit's segment to that of the next limit. Only the first limit of a segment counts."""
+    """Yield each limit with the bytes from its segment up to the next limit's. Per segment the first limit counts."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
@@ -131,7 +131,7 @@ def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:
 
 
 def _last_stable(place: Place, end: int) -> _Limit:
-    """Return the last stable offset, which open transactions and the high watermark limit."""
+    """Return the last stable offset, and whether an open transaction or the high watermark decides it."""
     replay = ProducerReplay(place)
     for segment, following in zip(place.partition.segments, [*place.partition.segments[1:], None], strict=False):
         if following is not None and (following.base_offset or 0) <= replay.since:
@@ -240,7 +240,7 @@ class KeyUsage:
 
 
 class Compaction(Collector):
-    """Gathers compacted partitions in their state at a time (ms)."""
+    """Collects compacted partitions and their next cleaning at the time ``at`` (ms)."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ class Compaction(Collector):
         """The topics that are not compacted, with their cleanup.policy."""
 
     def begin(self, place: Place) -> Needs:
-        """Run the cleaning of a partition here: it reads the dirty part first, then the whole log."""
+        """Simulate the cleaning of a partition here: it reads the dirty part first, and then the whole log."""
         key = place.key
         if key is None or key[0] == cluster_metadata.TOPIC or not place.partition.segments:
             return Needs.FILES

@@ -1,7 +1,7 @@
-"""The cleaner's map of keys to their newest offsets, and a table of the sizes of keys, in Python or in the kernel.
+"""The cleaner's map of keys to their newest offsets, and a table of the sizes of keys.
 
-The classes here are the general path. Those of :mod:`kdump.kernel.digests` give the same answers with other digests.
-Source: Kafka's class SkimpyOffsetMap.
+:mod:`kdump.kernel.digests` has compiled classes with the same results, but other digests. Source: Kafka's class
+SkimpyOffsetMap.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     AnyKeySizes: TypeAlias = "KeySizes | compiled.SizeTable"
 
 DIGEST: Final = 16
-"""Bytes of a digest; a shorter key is its own digest."""
+"""Size of a digest in bytes. A shorter key is its own digest."""
 REASONS: Final = ("stays", "superseded", "tombstone", "aborted", "keyless", "marker")
-"""The outcomes of a record by number; the kernel has the same numbers."""
+"""The outcomes of a record by number. The kernel uses the same numbers."""
 _STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS, MARKER = range(6)
 
 
 class KeyPart(NamedTuple):
-    """One of ``of`` parts of all keys; records without a key belong to the first.
+    """Part ``number`` of ``of`` parts of all keys. Records without a key belong to part 0.
 
-    The kernel's digests use the secret: all parts share it.
+    All parts have the same secret, which the kernel's digests use.
     """
 
     number: int
@@ -46,7 +46,7 @@ def all_keys() -> KeyPart:
 
 
 def offset_map(since: int, most: int, keys: int, part: KeyPart) -> AnyOffsetMap:
-    """Return an empty map; that of the kernel if it is compiled."""
+    """Return an empty map: the kernel's if it is compiled."""
     if not kernel.COMPILED:
         return OffsetMap(since, most, keys, part)
     from kdump.kernel import digests as compiled
@@ -55,7 +55,7 @@ def offset_map(since: int, most: int, keys: int, part: KeyPart) -> AnyOffsetMap:
 
 
 def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
-    """Return an empty table of sizes; that of the kernel if it is compiled."""
+    """Return an empty table of sizes: the kernel's if it is compiled."""
     if not kernel.COMPILED:
         return KeySizes(keys, part)
     from kdump.kernel import digests as compiled
@@ -64,9 +64,9 @@ def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
 
 
 class KeyFacts:
-    """Facts of some records until :meth:`clear`: offset, size in bytes, digest of the key, whether there is a value.
+    """The facts of some records: offset, size in bytes, digest of the key, and whether the record has a value.
 
-    The end of a batch is a fact with only its last offset.
+    A fact with only an offset is the end of a batch: its last offset.
     """
 
     def __init__(self, part: KeyPart) -> None:
@@ -94,10 +94,10 @@ class KeyFacts:
 
 
 class OffsetMap(KeyFacts):
-    """The newest offset of each key. ``latest`` is the last offset covered, ``most`` the number of keys that fit."""
+    """The newest offset of each key. ``latest`` is the last offset in the map, ``most`` the capacity in keys."""
 
     def __init__(self, since: int, most: int, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
-        """Offsets before ``since`` do not count. The kernel allocates room for ``keys`` keys."""
+        """Offsets below ``since`` are ignored. The kernel's class allocates memory for ``keys`` keys."""
         super().__init__(part)
         self._since, self.most, self.latest = since, most, since - 1
         self._newest: dict[bytes, int] = {}
@@ -107,7 +107,7 @@ class OffsetMap(KeyFacts):
         return len(self._newest)
 
     def put(self, begin: int, end: int) -> int:
-        """Add the facts from ``begin`` to before ``end``; return the index of the first that does not fit."""
+        """Add the facts from index ``begin`` to before ``end``; return the index of the first one that does not fit."""
         for at in range(begin, min(end, len(self._facts))):
             offset, *fact = self._facts[at]
             digest = fact[1] if fact else None
@@ -124,9 +124,9 @@ class OffsetMap(KeyFacts):
     def judge(self, *, discards: bool, keeps: bool, listed: bool) -> Judged:
         """Return the outcome of the records of this part of the keys.
 
-        In order: the records, the tombstones, the removed by number of REASONS, the bytes of the superseded, and if
-        ``listed`` offset and reason of each removed one. ``discards`` removes all; ``keeps`` keeps tombstones. Without
-        ``discards``, records after ``latest`` do not count.
+        In order: number of records, number of tombstones, number of records by index in REASONS, bytes of superseded
+        records, and if ``listed`` the offset and reason of each removed record. ``discards`` removes all records;
+        ``keeps`` keeps tombstones. Records after ``latest`` count only if ``discards``.
         """
         records = tombstones = size = 0
         gone = [0] * len(REASONS)
@@ -147,7 +147,7 @@ class OffsetMap(KeyFacts):
         return records, tombstones, gone, size, removed
 
     def _why(self, offset: int, digest: bytes | None, *, keeps: bool) -> int:
-        """Return the outcome of a record; ``keeps``: it may stay as the newest of its key."""
+        """Return the outcome of a record. ``keeps`` is whether the newest record of the key stays."""
         if digest is None:
             return _KEYLESS
         newest = self._newest.get(digest)
@@ -157,10 +157,10 @@ class OffsetMap(KeyFacts):
 
 
 class KeySizes(KeyFacts):
-    """Records and bytes of each key, and the place of its first record: number of its batch, number in the batch."""
+    """The bytes and records of each key, and its first record: index of the batch, index in the batch."""
 
     def __init__(self, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
-        """The kernel allocates room for ``keys`` keys."""
+        """The kernel's class allocates memory for ``keys`` keys."""
         super().__init__(part)
         self._sizes: dict[bytes, tuple[int, int, int, int]] = {}
         self._batch = self._record = 0
@@ -184,7 +184,7 @@ class KeySizes(KeyFacts):
     def largest(self, most: int) -> list[tuple[int, int, int, int]]:
         """Return bytes, -batch, -record and records of the ``most`` keys with the most bytes, in any order.
 
-        Of equal keys the earlier is the larger one: its numbers are negative.
+        The indexes are negative so that of two keys with equal bytes the earlier key is the larger.
         """
         return nlargest(most, self._sizes.values())
 

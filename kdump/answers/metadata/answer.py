@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageDifference:
-    """A record of the later image, or a removed one of the earlier image; ``was`` is the replaced record.
+    """A record in which two images differ; ``was`` is the record of the earlier image if the record changed.
 
-    ``topic`` is the name of its topic, None for records of no topic.
+    ``topic`` is the name of the record's topic; None if the record belongs to no topic.
     """
 
     type: str
@@ -58,7 +58,7 @@ Difference: TypeAlias = AddedRecord | RemovedRecord | ChangedRecord
 
 
 def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[Difference]:
-    """Yield the differences: added and changed records in the order of the later image, then removed ones."""
+    """Yield added and changed records in the order of the later image, then removed records."""
     before = {record.key: record for record in earlier.records()}
     for record in later.records():
         was = before.pop(record.key, None)
@@ -71,7 +71,7 @@ def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[Differen
 
 
 def difference_without_secrets(line: Difference) -> Difference:
-    """Return a difference without salts and keys of SCRAM, and without secret configs."""
+    """Return a difference without SCRAM salts and keys, and without the values of secret configs."""
     was = None if line.was is None else {**line.was, "data": cluster_image.hidden_record(line.was["data"])}
     data = cluster_image.hidden_record(line.data, None if line.was is None else line.was["data"])
     return replace(line, data=data, was=was)
@@ -135,7 +135,7 @@ INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 
 
 def takes(wanted: Sequence[str], topic: str | None) -> bool:
-    """Return whether names and globs select a topic; none select all."""
+    """Return whether the names and globs ``wanted`` select a topic. An empty sequence selects all topics."""
     return not wanted or (topic is not None and any(fnmatchcase(topic, pattern) for pattern in wanted))
 
 
@@ -168,14 +168,14 @@ def record_line(record: SnapshotRecord, *, show_secrets: bool = False) -> Record
 
 
 def record_text(record: SnapshotRecord, *, show_secrets: bool = False) -> str:
-    """Return a record as the JSON of ``--cluster-metadata-decoder``, without secrets."""
+    """Return a record as the JSON of ``--cluster-metadata-decoder``, without secrets unless ``show_secrets``."""
     if show_secrets:
         return record.text
     return record._replace(fields=fields(record.name, record.fields)).text
 
 
 def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[SnapshotRecord]:
-    """Yield the records of an image; if topics are ``wanted``, only theirs."""
+    """Yield the records of an image. If topics are ``wanted``, yield only the records of these topics."""
     ids = {topic.id for name, topic in image.topics.by_name.items() if takes(wanted, name)}
     for record in image.records():
         held = record.fields

@@ -1,7 +1,7 @@
-"""The image of a cluster: the sum of all records of the metadata log below an offset.
+"""The image of a cluster: its state after all records of the metadata log below an offset.
 
-An image has topics (``topics.py``), features (``records.py``), and here ACLs, registrations, configs, quotas, producer
-ids, SCRAM credentials and delegation tokens. Source: ``org.apache.kafka.image`` of Kafka.
+An image has topics (``topics.py``), features (``records.py``), and the parts in this module. Source:
+``org.apache.kafka.image`` of Kafka.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _ACL_NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "permissionType": ("UNKNOWN", "ANY", "DENY", "ALLOW"),
 }
-"""Field -> the names of its codes (``org.apache.kafka.common.acl``)."""
+"""Field of an ACL -> the names of its codes 0, 1, 2 ... (``org.apache.kafka.common.acl``)."""
 
 
 class Acls:
-    """The ACLs by id, as fields of AccessControlEntryRecord."""
+    """The ACLs by id. Each is the fields of an AccessControlEntryRecord."""
 
     def __init__(self) -> None:
         self.by_id: dict[bytes, Fields] = {}
@@ -63,7 +63,7 @@ class Acls:
 
 
 def acl_in_words(fields: Fields) -> dict[str, str]:
-    """Return an ACL with Kafka's names in place of codes."""
+    """Return the fields of an ACL with Kafka's names instead of codes, without the id."""
     return {
         name: _acl_word(name, value) if name in _ACL_NAMES else str(value)
         for name, value in fields.items()
@@ -81,7 +81,7 @@ SHUTDOWN: Final = {0: None, 1: True}
 
 
 class Cluster:
-    """Registrations of brokers and controllers by id, as fields of their records."""
+    """Registrations of brokers and controllers by id. Each is the fields of its registration record."""
 
     def __init__(self) -> None:
         self.brokers: dict[int, Fields] = {}
@@ -106,7 +106,7 @@ class Cluster:
         del self.brokers[fields["brokerId"]]
 
     def _broker(self, number: int, epoch: int) -> Fields:
-        """Return a registration. Raises ReplayError unless a broker is registered with that epoch."""
+        """Return the registration of a broker. Raises ReplayError if none has this id and epoch."""
         found = self.brokers.get(number)
         if found is None:
             raise ReplayError(f"broker {number} is not registered")
@@ -140,7 +140,7 @@ class Cluster:
             raise ReplayError(f"controller {fields['controllerId']} is not registered")
 
     def records(self, level: int) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot at a level of ``metadata.version``."""
+        """Yield the records of a snapshot; ``level`` is the level of ``metadata.version``."""
         version = record_version("RegisterBrokerRecord", level)
         struct = SnapshotRecord("RegisterBrokerRecord", version, {}).struct
         for _, broker in sorted(self.brokers.items()):
@@ -165,7 +165,7 @@ _NO_CONFIGS: Final[Mapping[str, str]] = {}
 
 
 class Configs:
-    """The configs of each resource by type and name; the name "" stands for all brokers together."""
+    """The configs of each resource by type and name. The name "" means all brokers."""
 
     def __init__(self) -> None:
         self.resources: dict[tuple[int, str], dict[str, str]] = {}
@@ -195,7 +195,6 @@ class Configs:
                 del self.resources[resource]
 
     def remove_topic(self, name: str) -> None:
-        """Remove the configs of a deleted topic."""
         self.resources.pop((TOPIC_RESOURCE, name), None)
 
     def records(self) -> Iterator[SnapshotRecord]:
@@ -206,7 +205,7 @@ class Configs:
 
 
 class ProducerIds:
-    """The block of producer ids: ``next`` is the first unused one, None before the first block."""
+    """The allocated producer ids. ``next`` is the first id that is not allocated; None before the first allocation."""
 
     def __init__(self) -> None:
         self.next: int | None = None
@@ -218,18 +217,18 @@ class ProducerIds:
         self.next = fields["nextProducerId"]
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the record of a snapshot, which names no broker."""
+        """Yield the record of a snapshot. A snapshot has broker id and epoch -1."""
         if self.next is not None:
             fields = {"brokerId": -1, "brokerEpoch": -1, "nextProducerId": self.next}
             yield SnapshotRecord("ProducerIdsRecord", 0, fields)
 
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
-"""Type and name of each part, by type; None means the default: ``(("client-id", None), ("user", "alice"))``."""
+"""The parts of a quota entity: type and name, sorted by type. The name None is the default: ``(("user", None),)``."""
 
 
 class Quotas:
-    """The quotas of each entity by key."""
+    """The quotas: entity -> key -> value."""
 
     def __init__(self) -> None:
         self.entities: dict[Entity, dict[str, float]] = {}
@@ -268,7 +267,7 @@ MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 class Scram:
-    """The credentials by mechanism and user, as fields of UserScramCredentialRecord: salts and keys are secret."""
+    """The credentials by mechanism and user. Each is the fields of a UserScramCredentialRecord, with secrets."""
 
     def __init__(self) -> None:
         self.credentials: dict[tuple[int, str], Fields] = {}
@@ -294,13 +293,13 @@ def scram_mechanism(fields: Fields) -> str:
 
 
 class Tokens:
-    """The tokens by id, as fields of DelegationTokenRecord."""
+    """The delegation tokens by id. Each is the fields of a DelegationTokenRecord."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, Fields] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the functions that apply records, by type. Removing an absent token changes nothing."""
+        """Return the functions that apply records, by record name. Removing an absent token changes nothing."""
         return {"DelegationTokenRecord": self._set, "RemoveDelegationTokenRecord": self._remove}
 
     def _set(self, fields: Fields) -> None:
@@ -315,19 +314,19 @@ class Tokens:
 
 
 def hidden_config(resource: int, name: str, value: str | None) -> str | None:
-    """Return the value of a config, hidden if secret; ``resource`` is the number of a ``ConfigResource.Type``."""
+    """Return the value of a config, or HIDDEN if it is secret; ``resource`` is a code of ``ConfigResource.Type``."""
     return HIDDEN if value is not None and is_secret(resource, name) else value
 
 
 def hidden_configs(resource: int, values: Mapping[str, str], *, show: bool) -> dict[str, str]:
-    """Return the configs of a resource by name; the values of secret ones only with ``show``."""
+    """Return the configs of a resource by name. Secret values are hidden unless ``show``."""
     return {
         name: value if show else hidden_config(resource, name, value) or "" for name, value in sorted(values.items())
     }
 
 
 def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the JSON of a record without secrets; secrets that differ from ``was`` are marked."""
+    """Return the data of a record without secrets. Secrets that differ from those in ``was`` are marked as changed."""
     secret = [name for name in CREDENTIAL if name in data]
     is_config = "resourceName" in data and "value" in data
     if is_config and hidden_config(data["resourceType"], data["name"], data["value"]) is HIDDEN:
@@ -337,10 +336,10 @@ def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None)
 
 
 class ClusterImage:
-    """The state of a cluster at an offset of its metadata log, in parts as Kafka's ``MetadataImage``.
+    """The state of a cluster at an offset of its metadata log. Its parts are those of Kafka's ``MetadataImage``.
 
-    ``topics.by_name`` and ``topics.by_id`` have the topics with their partitions; ``configs.topic(name)`` a topic's own
-    configs, ``configs.broker_defaults`` and ``configs.broker(id)`` the dynamic ones of brokers.
+    ``topics.by_name`` and ``topics.by_id`` have the topics with their partitions. ``configs.topic(name)`` has the
+    configs of a topic; ``configs.broker_defaults`` and ``configs.broker(id)`` have the dynamic configs of brokers.
     """
 
     def __init__(self) -> None:
@@ -351,9 +350,9 @@ class ClusterImage:
         self.timestamp = -1
         """The time at which the last applied record was appended, in ms; -1 for none."""
         self.open_transaction: int | None = None
-        """The offset of a metadata transaction (KIP-868) without an end below ``end_offset``: it is not applied."""
+        """The first offset of a metadata transaction (KIP-868) that is still open, and not applied; else None."""
         self.cut_batch: int | None = None
-        """The base offset of the batch around ``end_offset``, None between batches."""
+        """The base offset of the batch if ``end_offset`` is inside a batch, else None."""
         self.features = Features()
         self.cluster = Cluster()
         self.topics = Topics()
@@ -364,9 +363,9 @@ class ClusterImage:
         self.scram = Scram()
         self.tokens = Tokens()
         self.voters: list[Fields] | None = None
-        """The voters of the last VotersRecord (KIP-853), or None if they are static."""
+        """The voters of the last VotersRecord (KIP-853), or None if voters are configured statically."""
         self.voter_ids: list[int] = []
-        """The last voters in the log; with a single one all records are committed."""
+        """The ids of the last voters in the log. With a single voter all records are committed."""
         self.kraft_version = 0
         areas = (self.features, self.cluster, self.topics, self.configs, self.quotas, self.producer_ids, self.acls)
         self.handlers: Final = _Handlers(
@@ -379,10 +378,7 @@ class ClusterImage:
             }
             | dict.fromkeys(_WITHOUT_EFFECT, _nothing)
         )
-        """Record name -> the function that applies its fields.
-
-        A function raises ReplayError, and changes nothing, for a record that does not fit the image.
-        """
+        """Record name -> function that applies its fields. Raises ReplayError, without a change, if they do not fit."""
 
     def _remove_topic(self, fields: Fields) -> None:
         self.configs.remove_topic(self.topics.remove(fields["topicId"]))
@@ -398,7 +394,7 @@ class ClusterImage:
         self.kraft_version = fields["kRaftVersion"]
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the records of Kafka's snapshot of this image, in its order; within an area by key."""
+        """Yield the records of Kafka's snapshot of this image, in Kafka's order. Each part is sorted by key."""
         level = self.features.metadata_version
         yield from self.features.records()
         yield from self.cluster.records(level)
@@ -414,7 +410,7 @@ class ClusterImage:
 
 
 class _Handlers(dict[str, "Callable[[Fields], None]"]):
-    """Record name -> the function that applies its fields. Raises ReplayError for a record that no release replays."""
+    """Raises ReplayError for the name of a record that no release replays."""
 
     def __missing__(self, name: str) -> Callable[[Fields], None]:
         raise ReplayError(f"no release replays a {name}")

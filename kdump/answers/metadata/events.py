@@ -1,6 +1,6 @@
-"""The events of a cluster, made of the records of its metadata log.
+"""Makes the events of a cluster from the records of its metadata log.
 
-No record has its originator. The time is the controller's, when it appended the batch.
+The time of an event is when the controller appended the batch. Records do not show which user made a change.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Event:
 
 
 def without_secrets(event: Event) -> Event:
-    """Return an event without the values of secret configs; no event has SCRAM credentials."""
+    """Return an event without the values of secret configs. Events never contain SCRAM credentials."""
     details = event.details
     if event.what != "ConfigChanged" or not is_secret(_NUMBERS.get(details["type"], -1), details["config"]):
         return event
@@ -56,13 +56,13 @@ _NUMBERS: Final = {word: number for number, word in cluster_image.RESOURCE_TYPES
 
 
 Made = tuple[str, str, "str | None", dict[str, Any], "str | None"]
-"""Kind of event, name, id, details, topic."""
+"""The fields of an Event: what, name, id, details, topic."""
 
 
 class Events:
     """An observer of a replay: :meth:`take` returns the events of the records applied since the last call.
 
-    Records below ``committed`` are committed: a snapshot holds them.
+    Records below the offset ``committed`` are committed, because a snapshot contains them.
     """
 
     def __init__(self, committed: int) -> None:
@@ -73,7 +73,7 @@ class Events:
         self._grown: dict[bytes, Event] = {}
 
     def take(self) -> list[Event]:
-        """Return the events that are complete, in order of offset."""
+        """Return the complete events since the last call, in offset order."""
         ready, self._ready = self._ready, []
         return ready
 
@@ -83,7 +83,7 @@ class Events:
         self._ready.append(Event(found.offset, found.timestamp, "ReplayBroken", "", None, details))
 
     def before(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """Make the events of a record from the image before it."""
+        """Make the events of a record. ``image`` does not have the record yet."""
         self._pending = []
         if record.name == "PartitionRecord":
             self._partition(record, image)
@@ -97,7 +97,7 @@ class Events:
         return Event(record.offset, record.timestamp, *made, committed or None)
 
     def _partition(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """Add a partition: one event for all that are created or added together."""
+        """Add a partition. All partitions of a topic that are created or added in one batch are one event."""
         number, fields = record.fields["topicId"], record.fields
         topic = image.topics.by_id.get(number)
         created = self._created.get(number)
@@ -123,7 +123,7 @@ class Events:
         self._pending = []
 
     def together(self) -> None:
-        """End a batch or transaction: later partitions are added ones."""
+        """End a batch or transaction. Later partitions of the same topic make a new event."""
         self._created.clear()
         self._grown.clear()
 
@@ -181,7 +181,7 @@ def _differs(fields: Fields, name: str, before: list[Any]) -> bool:
 
 
 def _reassignment(fields: Fields, state: PartitionImage) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the start and end of a reassignment; one without a copy starts and ends in the same record."""
+    """Yield the start and end of a reassignment. One that copies no data starts and ends in the same record."""
     replicas = state.replicas if fields.get("replicas") is None else fields["replicas"]
     adding = state.adding if fields.get("addingReplicas") is None else fields["addingReplicas"]
     removing = state.removing if fields.get("removingReplicas") is None else fields["removingReplicas"]

@@ -1,4 +1,4 @@
-"""The metadata log in folders: all copies merged, and the image at an offset or time."""
+"""Reads the metadata log: merges its copies, and makes the image at an offset or time."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 NOTHING: Final = "it holds no metadata log: __cluster_metadata-0 or a .checkpoint of it"
-"""The message for paths without a copy."""
+"""The error message if the paths have no copy of the metadata log."""
 
 
 class SnapshotFile(NamedTuple):
-    """A snapshot: end offset (exclusive) and epoch of its name, 0 and 0 for ``bootstrap.checkpoint``."""
+    """A snapshot. Its name has the end offset (exclusive) and the epoch; both are 0 for ``bootstrap.checkpoint``."""
 
     end_offset: int
     epoch: int
@@ -39,11 +39,11 @@ class SnapshotFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path as messages name it."""
+        """The path in messages."""
         return self.files.shown(self.path)
 
     def batches(self) -> Iterator[RecordBatch]:
-        """Yield its batches, whose offsets count from 0. Raises UnreadableError."""
+        """Yield the batches of the snapshot. Their offsets begin at 0. Raises UnreadableError."""
         with self.files.open(self.path) as source:
             source.limit = self.limit
             for region in resync.read(source):
@@ -68,7 +68,7 @@ class Copies:
         return bool(self._logs or self.snapshots)
 
     def sources(self) -> Iterator[tuple[Files, str]]:
-        """Yield storage and path of each file."""
+        """Yield the storage and path of each file."""
         yield from ((one.files, one.path) for one in self.snapshots)
         yield from ((one.files, one.path) for log in self._logs for one in log)
 
@@ -84,7 +84,7 @@ class Copies:
             self._logs.append(log)
 
     def sound(self, snapshot: SnapshotFile) -> bool:
-        """Return whether a snapshot is valid, and report its first fault."""
+        """Return whether a snapshot is valid. Report its first problem."""
         try:
             checked = kraft_snapshot.check(snapshot.files, snapshot.path, limit=snapshot.limit)
         except UnreadableError as error:
@@ -100,9 +100,9 @@ class Copies:
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
-        """Yield the batches from offset ``start`` on; if copies differ, those of the newer leader epoch.
+        """Yield the batches from offset ``start`` on, or runs of batches from a single copy.
 
-        A single copy gives runs of batches too.
+        If copies differ, the batches of the newer leader epoch are used.
         """
         if len(self._logs) == 1:
             return self._log(self._logs[0], start, PLAIN_DATA)
@@ -132,7 +132,7 @@ class Copies:
                     log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Merge by offset. At a conflict the higher epoch wins: the quorum truncated the other log."""
+        """Merge by offset. Of conflicting batches the higher epoch's is used: the quorum truncated the other log."""
         heads = [next(stream, None) for stream in streams]
         end, epoch = -1, -1
         while any(head is not None for head in heads):
@@ -165,33 +165,33 @@ def _same_place(one: RecordBatch, other: RecordBatch) -> bool:
 
 
 MOST_BREAKS: Final = 20
-"""Breaks that are reported one by one. Of further breaks only the number is reported."""
+"""Number of breaks that are reported one by one. Further breaks are only counted."""
 
 
 def image_of(
     partitions: Iterable[Partition], report: Reporter, *, offset: int | None = None, at: int | None = None
 ) -> ClusterImage | None:
-    """Return an image of ``__cluster_metadata`` as :meth:`MetadataLog.image`; None without such a partition.
+    """Return the image of ``__cluster_metadata`` like :meth:`MetadataLog.image`, or None without such a partition.
 
-    Copies of several controllers are merged; dropped batches are not reported.
+    Copies of several controllers are merged. Batches that are dropped in the merge are not reported.
     """
     copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=discard))
     return MetadataLog(copies).image(offset=offset, at=at) if copies else None
 
 
 def topic_names(image: ClusterImage | None) -> dict[bytes, str]:
-    """Return the names of topics by id; none without an image."""
+    """Return the names of topics by id; empty without an image."""
     return {} if image is None else {number: topic.name for number, topic in image.topics.by_id.items()}
 
 
 def partition_count(image: ClusterImage | None, topic: str) -> int | None:
-    """Return the number of partitions of a topic; None without an image or topic."""
+    """Return the number of partitions of a topic; None without an image, or if it has no such topic."""
     found = None if image is None else image.topics.by_name.get(topic)
     return None if found is None else len(found.partitions)
 
 
 class MetadataLog:
-    """The merged metadata log of copies. Records that cannot be applied are reported as damage."""
+    """The metadata log, merged from its copies. Records that cannot be applied are reported as damage."""
 
     def __init__(self, copies: Copies) -> None:
         self.copies = copies
@@ -201,7 +201,7 @@ class MetadataLog:
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
         """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
 
-        Raises UsageError if the files do not go back so far.
+        Raises UsageError if the log does not begin at offset 0, and no valid snapshot is that old.
         """
         breaks = Breaks(self.copies.report.damage)
         image = self._begin(offset, at, breaks)
@@ -219,13 +219,13 @@ class MetadataLog:
         return None if first is None else next(iter(appended(first))).timestamp
 
     def history(self, *, offset: int | None = None, at: int | None = None) -> Iterator[Event]:
-        """Yield the events from the beginning of the log on, below ``offset``, or up to ``at`` (ms).
+        """Yield the events from the beginning of the log, below ``offset`` or up to ``at`` (ms).
 
-        They begin after the snapshot from which the log continues.
+        Records in the snapshot from which the log continues make no events.
         """
         breaks, snapshots = Breaks(self.copies.report.damage), self.copies.snapshots
         image = self._oldest(breaks)
-        from kdump.answers.metadata.events import Events  # an image needs none
+        from kdump.answers.metadata.events import Events  # only the history needs it
 
         events = Events(snapshots[-1].end_offset if snapshots else 0)
         replay = MetadataReplay(image, breaks, to=offset, at=at, observer=events)
@@ -237,7 +237,7 @@ class MetadataLog:
         breaks.finish()
 
     def _begin(self, offset: int | None, at: int | None, breaks: Breaks) -> ClusterImage:
-        """Return the image of the newest valid snapshot within the bounds, or an empty image."""
+        """Return the image of the newest valid snapshot up to ``offset`` and ``at``, or an empty image."""
         for snapshot in reversed(self.copies.snapshots):
             if offset is not None and snapshot.end_offset > offset:
                 continue
@@ -251,7 +251,7 @@ class MetadataLog:
         return ClusterImage()
 
     def _oldest(self, breaks: Breaks) -> ClusterImage:
-        """Return the image from which the log continues: an empty one for a log from offset 0."""
+        """Return the image from which the log continues. It is empty if the log begins at offset 0."""
         first = self.copies.first_offset() or 0
         there = self.copies.snapshots
         below = [snapshot for snapshot in there if snapshot.end_offset <= first]
@@ -263,7 +263,7 @@ class MetadataLog:
 
 
 class Breaks:
-    """Reports the first MOST_BREAKS breaks of a replay, and the number of further ones."""
+    """Reports the first MOST_BREAKS breaks of a replay, and the number of further breaks."""
 
     def __init__(self, damage: Callable[[str], None]) -> None:
         self._damage = damage
@@ -290,7 +290,7 @@ def load(snapshot: SnapshotFile, broken: Callable[[Break], None]) -> ClusterImag
 
 
 def last_time(snapshot: SnapshotFile) -> int:
-    """Return the time of the last log record that a snapshot covers, in ms; -1 without a header."""
+    """Return the time of the last log record that a snapshot covers, in ms; -1 if the snapshot has no header."""
     for batch in snapshot.batches():
         for record in read_batch(batch):
             if isinstance(record, Undecoded) or record.name != "SnapshotHeaderRecord":

@@ -1,6 +1,6 @@
-"""Reads the records of the metadata log, and makes those of a snapshot.
+"""Decodes the records of the metadata log, and makes the records of a snapshot.
 
-Levels of ``metadata.version`` decide the versions of a snapshot's records. Source:
+The level of ``metadata.version`` decides the versions of a snapshot's records. Source:
 ``org.apache.kafka.server.common.MetadataVersion`` of 3.9, 4.3.1 and 4.4.0; features: KIP-584.
 """
 
@@ -39,11 +39,11 @@ NO_LEADER_CHANGE: Final = -2
 
 
 class ReplayError(KdumpError):
-    """A record that cannot be applied: it refers to a missing thing, or no release knows it."""
+    """A record that cannot be applied: it conflicts with the image, or no release has such a record."""
 
 
 class MetadataRecord(NamedTuple):
-    """A record, decoded. ``name`` is that of its message: "TopicRecord", "VotersRecord"."""
+    """A decoded record. ``name`` is the name of its message, such as "TopicRecord" or "VotersRecord"."""
 
     offset: int
     timestamp: int
@@ -53,7 +53,7 @@ class MetadataRecord(NamedTuple):
 
 
 class Undecoded(NamedTuple):
-    """A record without a matching schema, and the reason."""
+    """A record that cannot be decoded, and the reason."""
 
     offset: int
     timestamp: int
@@ -66,14 +66,14 @@ class Appended(NamedTuple):
     base_offset: int
     last_offset: int
     timestamp: int
-    """The greatest one of its records, in ms."""
+    """The greatest timestamp of its records, in ms."""
     epoch: int
     """The leader epoch, -1 for none."""
     records: Iterable[MetadataRecord | Undecoded]
 
 
 def appended(found: Batches) -> Iterator[Appended]:
-    """Yield a batch, or the batches of a run, with decoded records."""
+    """Yield the batch, or each batch of a run, with decoded records."""
     if isinstance(found, Run):
         for row in range(0, found.batch_count, TOGETHER):
             yield from _appended_in_run(found, row, min(row + TOGETHER, found.batch_count))
@@ -82,7 +82,7 @@ def appended(found: Batches) -> Iterator[Appended]:
 
 
 TOGETHER: Final = 256
-"""Batches of a run that are decoded at a time: the results stay in the processor's cache."""
+"""Number of batches of a run that are decoded together, so that the results stay in the processor's cache."""
 
 
 def _appended_in_run(run: Run, row: int, stop: int) -> Iterator[Appended]:
@@ -105,7 +105,7 @@ def _appended(batch: RecordBatch) -> Appended:
 
 
 def read_batch(batch: RecordBatch) -> Iterator[MetadataRecord | Undecoded]:
-    """Yield the records of a batch. Raises DamageError where the batch cannot be read."""
+    """Yield the records of a batch. Raises DamageError at the first unreadable record."""
     read = _reader(batch)
     for record in batch.records():
         yield read(record.offset, record.timestamp, record.key, record.value)
@@ -155,10 +155,10 @@ LEVEL_NAMES: Final = dict(
         start=1,
     )
 )
-"""Level -> name of the metadata version."""
+"""Level of ``metadata.version`` -> its name."""
 
 LEAST_LEVEL: Final = 1
-"""The level of a log without one: releases before 3.3 wrote none."""
+"""The level if the log has no ``metadata.version``: releases before 3.3 did not write it."""
 FEATURES_SINCE: Final = 4
 MIGRATION: Final = range(8, 22)
 """The levels that support a migration from ZooKeeper: 3.4 to 3.9."""
@@ -196,7 +196,7 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "UserScramCredentialRecord": ("mechanism", "name"),
     "DelegationTokenRecord": ("tokenId",),
 }
-"""Message -> the fields that identify its subject."""
+"""Message -> the fields of its key: a later record with the same values replaces the record."""
 
 
 class SnapshotRecord(NamedTuple):
@@ -211,20 +211,20 @@ class SnapshotRecord(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of the record in an image: a later record of this key replaces it."""
+        """The key of the record in an image. A later record with this key replaces it."""
         return repr((self.name, [self.fields[field] for field in _KEYS[self.name]]))
 
     @property
     def text(self) -> str:
         """The JSON of ``--cluster-metadata-decoder``: type, version, data."""
-        from kdump.dump_log_segments.decoders import java  # a replay needs neither
+        from kdump.dump_log_segments.decoders import java  # not needed for a replay
         from kdump.dump_log_segments.decoders.framed import metadata_head
 
         return f"{metadata_head(self.struct, self.version)}{java.json(self.struct, self.fields)}}}"
 
     @property
     def plain(self) -> dict[str, Any]:
-        """:attr:`text` as an object."""
+        """The content of :attr:`text` as a dict."""
         import json  # slow to import, and few runs print an image
 
         plain: dict[str, Any] = json.loads(self.text)
@@ -232,7 +232,7 @@ class SnapshotRecord(NamedTuple):
 
 
 class Features:
-    """``levels`` has each finalized feature; ``zk_migration`` is the state of a migration from ZooKeeper."""
+    """The finalized features: name -> level. ``zk_migration`` is the state of a migration from ZooKeeper."""
 
     def __init__(self) -> None:
         self.levels: dict[str, int] = {}
@@ -240,7 +240,7 @@ class Features:
 
     @property
     def metadata_version(self) -> int:
-        """The level of ``metadata.version``; LEAST_LEVEL without one."""
+        """The level of ``metadata.version``; LEAST_LEVEL if the log has none."""
         return self.levels.get(METADATA_VERSION, LEAST_LEVEL)
 
     @property
@@ -269,7 +269,7 @@ class Features:
         self.zk_migration = fields["zkMigrationState"]
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot: first ``metadata.version``, by which the others are read."""
+        """Yield the records of a snapshot. ``metadata.version`` is first, because readers need it for later records."""
         if self.metadata_version < FEATURES_SINCE:
             return
         for name in sorted(self.levels, key=lambda name: (name != METADATA_VERSION, name)):

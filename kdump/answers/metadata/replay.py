@@ -1,6 +1,6 @@
-"""The replay of the metadata log into an image, batch by batch. A record that cannot be applied becomes a Break.
+"""Applies the batches of the metadata log to an image. A record that cannot be applied becomes a Break.
 
-Records between BeginTransactionRecord and EndTransactionRecord are applied at the end, all or none (KIP-868).
+The records of a metadata transaction are applied together at its EndTransactionRecord, or not at all (KIP-868).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Break(NamedTuple):
     timestamp: int
     """The time of the batch in ms; -1 without a readable batch."""
     record: str
-    """The name of the message, or empty."""
+    """The name of the message, or empty if it is unknown."""
     reason: str
 
     @property
@@ -46,13 +46,13 @@ KAFKA_DOES = (
 
 
 class Observer(Protocol):
-    """Sees each record before it is applied."""
+    """The interface of an object that a replay informs of each record."""
 
     def before(self, record: MetadataRecord, image: ClusterImage) -> None:
         """Called before a record is applied."""
 
     def applied(self) -> None:
-        """Called after a record was applied; not after a break."""
+        """Called after a record was applied. Not called after a break."""
 
     def broken(self, found: Break) -> None:
         """Called with each break."""
@@ -62,9 +62,9 @@ class Observer(Protocol):
 
 
 class MetadataReplay:
-    """Applies batches to ``image``. ``broken`` is called with each break, ``observer`` with breaks and applied records.
+    """Applies batches to ``image``. ``broken`` is called with each break; ``observer`` gets breaks and applied records.
 
-    It stops before the offset ``to``, and before the first batch appended after ``at`` (ms).
+    The replay stops before the offset ``to``, and before the first batch appended after ``at`` (ms).
     """
 
     def __init__(
@@ -124,11 +124,10 @@ class MetadataReplay:
         return True
 
     def _direct(self) -> Mapping[str, Callable[[Fields], None]]:
-        """Return the functions that apply records directly, outside of transactions and without an observer."""
+        """Return the image's handlers by record name; empty in a transaction or with an observer."""
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:
-        """Report the missing records before an offset."""
         reason = f"the records from offset {self.image.end_offset} on are missing, up to this one"
         self._say(Break(offset, timestamp, "", reason))
         self.image.end_offset = offset

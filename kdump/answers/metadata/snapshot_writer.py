@@ -1,4 +1,4 @@
-"""A snapshot of an image, as a controller writes it (KIP-630): header, voters, records in batches, footer."""
+"""Writes a snapshot of an image like a controller (KIP-630): header, voters, records in batches, footer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.records import Fields, SnapshotRecord
 
 BATCH: Final = 1 << 20
-"""Bytes at which a batch ends; a controller reads up to 8 MiB."""
+"""Size of the values in bytes at which a batch ends. A controller reads batches of up to 8 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class KeyValue(NamedTuple):
 
 
 def file_name(image: ClusterImage) -> str:
-    """Return the name of the image's snapshot: its end offset and epoch."""
+    """Return the file name of a snapshot of the image: end offset and epoch."""
     return f"{image.end_offset:020}-{image.epoch:010}.checkpoint"
 
 
 def encode(image: ClusterImage) -> bytes:
     """Return the bytes of a snapshot.
 
-    Raises UsageError inside a batch or a metadata transaction, where no controller writes a snapshot.
+    Raises UsageError if the image ends inside a batch or a metadata transaction: controllers write no snapshot there.
     """
     if image.cut_batch is not None:
         raise UsageError(

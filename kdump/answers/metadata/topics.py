@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.records import Features
 
 MIGRATING: Final = bytes(16)
-"""The directory of a replica on a broker that names no directories (``DirectoryId.MIGRATING``)."""
+"""The directory id of a replica on a broker that does not report directory ids (``DirectoryId.MIGRATING``)."""
 _NO_CHANGE: Final[Fields] = {
     "isr": None,
     "leader": NO_LEADER_CHANGE,
@@ -27,12 +27,12 @@ _NO_CHANGE: Final[Fields] = {
     "eligibleLeaderReplicas": None,
     "lastKnownElr": None,
 }
-"""The fields of a PartitionChangeRecord that changes nothing."""
+"""The values of the fields of a PartitionChangeRecord that mean no change."""
 _CHANGES: Final = itemgetter(*_NO_CHANGE)
 
 
 RECOVERING: Final = 1
-"""The leaderRecoveryState of a leader from an unclean election."""
+"""The leaderRecoveryState of a leader after an unclean election."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class PartitionImage:
 
     replicas: list[int]
     directories: list[bytes]
-    """The id of the log dir of each replica."""
+    """The directory id of each replica."""
     isr: list[int]
     removing: list[int]
     adding: list[int]
@@ -98,10 +98,10 @@ class PartitionImage:
         self.partition_epoch += 1
 
     def is_unclean(self, change: Fields) -> bool:
-        """Return whether a PartitionChangeRecord, not applied yet, elects a leader outside ISR and ELR.
+        """Return whether ``change``, which is not applied yet, elects a leader outside of ISR and ELR.
 
-        Such an election leaves the leader alone in the ISR, and lets it recover (KIP-704, from 3.2). The end of a
-        reassignment may elect a replica that catches up in the same record.
+        After an unclean election the ISR is the leader alone, and the leader is RECOVERING (KIP-704, from 3.2). Without
+        RECOVERING, changes that set the replicas do not count: after a reassignment the leader may be new in the ISR.
         """
         leader = change["leader"]
         if leader < 0 or leader in self.isr or leader in self.elr or change.get("isr") != [leader]:
@@ -124,7 +124,7 @@ def _directories(named: list[bytes] | None, replicas: Sequence[int]) -> list[byt
 
 @dataclass(slots=True)
 class Topic:
-    """A topic: its name, its id, its partitions by number."""
+    """A topic, with its partitions by number."""
 
     name: str
     id: bytes
@@ -132,7 +132,7 @@ class Topic:
 
     @property
     def id_text(self) -> str:
-        """The id as Kafka writes it: 22 letters of base64 for URLs."""
+        """The id as Kafka writes it: 22 characters of base64 for URLs."""
         return id_text(self.id)
 
 
@@ -149,7 +149,7 @@ class Topics:
         self.by_name: dict[str, Topic] = {}
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the functions that apply records, by type, without RemoveTopicRecord."""
+        """Return the functions that apply records, by record name. RemoveTopicRecord is not among them."""
         return {
             "TopicRecord": self._create,
             "PartitionRecord": self._add,
@@ -164,7 +164,7 @@ class Topics:
         self.by_id[number] = self.by_name[name] = Topic(name, number)
 
     def topic(self, number: bytes) -> Topic:
-        """Return a topic by id. Raises ReplayError if there is none."""
+        """Return a topic by id. Raises ReplayError if there is no such topic."""
         found = self.by_id.get(number)
         if found is None:
             raise ReplayError(f"there is no topic with id {id_text(number)}")
@@ -182,7 +182,7 @@ class Topics:
         state.change(fields)
 
     def remove(self, number: bytes) -> str:
-        """Remove a topic and return its name. Raises ReplayError if there is none."""
+        """Remove a topic by id and return its name. Raises ReplayError if there is no such topic."""
         topic = self.topic(number)
         del self.by_id[number], self.by_name[topic.name]
         return topic.name
@@ -197,7 +197,7 @@ class Topics:
                     state.change({"eligibleLeaderReplicas": [], "lastKnownElr": []})
 
     def records(self, features: Features) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot, topics by name."""
+        """Yield the records of a snapshot, sorted by topic name."""
         version = record_version("PartitionRecord", features.metadata_version)
         for _, topic in sorted(self.by_name.items()):
             yield SnapshotRecord("TopicRecord", 0, {"name": topic.name, "topicId": topic.id})

@@ -1,6 +1,6 @@
-"""The tree of an image, with the nodes and texts of kafka-metadata-shell below ``/image``.
+"""Shows an image as a tree, with the nodes and texts of kafka-metadata-shell below ``/image``.
 
-Source: ``org.apache.kafka.image.node``. Salts and keys of SCRAM and secret configs are hidden, unless requested.
+Source: ``org.apache.kafka.image.node``. SCRAM salts and keys and secret configs are hidden unless requested.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.topics import PartitionImage, Topic
 
 Node: TypeAlias = "str | dict[str, Node]"
-"""A leaf's text, or the children of a folder by name."""
+"""A node of the tree: the text of a leaf, or children by name."""
 
 PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 RECOVERY: Final = {0: "RECOVERED", 1: "RECOVERING"}
@@ -41,9 +41,9 @@ class NodeLine:
 
 
 def leaves(image: ClusterImage, path: str, *, show_secrets: bool = False) -> Iterator[NodeLine]:
-    """Yield the leaves at and below ``path``: ``/topics/byName/orders``, or short ``/topics/orders``.
+    """Yield the leaves at and below ``path``. Raises UsageError if the tree has no such node.
 
-    Raises UsageError when there is no such node.
+    ``/topics/orders`` is short for ``/topics/byName/orders``.
     """
     node: Node = tree(image, show_secrets=show_secrets)
     parts = [part for part in path.split("/") if part]
