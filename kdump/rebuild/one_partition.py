@@ -182,7 +182,7 @@ def plan(wanted: WantedPartition) -> PartitionPlan:
 
 def _without_copy(wanted: WantedPartition) -> PartitionPlan:
     end = wanted.known_end
-    lost = (LostOffsets(0, end, "no volume has the partition"),) if end else ()
+    lost = (LostOffsets(0, end, "no volume has them"),) if end else ()
     return PartitionPlan(
         topic=wanted.topic,
         topic_id=wanted.topic_id,
