@@ -1,8 +1,7 @@
-"""Archives (tar, zip), compressed files and standard input as places of files.
+"""Reads files in archives (tar, zip), compressed files and standard input.
 
-Members are read where they are in the archive. Streams that cannot be read at a position are first decompressed to a
-temporary file without a name (in ``TMPDIR``): a compressed tar, standard input that is a pipe, and each compressed
-member of a zip when it is first opened.
+Uncompressed members are read in place. Other streams are first copied to an unnamed temporary file in ``TMPDIR``: a
+compressed tar, standard input that is a pipe, and each compressed member of a zip when it is first opened.
 """
 
 from __future__ import annotations
@@ -34,19 +33,18 @@ if TYPE_CHECKING:
 
 _LINKS_DEEP: Final = 8
 _COMPRESSED_DEEP: Final = 3
-"""How often a file may be compressed. There is a limit because a stream can decompress to itself."""
+"""Maximum number of compressions of a file. Without a limit, a stream that decompresses to itself would never end."""
 _FOLDERS_DEEP: Final = 100
 _SHOWN: Final = 100
-"""Number of characters that are shown of a name that is too long."""
+"""Number of characters of a too long name in messages."""
 _LARGE_FILE: Final = 1 << 32
-"""The largest size in bytes of a file with holes in a small archive, or of a file at whose bytes an archive ends: more
-than a segment can have."""
+"""Largest size in bytes of a sparse or truncated member, if the archive is smaller. No segment is larger."""
 _NEWLINE: Final = 0x0A
 _FAR: Final = 1e12
 """The first time that is not valid, in seconds since 1970."""
 _PAX: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _ABOUT_THE_NEXT: Final = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, *_PAX)
-"""Types of headers that describe the next member. tarfile reads them into memory."""
+"""Types of headers that describe the next member. tarfile reads such headers into memory."""
 _ABOUT_A_MEMBER: Final = 8 << 20
 """Maximum size in bytes of the headers of one member: names, PAX records, a list of 500,000 holes."""
 _MEMBERS: Final = 1 << 19
@@ -58,15 +56,15 @@ _PAX_NUMBERS: Final = (
     *(b"size", b"mtime", b"GNU.sparse.size", b"GNU.sparse.realsize", b"GNU.sparse.major", b"GNU.sparse.minor"),
     *(b"GNU.sparse.numblocks", b"GNU.sparse.offset", b"GNU.sparse.numbytes"),
 )
-"""The keywords of the PAX records that are passed to tarfile. Others are dropped."""
+"""The keywords of the PAX records that tarfile gets. Other records are dropped."""
 _PAX_LENGTH: Final = re.compile(rb"([0-9]{1,20}) ")
 _LONGEST_NUMBER: Final = 64
 _MANY_DIGITS: Final = re.compile(rb"[0-9]{256}")
-"""More digits than a file name can have. tarfile's regular expressions need quadratic time for them."""
+"""More digits than a file name can have. tarfile's regular expressions need quadratic time for long numbers."""
 
 
 class Extent(NamedTuple):
-    """A range of data in a sparse file: its position in the file, its size, and its position in the archive."""
+    """A range of data of a member: its position in the member, its size, and its position in the archive, in bytes."""
 
     position: int
     size: int
@@ -74,7 +72,7 @@ class Extent(NamedTuple):
 
 
 class Extents:
-    """A source made of ranges of an open file; the bytes between them read as zeros."""
+    """A source that consists of ranges of an open file. Bytes between the ranges are zero."""
 
     def __init__(self, held: OwnedDescriptor, name: str, size: int, extents: tuple[Extent, ...]) -> None:
         self._held, self.name, self.size, self._extents = held, name, size, extents
@@ -85,7 +83,7 @@ class Extents:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the archive open for other members."""
+        """Do nothing: other members need the open archive."""
 
     def next_data(self, position: int) -> int:
         for number in range(self._extent_at(position), len(self._extents)):
@@ -139,7 +137,7 @@ class Extents:
 
 
 class Member(NamedTuple):
-    """A file in an archive; ``modified`` is in ms, ``disk_size`` is the number of its stored bytes."""
+    """A file in an archive. ``modified`` is in ms; ``disk_size`` is the size in the archive in bytes."""
 
     size: int
     extents: tuple[Extent, ...]
@@ -152,9 +150,9 @@ class Member(NamedTuple):
 class Archive:
     """The files of an archive.
 
-    ``identity`` is equal for two names of the same archive. ``local`` is the file on this machine that contains it.
-    ``left_out`` lists the skipped members with reasons. ``broken`` is None, or a sentence about the part that cannot be
-    read; ``hint`` is then the next step for the user.
+    ``identity`` is equal for two names of the same archive. ``local`` is the local file that contains the archive.
+    ``left_out`` lists the skipped members with reasons. ``broken`` is None, or a sentence about the unreadable part.
+    ``hint`` is then the next step for the user.
     """
 
     def __init__(self, held: OwnedDescriptor, name: str, identity: object, local: str) -> None:
@@ -173,11 +171,11 @@ class Archive:
         return reopened, (self.name,)
 
     def _scan(self) -> None:
-        """Add the members; set ``broken`` if the archive is broken."""
+        """Add the members. Set ``broken`` if the archive is broken."""
         raise NotImplementedError
 
     def _takes(self, path: str, linkname: str = "") -> bool:
-        """Return whether the names of a member have a valid length and depth. If not, add it to ``left_out``."""
+        """Return whether the names of a member are short and shallow enough. If not, add the member to ``left_out``."""
         if max(len(path), len(linkname)) > _LONGEST_NAME:
             self.left_out.append((path[:_SHOWN] + "...", f"has a name of more than {_LONGEST_NAME} bytes"))
         elif path.count("/") > _FOLDERS_DEEP:
@@ -187,7 +185,7 @@ class Archive:
         return False
 
     def _resolve(self, links: list[tuple[str, str]]) -> None:
-        """Add links to files of the archive as files. Links to folders or out of the archive are left out."""
+        """Add links to files of the archive as files. Other links are left out."""
         for _ in range(_LINKS_DEEP):
             rest = []
             for path, target in links:
@@ -279,7 +277,7 @@ class TarArchive(Archive):
 
 
 class ZipArchive(Archive):
-    """The files of a zip. A compressed member is decompressed to a common temporary file when it is first opened."""
+    """The files of a zip. Compressed members are decompressed to one temporary file, each when it is first opened."""
 
     def _scan(self) -> None:
         from kdump.log_dirs import zip_directory
@@ -316,14 +314,14 @@ class ZipArchive(Archive):
             self.hint = f"7z x {shell_path(self.name)}, then name the folder"
 
     def _begin(self) -> None:
-        """Begin without a temporary file. After a fork each process needs its own."""
+        """Begin without a temporary file. After a fork each process needs its own temporary file."""
         self._process, self._lock = os.getpid(), threading.Lock()
         self._spool: Spool | None = None
         self._unpacked: dict[ZipMember, Extent] = {}
-        """Opened member -> its extent in the temporary file."""
+        """Member that was opened -> its extent in the temporary file."""
 
     def _target(self, path: str, member: ZipMember) -> str | None:
-        """Return the target of a symbolic link, which is its content. Skip an unreadable link and return None."""
+        """Return the target of a symbolic link. If the link is unreadable, add it to ``left_out`` and return None."""
         from kdump.log_dirs import zip_directory
 
         try:
@@ -353,7 +351,7 @@ class ZipArchive(Archive):
 
 
 class _Headers:
-    """The file that tarfile reads to list the members. It checks PAX headers, and passes on only the needed records.
+    """The file object that tarfile reads to list the members. It checks PAX headers, and drops unneeded records.
 
     tarfile needs quadratic time for the digits in a PAX header (CVE-2024-6232, Python before 3.11.10 and 3.12.6). It
     stops without an error at an invalid header, and copies all global records for each member.
@@ -363,10 +361,10 @@ class _Headers:
         self._fd, self._position, self._members = descriptor, 0, 0
         self._left = _ABOUT_A_MEMBER
         self.pax_size: int | None = None
-        """The size in bytes of the PAX header that is read next; None if the next read is of other bytes."""
+        """The size in bytes of the PAX header, if the next read is of a PAX header; else None."""
 
     def next_member(self) -> None:
-        """Start to count the headers of the next member. Raises ReadError for too many members."""
+        """Begin to count the bytes of the next member's headers. Raises ReadError for too many members."""
         self._left, self._members = _ABOUT_A_MEMBER, self._members + 1
         if self._members > _MEMBERS:
             raise tarfile.ReadError(f"it has more than {_MEMBERS} members: extract it, or name an archive of a part")
@@ -378,7 +376,7 @@ class _Headers:
         self._position = position
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, or the needed records of a PAX header, padded with zeros. Raises ReadError."""
+        """Return the next bytes; of a PAX header only the needed records, padded with zeros. Raises ReadError."""
         start, self._left = self._position, self._left - size
         if self._left < 0:
             raise tarfile.ReadError(
@@ -397,8 +395,8 @@ class _Headers:
 def _pax_records(data: bytes, start: int) -> bytes:
     """Return the needed records of a PAX header at byte ``start`` (POSIX.1-2008, pax, "Extended Header").
 
-    A record is its own length in decimal, a space, keyword=value, and a newline. Raises ReadError for any other form,
-    and for numbers or names with too many digits.
+    A record is the length of the record in decimal, a space, keyword=value, and a newline. Raises ReadError for any
+    other form, and for numbers or names with too many digits.
     """
     at, kept = 0, []
     while at < len(data) and data[at]:
@@ -418,7 +416,7 @@ def _pax_records(data: bytes, start: int) -> bytes:
 
 
 def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
-    """Return a TarInfo class for an archive of ``size`` bytes. It refuses a member with a larger or negative size."""
+    """Return a TarInfo class that rejects members larger than an archive of ``size`` bytes, and negative sizes."""
 
     class BoundedTarInfo(tarfile.TarInfo):
         @classmethod
@@ -440,7 +438,7 @@ def _inside(path: str) -> str:
 
 
 def _member(info: tarfile.TarInfo, end: int) -> Member:
-    """Return a member of an archive that ends at byte ``end``: the last one may be cut there."""
+    """Return a member of an archive that ends at byte ``end``, which may truncate the last member."""
     sparse: list[tuple[int, int]] | None = getattr(info, "sparse", None)
     modified = _milliseconds(info)
     if sparse is None:
@@ -454,7 +452,7 @@ def _member(info: tarfile.TarInfo, end: int) -> Member:
 
 
 def _milliseconds(info: tarfile.TarInfo) -> int | None:
-    """Return the time of the last write in ms, or None for an impossible time. tarfile's float is not exact."""
+    """Return the time of the last write in ms, or None for an impossible time. tarfile's own float is less exact."""
     if not abs(info.mtime) < _FAR:
         return None
     try:
@@ -464,12 +462,12 @@ def _milliseconds(info: tarfile.TarInfo) -> int | None:
 
 
 class OneFile:
-    """A place with one file that has no path: standard input, or the content of a compressed file."""
+    """Storage with a single file that has no path: standard input, or the content of a compressed file."""
 
     def __init__(self, held: OwnedDescriptor, name: str, local: str = "") -> None:
         self._held, self.name, self.local = held, name, local
         self.broken: str | None = None
-        """The sentence on the end of a broken stream, or None."""
+        """A sentence on the broken end of a stream, or None."""
         self._size = os.fstat(held.fd).st_size
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -493,7 +491,7 @@ class OneFile:
 
 
 _OPENED: Final[WeakValueDictionary[tuple[object, ...], Archive | OneFile]] = WeakValueDictionary()
-"""The archives in use, so that each is decompressed and listed once in a run."""
+"""The archives in use. Thus each archive is decompressed and listed only once in a run."""
 
 
 def opened(files: Files, entry: Entry) -> Archive | OneFile | None:
@@ -525,8 +523,7 @@ def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
     """Return the archive at the beginning of ``path``, and the path in it: ``bundle.tgz:d1/orders-0``.
 
     An archive may be in another archive: ``outer.tgz:bundle.zip:d1``. Names may contain colons. The path in the archive
-    may not exist. Return None if no part of ``path`` before a colon is an archive. Raises UnreadableError for a broken
-    one.
+    may not exist. None if no part of ``path`` before a colon is an archive. Raises UnreadableError for a broken one.
     """
     nowhere = None
     at = path.find(":")
@@ -547,9 +544,8 @@ def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
 def open_archive(source: Source, name: str, identity: object = None, local: str | None = None) -> Archive | OneFile:
     """Open an archive or compressed file of a format in :func:`kdump.log_dirs.archive_formats.format_of`.
 
-    ``identity`` and ``local`` are explained at :class:`Archive`. If a stream breaks, the place has the bytes before the
-    break, and is ``broken``. Raises UnreadableError if there are none, or if there is not enough disk space to
-    decompress it.
+    :class:`Archive` explains ``identity`` and ``local``. If a compressed stream is broken, the result has the bytes
+    before the break, and ``broken`` is set. Raises UnreadableError without such bytes, or if the disk is full.
     """
     identity, local = object() if identity is None else identity, source.name if local is None else local
     kind = archive_formats.format_of(source.read(0, HEAD))
@@ -588,7 +584,7 @@ def _place(held: OwnedDescriptor, name: str, identity: object, local: str) -> Ar
 
 
 def standard_input() -> OneFile | Archive:
-    """Return the content of standard input as a place: an archive, or one segment."""
+    """Return the content of standard input: an archive, or one file. Raises UnreadableError."""
     name = "stdin"
     if os.isatty(0):
         raise UnreadableError("-", "standard input is a terminal", "redirect a file or a pipe to it")

@@ -4,14 +4,14 @@
 scheme                 client and settings
 =====================  ==============================================================================================
 ``s3``, ``s3a``        PyArrow. Keys and options in the URI; else ``fs.s3a.*`` and ``fs.s3a.bucket.BUCKET.*`` of
-                       Hadoop's S3A client; for missing settings ``AWS_*``, and the files and roles of AWS.
+                       Hadoop's S3A client. For missing settings: ``AWS_*``, and the files and roles of AWS.
 ``hdfs``, ``viewfs``   hdfs-native, a client without Java: ``fs.defaultFS``, ``dfs.*``, and the files of
                        ``HADOOP_CONF_DIR``. If it is not installed, PyArrow's client, which needs Java and libhdfs.
 others                 PyArrow, with options in the URI and the environment of each store's own client.
 =====================  ==============================================================================================
 
-The environment variable :data:`VARIABLE` has the settings of the Spark session, for the processes that list files.
-These processes pass their client, with its settings, to the processes that read files.
+In Spark, the environment variable :data:`VARIABLE` passes the session's settings to the processes that list files.
+These processes pass their clients, with the settings, to the processes that read files.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VARIABLE: Final = "KDUMP_STORE_SETTINGS"
-"""Environment variable with Hadoop's settings of stores as a JSON object. It may have keys: kdump never prints it."""
+"""Environment variable with Hadoop's settings for stores as a JSON object. kdump never prints it: it may have keys."""
 SECRETS: Final = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token", "fs.s3a.proxy.password")
-"""Settings that Hadoop may keep in a credential provider."""
+"""Secret settings, which Hadoop may keep in a credential provider."""
 PREFIXES: Final = ("fs.s3a.", "fs.defaultFS", "fs.viewfs.", "dfs.")
-"""The prefixes of the names of Hadoop's settings of stores."""
+"""The prefixes of the names of Hadoop's settings for stores."""
 _S3A: Final = "fs.s3a."
 _ANONYMOUS: Final = "AnonymousAWSCredentialsProvider"
 _FEW_TRIES: Final = {
@@ -40,11 +40,11 @@ _FEW_TRIES: Final = {
     "dfs.client.failover.sleep.base.millis": "100",
     "dfs.client.failover.sleep.max.millis": "500",
 }
-"""Few retries within a call of hdfs-native, because its defaults take four minutes, and kdump retries itself."""
+"""Few retries in a call of hdfs-native: its defaults take four minutes, and kdump itself repeats failed calls."""
 
 
 def relevant(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return those of Hadoop's settings that are for stores."""
+    """Return the Hadoop settings for stores."""
     return {name: value for name, value in settings.items() if name.startswith(PREFIXES)}
 
 
@@ -63,7 +63,7 @@ def settings() -> dict[str, str]:
 def client(scheme: str, rest: str) -> tuple[Any, str]:
     """Return a file system with the methods of ``pyarrow.fs`` for the URI ``scheme:rest``, and the path in this system.
 
-    Raises KdumpError and UsageError, and the errors of the client: OSError, Arrow's errors.
+    Raises KdumpError, UsageError, and the errors of the client: OSError and Arrow's errors.
     """
     given = settings()
     host, _, path = rest.removeprefix("//").partition("/")
@@ -106,7 +106,7 @@ def _by_arrow(scheme: str, rest: str) -> tuple[Any, str]:
 
 
 def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for the settings of S3A; empty if there are none."""
+    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for S3A's settings ``given``; empty without such settings."""
     settings = {name.removeprefix(_S3A): value for name, value in given.items() if name.startswith(_S3A)}
     of_bucket = f"bucket.{bucket}."
     settings |= {name.removeprefix(of_bucket): value for name, value in settings.items() if name.startswith(of_bucket)}
@@ -154,7 +154,7 @@ def _proxy(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _region(bucket: str) -> dict[str, str]:
-    """Return the region of a bucket of AWS, as S3A finds it; empty if AWS does not answer: the environment decides."""
+    """Return the region of an AWS bucket as S3A finds it. Empty if AWS does not answer: then the environment counts."""
     from pyarrow.fs import resolve_s3_region
 
     try:
@@ -171,7 +171,7 @@ _AWS_REGION: Final = re.compile(r"s3[.-]([a-z0-9-]+)\.amazonaws\.com")
 class HdfsSystem:
     """HDFS through hdfs-native, with the methods of a ``pyarrow.fs`` file system that kdump calls.
 
-    ``url`` is that of the name node or name service; None means ``fs.defaultFS``. All methods raise OSError with one
+    ``url`` is the URL of the name node or name service; None means ``fs.defaultFS``. All methods raise OSErrors of one
     line.
     """
 
@@ -213,7 +213,7 @@ class HdfsSystem:
         return HdfsStream(_one_line(lambda: self.connect().create(path, options)))
 
     def delete_file(self, path: str) -> None:
-        """Delete a file, also one that is being written."""
+        """Delete a file, even if it is being written."""
         _one_line(lambda: self.connect().delete(path))
 
 
@@ -230,7 +230,7 @@ class HdfsFile:
         return int(self._reader.size)
 
     def read_at(self, size: int, position: int) -> bytes:
-        """Return ``size`` bytes from ``position`` on, fewer at the end of the file."""
+        """Return ``size`` bytes from ``position`` on, or fewer at the end of the file."""
         size = min(size, self.size() - position)  # hdfs-native panics past the end
         return _one_line(lambda: bytes(self._reader.read_range(position, size))) if size > 0 else b""
 
@@ -239,7 +239,7 @@ class HdfsFile:
 
 
 class HdfsStream:
-    """A new file of HDFS that is being written. It is complete at the end of a ``with`` block without an error."""
+    """A new file of HDFS that is being written. A ``with`` block that ends without an error completes the file."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
@@ -251,7 +251,7 @@ class HdfsStream:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:  # otherwise the caller deletes the file: closing it would complete half of it
+        if kind is None:  # after an error the caller deletes the file: closing would complete a partial file
             _one_line(self._writer.close)
 
 
@@ -264,7 +264,7 @@ def _info(path: str, status: Any) -> Any:
 
 
 def _one_line(call: Any) -> Any:
-    """Call a function of hdfs-native. Raises OSError with one line, without the name node's stack.
+    """Call a function of hdfs-native. Raises OSError with one line, without the name node's stack trace.
 
     hdfs-native raises RuntimeError if the data nodes do not answer, and for unknown errors of the name node.
     """

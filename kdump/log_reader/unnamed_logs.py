@@ -1,7 +1,7 @@
-"""Names logs whose folders give no topic and partition.
+"""Names logs whose folder names have no topic and partition.
 
-The first records show whether a log is one of Kafka's own topics. So ``kdump groups FILE`` reads a segment from any
-folder, and refuses one of another topic.
+The first records show whether a log belongs to one of Kafka's own topics. Thus ``kdump groups FILE`` reads a segment
+of ``__consumer_offsets`` from any folder, and refuses segments of other topics.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 
 BY_PATH: Final = Name(None, None)
-"""Names a log after its contents, or else after its folder."""
+"""The name for a log that is named after its records, or else after its folder."""
 COPY: Final = Name("log", 0)
-"""Names logs of several brokers whose folders have no topic: they are replicas of one partition."""
+"""The name for logs of several brokers that are replicas of one partition of an unknown topic."""
 _SAMPLED: Final = 20
-"""Most records whose topics decide that of a log."""
+"""Maximum number of records that are read to find the topic of a log."""
 _SAMPLED_BYTES: Final = 4 << 20
-"""Bytes at the start of a segment in which they are."""
+"""Number of bytes at the start of a segment in which these records are searched."""
 
 
 def with_names(
@@ -40,14 +40,14 @@ def with_names(
     every: bool = False,
     only_known: bool = False,
 ) -> Iterator[Partition]:
-    """Yield partitions. A named path whose folder gives no topic gets ``name``, or a name by BY_PATH.
+    """Yield the partitions, with a name for each path of the user whose folder name has no topic: ``name`` or BY_PATH.
 
-    Other partitions without a topic are skipped; with ``every`` they are yielded unchanged. Folders without a segment
-    are yielded unchanged. With ``only_known`` no log is named after its folder. ``note`` is called for each renamed or
+    Other partitions without a topic are skipped, or yielded unchanged with ``every``. Folders without a segment are
+    yielded unchanged. With ``only_known`` no log is named after its folder. ``note`` is called for each renamed or
     skipped partition, each named file without records, and each folder in which the user named only some segments.
     """
     numbered: dict[str, list[set[tuple[int, int]]]] = {}
-    """Kafka's own topic -> the identities of the first batches of each of its logs."""
+    """One of Kafka's own topics -> for each of its logs, the base offsets and CRCs of the first batches."""
     for one in partitions:
         if one.is_named and not one.is_listed and not one.segments:
             for entry in one.others:
@@ -79,9 +79,9 @@ def with_names(
 
 
 def _number(seen: list[set[tuple[int, int]]], partition: Partition) -> int:
-    """Return the index in ``seen`` of an earlier copy of a log, by a batch that both have; or add the log.
+    """Return a partition number for a log: the index in ``seen`` of an earlier copy with a common batch, or a new one.
 
-    A log without one is another partition: the number of neither is known.
+    Without a common batch the log counts as another partition, because the real numbers are unknown.
     """
     mine = {(batch.base_offset, batch.crc) for batch in _first_batches(partition)}
     number = next((number for number, batches in enumerate(seen) if batches & mine), len(seen))
@@ -92,15 +92,15 @@ def _number(seen: list[set[tuple[int, int]]], partition: Partition) -> int:
 
 
 def own_topic(partition: Partition) -> str | None:
-    """Return the one of Kafka's own topics that most of the first readable records belong to; else None."""
-    from kdump.internal_topics.decode import TOPICS  # few logs have no name
+    """Return the one of Kafka's own topics to which most of the first readable records belong, or None."""
+    from kdump.internal_topics.decode import TOPICS  # imported here because few logs have no name
 
     records = list(islice(first_records(partition), _SAMPLED))
     return next((topic for topic in TOPICS if _are_of(topic, records)), None)
 
 
 def may_be_of(topic: str, partition: Partition) -> bool:
-    """Return whether a log may belong to one of Kafka's own topics: by its first records, or because it is empty."""
+    """Return whether a log may belong to ``topic``, one of Kafka's own: its first records fit, or it is empty."""
     records = list(islice(first_records(partition), _SAMPLED))
     return not records or _are_of(topic, records)
 
@@ -125,7 +125,7 @@ def first_records(partition: Partition) -> Iterator[Record]:
 
 
 def _first_batches(partition: Partition) -> Iterator[RecordBatch]:
-    """Yield the data batches in the first bytes of each segment."""
+    """Yield the data batches in the first _SAMPLED_BYTES of each segment."""
     from kdump.records.record_batch import RecordBatch
     from kdump.segments import resync
 
@@ -142,7 +142,7 @@ def _first_batches(partition: Partition) -> Iterator[RecordBatch]:
 def _readable(batch: RecordBatch) -> Iterator[Record]:
     try:
         yield from batch.records()
-    except DamageError:  # the reader reports it, too
+    except DamageError:  # the reader of the segment reports it
         return
 
 
