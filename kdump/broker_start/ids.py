@@ -25,7 +25,7 @@ RESERVED: Final = 100
 
 
 class Ids(NamedTuple):
-    """The content of a ``meta.properties``. A value is None if its key is absent. ``version`` is 0 or 1."""
+    """The content of a ``meta.properties``. A value is None if the file lacks its key. ``version`` is 0 or 1."""
 
     version: int
     node_id: int | None
@@ -34,7 +34,7 @@ class Ids(NamedTuple):
 
 
 class DirIds(NamedTuple):
-    """The ids of one log dir. If a broker finds no file or cannot read it, ``ids`` is None and ``cause`` is set."""
+    """The ids of a log dir. If ``meta.properties`` is missing or unreadable, ``ids`` is None and ``cause`` is set."""
 
     log_dir: LogDirFiles
     ids: Ids | None
@@ -42,7 +42,7 @@ class DirIds(NamedTuple):
 
     @property
     def is_missing(self) -> bool:
-        """Whether the file is missing: this stops the broker. An unreadable file only takes the log dir offline."""
+        """Whether the file is missing, which stops the broker. An unreadable file only takes the log dir offline."""
         return self.cause is not None and self.cause.code in {Code.META_PROPERTIES_MISSING, Code.LOG_DIR_MISSING}
 
     @property
@@ -73,7 +73,7 @@ def read(log_dir: LogDirFiles) -> DirIds:
 
 
 def of(data: bytes) -> Ids:
-    """Return the ids in a file. Raises DamageError if a broker cannot read it."""
+    """Return the ids in a ``meta.properties``. Raises DamageError if a broker cannot read the file."""
     properties = meta_properties.read(data)
     if properties.values:
         meta_properties.check(properties)
@@ -104,7 +104,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of all log dirs. ``metadata``: the log dir of the metadata log. ``node_id``: the configured id."""
+    """Verify the ids of all log dirs. ``metadata`` is the metadata log's log dir, ``node_id`` the configured id."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id if node_id is not None else next((each.ids.node_id for each in there if each.ids), None)

@@ -1,6 +1,6 @@
 """The log dirs and partition folders of a broker, and the outcome of a start for one partition folder.
 
-:mod:`kdump.recovery.log_loader` works out the outcome for the segments, this module for the other files of the folder.
+:mod:`kdump.recovery.log_loader` simulates the loading of segments; this module adds the other files of the folder.
 Sources: Kafka's classes UnifiedLog (``apply``, ``initializeTopicId``), LogLoader, LogSegment, ProducerStateManager and
 LeaderEpochFileCache.
 """
@@ -42,7 +42,7 @@ _BY_STATE: Final = {
 
 
 class StopsError(Exception):
-    """A log cannot be loaded, so the broker stops. With ``is_io`` only the log dir goes offline."""
+    """A log cannot be loaded. If ``is_io``, its log dir goes offline; otherwise the broker stops."""
 
     def __init__(self, cause: StartCause, *, is_io: bool = False) -> None:
         super().__init__(cause.text)
@@ -50,7 +50,7 @@ class StopsError(Exception):
 
 
 class LogDirFiles:
-    """A log dir, listed only once. ``path`` may be missing or a file. ``name`` is the path as messages show it."""
+    """A log dir, listed only once. ``path`` may be absent or a file. ``name`` is the path in messages."""
 
     def __init__(self, files: Files, path: str) -> None:
         self.files, self.path = files, path
@@ -80,7 +80,7 @@ class LogDirFiles:
         return self.entries.get(name)
 
     def shown(self, name: str) -> str:
-        """Return the path of a file in the log dir, as messages show it."""
+        """Return the path of a file in the log dir for messages."""
         return self.files.shown(posixpath.join(self.path, name))
 
     def read(self, name: str) -> bytes:
@@ -113,9 +113,9 @@ class LogFolder:
 
     @classmethod
     def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int, listed: Partition | None = None) -> LogFolder:
-        """Return the folder for a directory entry. Raises ValueError if the name is not that of a partition folder.
+        """Return the partition folder of a directory entry. Raises ValueError if the name has no topic and partition.
 
-        ``listed`` is the folder if a finder has listed it, with leftovers: it is then not listed again.
+        ``listed`` is the folder as a finder listed it, with leftovers. Then it is not listed again.
         """
         parsed = file_names.parse_folder(entry.name)
         if parsed is None:
@@ -137,7 +137,7 @@ class LogFolder:
         return {entry.name: entry for entry in sorted([*logs, *self._listed.others, *self._listed.folders])}
 
     def shown(self, name: str) -> str:
-        """Return the path of a file in the folder, as messages show it."""
+        """Return the path of a file in the folder for messages."""
         return self.files.shown(posixpath.join(self.path, name))
 
     def read(self, name: str) -> bytes:
@@ -161,7 +161,7 @@ class LogFolder:
 
 
 class KnownLog(NamedTuple):
-    """The facts that a check has found about a log, and the folder as the check listed it."""
+    """The facts that a check has found about a log, and the folder as listed by the check."""
 
     partition: Partition | None = None
     sound: log_loader.SoundLog | None = None
@@ -174,7 +174,7 @@ NOTHING: Final = KnownLog()
 
 
 class Loading(NamedTuple):
-    """The values from outside a folder that determine how its log is loaded: see :func:`log_loader.dry_run`."""
+    """The values from other files that determine how a log is loaded: see :func:`log_loader.dry_run`."""
 
     clean: bool
     recovery_point: int
@@ -218,7 +218,7 @@ def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code
     if entry is None:
         return None
     if folder.log_dir.is_dangling(entry):
-        if name == file_names.PARTITION_METADATA:  # a broker first checks whether this file exists
+        if name == file_names.PARTITION_METADATA:  # for a broken link, a broker's check finds no such file
             return None
         raise StopsError(StartCause(code=code, file=shown, text="NoSuchFileException: a broken link"), is_io=True)
     if entry.is_folder:
@@ -231,7 +231,7 @@ def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code
 
 
 def _check_names(folder: LogFolder) -> None:
-    """Raise StopsError for a file whose name must begin with an offset, but does not."""
+    """Raise StopsError if a file lacks the offset at the start of its name."""
     named = (file_names.LOG, file_names.CLEANED, file_names.SWAP, file_names.PRODUCER_SNAPSHOT)
     ends = (*_INDEXES, *(f".{each}" for each in named))
     for entry in folder.inside.values():
@@ -248,7 +248,7 @@ def _check_names(folder: LogFolder) -> None:
 
 
 def _check_folders(folder: LogFolder) -> None:
-    """Raise StopsError for a folder with the name of an index file: a broker fails at the first fetch or before."""
+    """Raise StopsError for a folder with the name of an index: a broker fails at the first fetch or earlier."""
     for each in folder.partition.segments:
         stem, _, state = posixpath.basename(each.path).partition(f".{file_names.LOG}")
         for suffix in () if state else file_names.INDEXES:

@@ -1,7 +1,7 @@
 """The outcome of a start for the metadata log, and the node's first image of the cluster.
 
-A node always opens the log as after an unclean stop, from offset 0 on. If a snapshot ends after the log, the node
-deletes the log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore,
+A node always recovers the whole log, as after an unclean stop. If a snapshot ends after the log, the node deletes the
+log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore,
 KafkaRaftClient, KRaftControlRecordStateMachine and RecordsSnapshotReader; QuorumController for the replay.
 """
 
@@ -43,21 +43,21 @@ TOPIC_ID: Final = bytes(15) + b"\x01"
 
 
 class MetadataStart(NamedTuple):
-    """The metadata log after a start. ``image`` is None if there is no metadata."""
+    """The metadata log after a start. ``image`` is None if there are no metadata."""
 
     log: LogStart
     image: ClusterImage | None
     fatal: tuple[StartCause, ...]
     is_whole: bool
-    """Whether the folder has all segments of the log, and none is truncated."""
+    """Whether the log has records, and a start truncates no segment."""
     voters: tuple[int, ...] = ()
     """The voters of the quorum in ``quorum-state``."""
 
 
 class Opening(NamedTuple):
-    """The parameters for opening a metadata log. ``limit``: bytes of the largest batch.
+    """The parameters for opening a metadata log. ``limit`` is the size of the largest batch in bytes.
 
-    ``sound``: the log is known to be valid. ``image`` is the image of the whole log if it is known.
+    ``sound`` is set if the log is known to be valid. ``image`` is the image of the whole log if it is known.
     """
 
     release: StartRelease
@@ -68,7 +68,7 @@ class Opening(NamedTuple):
     def image_at(self, end: int) -> ClusterImage | None:
         """Return the image if it is known for a log that ends at ``end``, else None.
 
-        None for an older release too, because its dry start must read each record.
+        None for older releases too: each record must be read to check that the release supports it.
         """
         if self.image is None or self.sound is None or not self.release.is_newest:
             return None
@@ -123,7 +123,7 @@ def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[S
 def _with_snapshots(
     folder: log_folder.LogFolder, loaded: LogStart, of: Opening, fatal: list[StartCause]
 ) -> MetadataStart:
-    """Drop the log if the newest snapshot ends after it. Then load the image."""
+    """Drop the log if the newest snapshot ends after the log. Then load the image."""
     begin, end = loaded.log_start_offset or 0, loaded.log_end_offset or 0
     found = [
         SnapshotFile(int(named["offset"]), int(named["epoch"]), folder.files, entry.path, folder.limit)
@@ -236,7 +236,7 @@ def _replay(
 
 
 def _batches(segment: Segment, end: int) -> Iterator[Batches]:
-    """Yield the batches of a segment below offset ``end``, up to the first damage."""
+    """Yield the batches of a segment below offset ``end``, up to the first damaged range."""
     with segment.open() as source:
         for region in walk(source, runs=DATA):
             if not isinstance(region, Batches):
@@ -247,7 +247,7 @@ def _batches(segment: Segment, end: int) -> Iterator[Batches]:
 
 
 def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCause]:
-    """Yield the cause if a snapshot stops the node. A truncated batch at the end is not read."""
+    """Yield the cause if a snapshot stops the node. A truncated batch at the end is ignored."""
     count = 0
     with snapshot.files.open(snapshot.path) as source:
         source.limit = snapshot.limit

@@ -1,4 +1,4 @@
-"""The release of the broker that would start: the metadata records that it can read, and its other rules."""
+"""The release of the broker in a dry start: the metadata records that it can read, and rules that differ by release."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class StartRelease(NamedTuple):
 
     @property
     def searches_bases(self) -> bool:
-        """Whether a broker searches a segment by base offsets of batches (KAFKA-18989), instead of last offsets."""
+        """Whether a broker searches a segment by base offsets of batches (KAFKA-18989), not by last offsets."""
         return self.number >= (4, 1)
 
     @property
     def forgives_io(self) -> bool:
-        """Whether recovery empties a segment if it cannot write a file beside it (``LogLoader.recoverLog``)."""
+        """Whether recovery empties a segment if it cannot write a file next to it (``LogLoader.recoverLog``)."""
         return self.number >= (4, 0)
 
     @property
@@ -56,7 +56,7 @@ class StartRelease(NamedTuple):
         return self.number[:2] == max(LAST_MINORS.items())
 
     def too_new(self, found: Batches, file: str) -> Iterator[StartCause]:
-        """Yield the first reason why the release cannot read these batches of the metadata log, or nothing."""
+        """Yield the first reason why the release cannot read these batches of the metadata log, if any."""
         if self.is_newest:
             return
         messages = by_type(cluster_metadata.MESSAGES, "Record", self.number)
@@ -74,7 +74,7 @@ class StartRelease(NamedTuple):
 
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:
-    """Return the reason why a release cannot read a record, or an empty text. Bytes 1 and 2: its type and version."""
+    """Return the reason why a release cannot read a record, or "". Bytes 1 and 2 are its type and version."""
     if len(value) < 3 or value[0] != FRAME or max(value[1:3]) > 0x7F:
         return ""
     number, version = value[1], value[2]

@@ -32,7 +32,7 @@ MOVED: Final = frozenset(
         Code.FOLDER_IS_FILE,
     }
 )
-"""Causes for which the repair is to move the file away: a broker starts without it."""
+"""Causes that are repaired by moving the file away: a broker starts without the file."""
 ADVICE: Final = {
     Code.FOREIGN_FOLDER: "Move the folder out of the log dir.",
     Code.NAME_NO_OFFSET: "Move the file out of the log dir.",
@@ -57,9 +57,9 @@ ADVICE: Final = {
     Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
 }
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
-"""Causes for which the repair is to write ``meta.properties``."""
+"""Causes that are repaired by writing ``meta.properties``."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
-"""A shell word with a line for a new cluster id."""
+"""A shell word that expands to the line ``cluster.id=`` with a new id."""
 SOLE_NODE: Final = ": 'only for the sole node of a cluster, if its old cluster id is not found' && "
 """A shell command without effect: it labels a command that must not run on a node of a larger cluster."""
 
@@ -67,8 +67,8 @@ SOLE_NODE: Final = ": 'only for the sole node of a cluster, if its old cluster i
 class Repairs:
     """Advice and commands for one broker.
 
-    ``ids``: topic name -> id. ``nodes``: broker id -> its registered directory ids. ``directories``: path of a log dir
-    as messages show it -> its directory.id.
+    ``ids``: topic name -> topic id. ``nodes``: broker id -> registered directory ids. ``directories``: path of a log
+    dir in messages -> directory.id.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Repairs:
         self._start, self._ids, self._nodes, self._directories = start, ids, nodes, directories
 
     def advice(self, cause: StartCause) -> str:
-        """Return the advice for a cause; empty if there is none."""
+        """Return the advice for a cause, or "" without advice."""
         text = ADVICE.get(cause.code, "")
         if cause.code is Code.METADATA_REPLAY_BROKEN:
             text = text.format(later=self._later(cause))
@@ -123,7 +123,7 @@ class Repairs:
             yield from self._begin_with_a_snapshot(cause)
 
     def _later(self, cause: StartCause) -> str:
-        """Return a text on the metadata records after the broken record: a snapshot loses them too."""
+        """Return a text on the metadata records after the broken record, which a start from a snapshot loses too."""
         ends = [log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA]
         end = max((each for each in ends if each is not None), default=None)
         lists = "kdump metadata --events lists them"
@@ -155,7 +155,7 @@ class Repairs:
         ]
 
     def _directory(self, cause: StartCause) -> str | None:
-        """Return the only registered directory id that no other log dir has; None if there is none or several."""
+        """Return the registered directory id that no other log dir has; None if there are several or none."""
         file = posixpath.dirname(_properties(cause.file or ""))
         known = {each for path, each in self._directories.items() if posixpath.normpath(path) != file}
         left = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]
@@ -172,9 +172,9 @@ class Repairs:
         yield f"{label}printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
 
     def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
-        """Yield the commands that make the only controller start from a snapshot of the records before the broken one.
+        """Yield commands that let the only controller start from a snapshot of the records before the broken record.
 
-        With several controllers yield a command that shows the metadata.
+        If there are several controllers, yield a command that shows the metadata.
         """
         file = cause.file or ""
         folder = file if posixpath.basename(file).startswith(CLUSTER_METADATA) else posixpath.dirname(file)

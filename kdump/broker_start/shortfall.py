@@ -1,8 +1,8 @@
 """Finds partitions that lack all their records: their folder is missing, or their log is empty.
 
 The evidence is in other files: the assignment in the metadata log, checkpoints, producer snapshots, indexes, leader
-epochs, and offsets that groups have committed. Logs are not read. ``kdump check`` finds records that are missing at the
-end of a log that is not empty.
+epochs, and committed offsets of groups. Logs are not read. Missing records at the end of a log that is not empty are
+found by ``kdump check``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 EVIDENCE: Final = frozenset({metadata_log.TOPIC, consumer_offsets.TOPIC})
-"""The topics that have facts on the partitions of others."""
+"""The topics whose records have facts about partitions of other topics."""
 
 
 class Shortfall(NamedTuple):
-    """A partition that lacks all its records. ``missing`` is the number of these records, 0 if unknown."""
+    """A partition that lacks all its records. ``missing`` is the number of records, or 0 if it is unknown."""
 
     topic: str
     partition: int
@@ -43,16 +43,16 @@ class Shortfall(NamedTuple):
     text: str
     missing: int
     strays: str
-    """The -stray folder that has records of the partition, or an empty text."""
+    """The path of a -stray folder with records of the partition, or "" without one."""
 
 
 def evidence_text(reached: Mapping[str, int]) -> str:
-    """Return a list for a sentence: each kind of file, with the end offset that it proves."""
+    """Return a list for a message: each kind of file in ``reached``, with the end offset that it proves."""
     return ", ".join(f"{what}: {offset}" for what, offset in reached.items() if offset)
 
 
 def absent_text(name: str, broker: str, where: str, reached: Mapping[str, int]) -> str:
-    """Return the sentence on a partition that is assigned to this broker, but has no folder."""
+    """Return the message on a partition that is assigned to this broker, but has no folder."""
     most = max(reached.values(), default=0)
     gone = f"{many_are(most, 'record')} missing ({evidence_text(reached)})" if most else "a start creates an empty log"
     if reached and not most:
@@ -61,7 +61,7 @@ def absent_text(name: str, broker: str, where: str, reached: Mapping[str, int]) 
 
 
 def missing_text(end: int, reached: Mapping[str, int]) -> str:
-    """Return the sentence on a log that ends at ``end``, although higher offsets were written."""
+    """Return the message on a log that ends at ``end``, although higher offsets were written."""
     most = max(reached.values())
     return (
         f"{many_are(most - end, 'record')} missing: the log ends at offset {end}, but offsets below {most} were "
@@ -70,10 +70,10 @@ def missing_text(end: int, reached: Mapping[str, int]) -> str:
 
 
 class CommittedOffsets:
-    """The highest offset that a group has committed for each partition. They are read at the first request."""
+    """The highest offset that any group has committed for each partition. Offsets are read at first use."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
-        """Only the partitions of ``__consumer_offsets`` in ``partitions`` are read."""
+        """Read only the partitions of ``__consumer_offsets``."""
         self._partitions = partitions
 
     @cached_property
@@ -86,13 +86,13 @@ class CommittedOffsets:
         return found
 
     def of(self, topic: str, number: int) -> dict[str, int]:
-        """Return the committed offset of a partition as evidence of its end; empty if no group has committed."""
+        """Return the committed offset as evidence of a partition's end. Empty if no group has committed an offset."""
         offset = self._offsets.get((topic, number), 0)
         return {"committed by a group": offset} if offset > 0 else {}
 
 
 def offsets_of(data: bytes | None) -> dict[tuple[str, int], int]:
-    """Return the offsets of a checkpoint by partition; empty if the file is absent or broken, which a check reports."""
+    """Return the offsets of a checkpoint by partition. Empty for an absent or broken file, which a check reports."""
     try:
         entries = () if data is None else checkpoints.read(data)
     except DamageError:
@@ -101,7 +101,7 @@ def offsets_of(data: bytes | None) -> dict[tuple[str, int], int]:
 
 
 def checkpointed(reads: Iterable[Callable[[str], bytes | None]]) -> dict[tuple[str, int], dict[str, int]]:
-    """Return the highest offset that log dirs have checkpointed for each partition, by the kind of checkpoint.
+    """Return the highest offset in the checkpoints for each partition, by the kind of checkpoint.
 
     ``reads`` has a function for each log dir: file name -> content, or None if the file is absent.
     """
@@ -123,9 +123,9 @@ def shortfalls(
     takes: Callable[[str, int], bool],
     fail: Callable[[UnreadableError], None] = lambda _: None,
 ) -> Iterator[Shortfall]:
-    """Yield the partitions that lack all their records. ``takes``: topic, partition -> whether it is requested.
+    """Yield the partitions that lack all their records. ``takes`` returns whether a partition is requested.
 
-    ``places`` are log dirs, ``partitions`` the folders that were found in them. ``fail`` receives unreadable files.
+    ``places`` are log dirs, ``partitions`` the folders found in them. ``fail`` receives unreadable files.
     """
     known = {part.files.shown(part.folder): part for part in partitions}
     for broker in brokers(places, StartOptions()):
@@ -160,7 +160,7 @@ class _BrokerShortfalls:
             yield from self._absent(self._image, self._node)
 
     def _empty(self, topic: str, number: int, folders: list[log_folder.LogFolder]) -> Iterator[Shortfall]:
-        """Yield the shortfall if the folder in use has no batch, although offsets were written."""
+        """Yield a shortfall if the folder in use has no batch, although other files prove that it had records."""
         in_use = [folder for folder in folders if not folder.parsed.state]
         for folder in in_use if len(in_use) == 1 else ():
             part = self._known.get(folder.name) or folder.partition

@@ -1,6 +1,6 @@
-"""A dry start: the actions of a broker on its log dirs when it starts, worked out only from the files.
+"""A dry start: determines from the files what a starting broker does to its log dirs.
 
-:func:`brokers` groups log dirs by broker. :func:`dry_start` works out the start of one broker. Neither function reads
+:func:`brokers` groups log dirs by broker. :func:`dry_start` simulates the start of one broker. Neither function reads
 the clock or writes a file. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
 ``isStrayReplica``, ``recoverAbandonedFutureLogs``, ``getOrCreateLog``), ReplicaManager and BrokerMetadataPublisher.
 """
@@ -49,7 +49,7 @@ SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOut
 
 
 class StartOptions(NamedTuple):
-    """The release, configs and node.id of the broker that would start. ``limit``: bytes of the largest batch."""
+    """The release, configs and node.id of the broker. ``limit`` is the size of the largest batch in bytes."""
 
     release: release.StartRelease = release.of(release.NEWEST)
     configs: Mapping[str, str] = {}
@@ -58,7 +58,7 @@ class StartOptions(NamedTuple):
 
 
 class BrokerDirs:
-    """The log dirs of one broker, in order, with their ids. ``is_complete``: the broker has no other log dirs."""
+    """The log dirs of one broker, with their ids. ``is_complete`` is whether the broker has no other log dirs."""
 
     def __init__(self, found: Sequence[ids.DirIds], options: StartOptions, *, is_complete: bool) -> None:
         self.ids, self.is_complete = tuple(found), is_complete
@@ -89,7 +89,7 @@ class BrokerDirs:
 
     @property
     def has_others(self) -> bool:
-        """Whether the broker must have a log dir that was not given, because the given ones lack its metadata log."""
+        """Whether the broker must have further log dirs, because the given log dirs lack its metadata log."""
         is_known = self.is_complete or self._is_configured or metadata_log.FOLDER in _names(self.metadata_dir)
         return self.is_kraft and not is_known
 
@@ -104,9 +104,9 @@ class BrokerDirs:
 def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[BrokerDirs]:
     """Return the log dirs grouped by broker.
 
-    With a node.id in ``options``, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
-    cluster.id belong to one broker. But two log dirs with the same directory.id and a common partition are copies of
-    the same log dir: each counts as a broker. A log dir without ids also counts as a broker.
+    If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
+    cluster.id do. Two log dirs with the same directory.id and a common partition are copies of one log dir: each copy
+    counts as a broker. A log dir without ids also counts as a broker.
     """
     dirs = [_ids(LogDirFiles(files, path)) for files, path in places]
     if options.node_id is not None:
@@ -164,10 +164,10 @@ def dry_start(
     known: Mapping[str, KnownLog] | None = None,
     image: ClusterImage | None = None,
 ) -> BrokerStart:
-    """Return the result of a broker's start.
+    """Return the result of a broker's start. Its ``unknown`` lists unreadable files.
 
-    ``known``: shown path of a folder -> the facts that a check found. ``image`` is the image of a metadata log if all
-    its records replay. An unreadable file is listed in ``unknown`` of the result.
+    ``known``: path of a folder in messages -> the facts that a check found. ``image`` is the image of the metadata log,
+    if all its records could be applied.
     """
     return _BrokerRun(broker, options, known or {}, image).run()
 
@@ -288,7 +288,7 @@ class _BrokerRun:
         return self._is_controller() and (not voters or voters == [self.node_id])
 
     def _voter_ids(self) -> list[int]:
-        """Return the ids of the voters, from the metadata log or ``quorum-state``; empty if neither has them."""
+        """Return the voter ids in the metadata log, or else in ``quorum-state``; empty if neither file has voters."""
         return (self.image.voter_ids if self.image is not None else []) or list(self.voters)
 
     def _try(self, act: Callable[[], object]) -> None:
@@ -302,7 +302,7 @@ class _BrokerRun:
     # the folders of a log dir
 
     def _load_dir(self, log_dir: LogDirFiles) -> None:
-        """Load the logs of a log dir (``LogManager.loadLogs``)."""
+        """Simulate ``LogManager.loadLogs`` for a log dir."""
         try:
             entries = log_dir.entries
         except StoreError:
@@ -351,9 +351,9 @@ class _BrokerRun:
                 self.loaded.append((log_dir, folder, log))
 
     def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> dict[tuple[str, int], int]:
-        """Return the offsets of a checkpoint. A broken file takes its log dir offline, unless ``late``.
+        """Return the offsets of a checkpoint. A broken file takes the log dir offline, unless ``late``.
 
-        A broker reads ``late`` checkpoints after it has loaded the logs: see :meth:`_late_checkpoints`.
+        A broker reads ``late`` checkpoints after the logs: see :meth:`_late_checkpoints`.
         """
         entry = log_dir.entry(name)
         if entry is None or entry.is_folder:
@@ -413,7 +413,7 @@ class _BrokerRun:
         return int(given) if given is not None and given.isdecimal() else DEFAULT_INTERVAL
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return the log, marked as stray if the broker makes it stray (``LogManager.isStrayReplica``)."""
+        """Return the log; as STRAY if the broker renames its folder (``LogManager.isStrayReplica``)."""
         topic = None if self.image is None else self.image.topics.by_name.get(log.topic)
         log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
         if folder.parsed.state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER}:
@@ -475,7 +475,7 @@ class _BrokerRun:
                 self.fatal.append(StartCause(code=Code.TWO_FOLDERS, file=folder.name, text=text))
 
     def _promote(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Let -future folders replace the current ones if metadata assigns them (``recoverAbandonedFutureLogs``)."""
+        """Replace current folders by -future folders that metadata assigns (``recoverAbandonedFutureLogs``)."""
         for number, (log_dir, folder, log) in enumerate(self.loaded):
             if folder.parsed.state != file_names.FUTURE_FOLDER or log.outcome is not StartOutcome.FUTURE:
                 continue
@@ -509,7 +509,7 @@ class _BrokerRun:
         return state.directories[state.replicas.index(self.node_id)]
 
     def _assign(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Create empty logs for partitions that metadata assigns to the broker, but that have no folder in use."""
+        """Create empty logs for partitions without a folder in use that metadata assigns to the broker."""
         if self.image is None or not self.decides or self.node_id is None:
             return
         used = {
@@ -531,7 +531,7 @@ class _BrokerRun:
     def _create(
         self, topic: Topic, number: int, directory: bytes, directories: Mapping[LogDirFiles, bytes | None]
     ) -> None:
-        """Create an empty log. If the log dir that metadata assigns was given, the log is created in it."""
+        """Create an empty log, in the log dir to which metadata assigns the partition if that was given."""
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, but no folder in use has it"
         is_named = int.from_bytes(directory, "big") >= NO_DIRECTORIES
@@ -575,17 +575,16 @@ class _BrokerRun:
     def _begin_elsewhere(self, directories: Mapping[LogDirFiles, bytes | None], failed: Sequence[LogDirFiles]) -> None:
         """Create empty logs in a live log dir for partitions of the ``failed`` log dirs.
 
-        The first image makes the broker leader of its partitions, in the order of a HashMap. The first partition whose
-        log dir is offline has no log: NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``, and
-        the broker processes no later partition or follower. Then the controller marks the failed log dirs
-        offline (``ReplicationControlManager.handleDirectoriesOffline``). Each of their partitions that loses its leader
-        or an in-sync replica is now new to the broker, without a log dir (``TopicDelta.localChanges``). The broker
-        creates an empty log for it (``Partition.createLogInAssignedDirectoryId``).
+        With the first image the broker becomes leader of its partitions, in the order of a HashMap. At the first one
+        whose log dir is offline, NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``. Later
+        partitions and followers are not processed. Then the controller marks the failed log dirs as offline
+        (``ReplicationControlManager.handleDirectoriesOffline``). Each of their partitions that loses its leader or an
+        in-sync replica is now new to the broker, without a log dir (``TopicDelta.localChanges``). The broker creates an
+        empty log for such a partition (``Partition.createLogInAssignedDirectoryId``).
 
-        Before 4.0 this happens only for log dirs that fail while logs are loaded, not for log dirs that were offline
-        before the broker registered. From 4.0 on it happens for both, because all partitions of a killed broker lose
-        their leader when it registers again. After a clean stop the broker leads no partition, so all its partitions
-        are processed.
+        Before 4.0 this happens only for log dirs that fail while logs are loaded. From 4.0 on it happens also for log
+        dirs that were offline before the broker registered, because all partitions of a killed broker lose their leader
+        when it registers again. After a clean stop the broker leads no partition, and all partitions are processed.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
         if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:
@@ -624,7 +623,7 @@ class _BrokerRun:
                     yield topic, number, state.directories[state.replicas.index(self.node_id)]
 
     def _loses_replica(self, topic: Topic, number: int) -> bool:
-        """Return whether a partition changes if this replica goes offline (``generateLeaderAndIsrUpdates``)."""
+        """Return whether leader or ISR change if this replica goes offline (``generateLeaderAndIsrUpdates``)."""
         state = topic.partitions[number]
         return state.leader == self.node_id or (self.node_id in state.isr and len(state.isr) > 1)
 
@@ -646,7 +645,7 @@ class _BrokerRun:
         )
 
     def _late_checkpoints(self) -> None:
-        """Read the checkpoints that a broker reads after it has loaded the logs: high watermarks, cleaner offsets."""
+        """Read the checkpoints that a broker reads after the logs: high watermarks and cleaner offsets."""
         for each in self.dirs:
             if each in self.offline or not each.is_folder:
                 continue
@@ -697,7 +696,7 @@ class _BrokerRun:
 
 
 def _is_old(log_dir: LogDirFiles) -> bool:
-    """Return whether a log dir may be of a broker of 0.8, which wrote no meta.properties: it has no file of KRaft."""
+    """Return whether a log dir has no KRaft files: a broker of 0.8, without meta.properties, may have written it."""
     if _names(log_dir) & {metadata_log.FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)

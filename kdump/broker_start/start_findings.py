@@ -1,7 +1,7 @@
 """The findings of a dry start: the reasons why a broker does not start, and records that are lost or missing.
 
-Records are missing if other files prove that the log had more offsets: checkpoints, producer snapshots, leader epochs,
-and the assignment in the metadata log. A partition that lacks all its records is the gravest finding.
+Records are missing if other files prove that the log had more offsets. These files are checkpoints, producer snapshots,
+leader epochs, and the metadata log. A partition that lacks all its records is the gravest finding.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Everything:
 
 
 class LogEvidence(NamedTuple):
-    """The offsets of a log, and the limits for them that other files prove. ``size`` is in bytes."""
+    """The offsets of a log, and the offsets that other files prove. ``size`` is in bytes."""
 
     start: int | None = None
     end: int | None = None
@@ -54,19 +54,19 @@ class LogEvidence(NamedTuple):
     evidence: Mapping[str, int] = {}
     """Kind of file -> the least log end offset that it proves."""
     first: Mapping[str, int] = {}
-    """Kind of file -> the greatest offset at which the log can have begun, by this file."""
+    """Kind of file -> the highest log start offset that the file permits."""
     base: int = 0
     """The base offset of the first segment."""
     is_reported: bool = False
-    """Whether the check has a finding on the missing end of the log."""
+    """Whether the check reports missing records at the end of the log."""
     cuts_are_reported: bool = False
-    """Whether the check has a finding on the records that recovery removes."""
+    """Whether the check reports the records that recovery removes."""
     recovers: bool = False
-    """Whether a finding of the check advises to move the clean shutdown marker, so that the log is recovered."""
+    """Whether the check advises to move the clean shutdown marker away, so that a start recovers the log."""
 
 
 class Context(NamedTuple):
-    """The facts with which a dry start is compared. Without a metadata log its facts are empty."""
+    """The facts with which a dry start is compared. Facts from the metadata log are empty without one."""
 
     facts: Mapping[str, LogEvidence]
     """Path of a partition folder -> the facts of its log."""
@@ -79,13 +79,13 @@ class Context(NamedTuple):
     nodes: Mapping[int, tuple[str, ...]] = {}
     """Broker id -> registered directory ids, from the metadata log."""
     directories: Mapping[str, str] = {}
-    """Path of a log dir, as messages show it -> its directory.id."""
+    """Path of a log dir in messages -> its directory.id."""
     is_kraft: bool = True
-    """Whether any folder has ``partition.metadata``. If none has it, the log dirs may be of an old broker."""
+    """Whether any folder has ``partition.metadata``. Without it an old broker may have written the log dirs."""
     compacted: Container[str] = Everything()
-    """The compacted topics, from the metadata log. Without a metadata log: all topics."""
+    """The compacted topics, from the metadata log; all topics without a metadata log."""
     is_complete: bool = False
-    """Whether the given paths are known to be all log dirs of the broker."""
+    """Whether the given paths are certainly all log dirs of the broker."""
     takes: Callable[[str, int], bool] = lambda _topic, _number: True
     """Whether --topic and --partition select a partition."""
     tiered: Container[str] | None = None
@@ -141,7 +141,7 @@ class _StartFindings:
             yield self._absent(absent)
 
     def _counts(self, cause: StartCause) -> bool:
-        """Return False for a missing ``meta.properties`` that may be intended: a broker of 0.8 or a copy has none."""
+        """Return False for a missing ``meta.properties`` of a log dir that may be a copy, or of a broker of 0.8."""
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 
@@ -185,7 +185,7 @@ class _StartFindings:
         return any(cause.text == CONTROLLERS_HAVE_IT for cause in self.start.unknown)
 
     def _metadata_is_here(self) -> bool:
-        """Return whether the metadata log is in the given paths, or must be there."""
+        """Return whether the metadata log is in the given paths, or they are all log dirs of the broker."""
         folders = (log for log in self.start.logs if log.topic == CLUSTER_METADATA and log.folder is not None)
         return self.context.is_complete or any(folders)
 
@@ -197,10 +197,10 @@ class _StartFindings:
         return found if is_one and any(log.topic_id is not None for log in self.start.logs) else None
 
     def _elsewhere_metadata(self) -> Finding:
-        """Return the finding that the given paths hold no metadata log.
+        """Return the finding that the given paths have no metadata log.
 
         ``kafka-storage.sh format`` writes a bootstrap.checkpoint into the log dir of the metadata log (before 3.9, into
-        each log dir). If this file exists, the metadata log is missing, and the level is LOG.
+        each log dir). If a log dir has this file, its metadata log is missing, and the level is LOG.
         """
         bootstrap = self._bootstrap()
         count = sum(log.topic_id is not None for log in self.start.logs)
@@ -371,7 +371,7 @@ class _StartFindings:
         )
 
     def _deleted(self, log: LogStart, name: str, records: int) -> Finding:
-        """Return the finding on the only folder of an assigned partition, if its name marks it for deletion."""
+        """Return the finding on the only folder of an assigned partition, which is renamed for deletion."""
         where = log.path or log.folder or ""
         return Finding(
             level=Level.LOG,
@@ -385,9 +385,9 @@ class _StartFindings:
         )
 
     def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:
-        """Return the finding on an empty log in a live log dir, because the log dir of the partition is offline.
+        """Return the finding on an empty log that a start creates because the log dir of the partition is offline.
 
-        Records in a folder of the offline log dir are reported with that log dir.
+        The finding on the offline log dir reports the records in its folders.
         """
         held = any(other.outcome is StartOutcome.OFFLINE for other in self.by_partition[log.topic, log.partition])
         most = 0 if held else max(reached.values(), default=0)
@@ -475,7 +475,7 @@ class _StartFindings:
             )
 
     def _misnamed(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the findings on files that a broker lists as segments but does not read."""
+        """Yield the findings on files that a broker lists as segments, but does not read."""
         hidden = max((facts.end or 0) - (log.log_end_offset or 0), 0)
         renamed: set[str] = set()
         for cause in log.causes:
@@ -528,10 +528,10 @@ class _StartFindings:
         )
 
     def _of_another_topic(self, log: LogStart, where: str, name: str) -> Finding:
-        """Return the finding on a folder with the id of another topic, whose partition of this number is here too.
+        """Return the finding on a folder with the id of another topic, of which the broker has the same partition.
 
-        The folder is not stray, because ``LogManager.isStrayReplica`` compares only the id. Then the first image fails
-        with InconsistentTopicIdException. A broker of 4.3 starts, but answers no client.
+        The folder does not become stray, because ``LogManager.isStrayReplica`` compares only the id. But the first
+        image fails with InconsistentTopicIdException. A broker of 4.3 starts, but answers no client.
         """
         return Finding(
             level=Level.LOG,
@@ -578,9 +578,9 @@ class _StartFindings:
         )
 
     def _start_raised(self, log: LogStart, least: int) -> Finding:
-        """Return the finding on a log start offset that DeleteRecords did not set.
+        """Return the finding on a log start offset that DeleteRecords cannot have set.
 
-        DeleteRecords would have raised the start offset of the first leader epoch too.
+        DeleteRecords would also have raised the start offset of the first leader epoch.
         """
         name, first = f"{log.topic}-{log.partition}", log.checkpoint_start or 0
         return Finding(
@@ -604,7 +604,7 @@ class _StartFindings:
         return f"sed -i.bak {shell_word(expression)} {shell_path(checkpoint)}"
 
     def _hidden(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the finding on an index that makes a broker find too low an end (LogSegment.readNextOffset)."""
+        """Yield the finding on an index from which a broker gets a too low log end (LogSegment.readNextOffset)."""
         hidden = next((cause for cause in log.causes if cause.code is Code.INDEX_BEYOND_LOG), None)
         if hidden is None or facts.recovers:
             return

@@ -56,7 +56,7 @@ def metadata_image(
 
 
 def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) -> dict[str, KnownLog]:
-    """Return the facts on each log that the check found, by folder: a dry start does not look for them again."""
+    """Return the facts that the check found on each log, by folder. A dry start uses them instead of the files."""
     listed = {part.files.shown(part.folder): part for part in partitions}
     found = {}
     for one in results:
@@ -73,7 +73,7 @@ class Started:
         self.known = self.name
 
     def join(self, found: list[Finding]) -> list[Finding]:
-        """Return the new findings. If ``found`` has a fatal one on the same file, add the commands to it instead."""
+        """Return the findings to add. If ``found`` has a fatal finding on the same file, add the commands there."""
         new = []
         for one in self.findings:
             same = (at for at, held in enumerate(found) if one.fatal and held.fatal and held.file == one.file)
@@ -99,7 +99,7 @@ class Started:
     def starts(self) -> bool | None:
         """Whether the broker starts; None if unknown.
 
-        False only with a fatal finding. A missing meta.properties is not fatal: a broker of 0.8 writes no such file.
+        False needs a fatal finding. A missing meta.properties is not fatal: a broker of 0.8 writes no such file.
         """
         starts = self.result.starts
         return None if starts is False and not any(one.fatal for one in self.findings) else starts
@@ -129,8 +129,7 @@ def started(
 ) -> Iterator[Started]:
     """Yield each dry start with its findings.
 
-    ``partitions`` are all partitions that were found, ``results`` the results of their checks, ``image`` the image of
-    the metadata log.
+    ``partitions`` are all partitions found, ``results`` their checks, ``image`` the image of the metadata log.
     """
     groups = CommittedOffsets(partitions)
     facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
@@ -176,7 +175,7 @@ def started(
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
     """Return a verdict on each broker. If there are several brokers, the first line lists them.
 
-    ``found`` are all findings. ``unreadable``: a file could not be read.
+    ``found`` are all findings. ``unreadable`` is whether a file could not be read.
     """
     if not started:
         return [verdict(found, "a broker")] if any(one.is_grave for one in found) else []
@@ -237,7 +236,7 @@ def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:
 
 
 def _directories(log_dirs: Mapping[str, Partition]) -> dict[str, str]:
-    """Return the directory.id of each log dir. ``log_dirs``: path as messages show it -> a partition in it."""
+    """Return the directory.id of each log dir. ``log_dirs``: path in messages -> a partition in the log dir."""
     found: dict[str, str] = {}
     for shown, part in log_dirs.items():
         with suppress(DamageError):  # the check of the log dir reports it
@@ -249,7 +248,7 @@ def _directories(log_dirs: Mapping[str, Partition]) -> dict[str, str]:
 
 
 def _read(part: Partition, name: str) -> bytes | None:
-    """Return a file of the log dir of a partition, or None if it is absent or unreadable."""
+    """Return the content of a file in a partition's log dir, or None if the file is absent or unreadable."""
     try:
         return part.beside(name)
     except UnreadableError:  # the check of the log dir reports it
