@@ -583,8 +583,8 @@ class _BrokerRun:
         empty log for such a partition (``Partition.createLogInAssignedDirectoryId``).
 
         Before 4.0 this happens only for log dirs that fail while logs are loaded. From 4.0 on it happens also for log
-        dirs that were offline before the broker registered, because all partitions of a killed broker lose their leader
-        when it registers again. After a clean stop the broker leads no partition, and all partitions are processed.
+        dirs that were offline before. The reason is that all partitions of a killed broker lose their leader when it
+        registers again. After a clean stop the broker leads no partition, and all partitions are processed.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
         if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:

@@ -528,7 +528,7 @@ class _StartFindings:
         )
 
     def _of_another_topic(self, log: LogStart, where: str, name: str) -> Finding:
-        """Return the finding on a folder with the id of another topic, of which the broker has the same partition.
+        """Return the finding on a folder with the id of another topic, if the broker also has that topic's partition.
 
         The folder does not become stray, because ``LogManager.isStrayReplica`` compares only the id. But the first
         image fails with InconsistentTopicIdException. A broker of 4.3 starts, but answers no client.
