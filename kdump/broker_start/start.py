@@ -509,7 +509,7 @@ class _BrokerRun:
         return state.directories[state.replicas.index(self.node_id)]
 
     def _assign(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Create empty logs for partitions without a folder in use that metadata assigns to the broker."""
+        """Create an empty log for each partition that metadata assigns to the broker, but without a folder in use."""
         if self.image is None or not self.decides or self.node_id is None:
             return
         used = {
@@ -696,7 +696,7 @@ class _BrokerRun:
 
 
 def _is_old(log_dir: LogDirFiles) -> bool:
-    """Return whether a log dir has no KRaft files: a broker of 0.8, without meta.properties, may have written it."""
+    """Return whether a log dir has no KRaft files. Then it may belong to a broker of 0.8, without meta.properties."""
     if _names(log_dir) & {metadata_log.FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)

@@ -40,7 +40,7 @@ class EpochRange(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """One partition folder: topic and partition (None if its name gives none), the folder's name, and its offsets."""
+    """A partition folder and its offsets. ``topic`` and ``partition`` are None if the folder's name has none."""
 
     topic: str | None
     partition: int | None
@@ -49,7 +49,7 @@ class Replica(NamedTuple):
 
 
 def extend(runs: list[EpochRange], batch: RecordBatch) -> None:
-    """Add a batch to the ranges of a segment. The leader epoch of magic 0 and 1, which have none, is -1."""
+    """Add a batch to the ranges of a segment. Batches of magic 0 and 1 have no leader epoch: -1."""
     epoch = -1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch
     start, end = batch.base_offset, batch.last_offset + 1
     if runs and runs[-1].epoch == epoch and runs[-1].end == start:
@@ -67,7 +67,7 @@ def common(one: Ranges | None, other: Ranges | None) -> Ranges | None:
 
 
 def choose(replicas: list[Replica]) -> list[Ranges | None]:
-    """Return the offsets to read from each replica; None (all offsets) if its partition has only one replica."""
+    """Return the offsets to read from each replica; None (all offsets) for the only replica of a partition."""
     same: defaultdict[tuple[str | None, int | None, str], list[int]] = defaultdict(list)
     for number, replica in enumerate(replicas):
         alone = "" if replica.topic is not None else replica.name
@@ -113,9 +113,9 @@ UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
-    """Return one replica of each partition, without its :func:`spares`. ``note`` is called with a sentence on them.
+    """Return the best replica of each partition. ``note`` is called with a sentence on the :func:`spares`.
 
-    ``option`` reads all replicas.
+    ``option`` is the name of the command's option that reads all replicas.
     """
     left_out = spares(partitions)
     if not left_out:
@@ -126,7 +126,7 @@ def each_once(partitions: Sequence[Partition], note: Callable[[str], None], opti
 
 
 def spares(partitions: Iterable[Partition]) -> list[Partition]:
-    """Return the replicas of partitions that have a better one.
+    """Return all replicas for which the same partition has a better replica.
 
     The best replica has the newest leader epoch, then the highest log end offset, then the lowest first offset,
     then the first place in the list. Folders count as replicas of one partition if they have equal topic ids or none,
@@ -140,7 +140,7 @@ def spares(partitions: Iterable[Partition]) -> list[Partition]:
 
 
 def left_out_text(left_out: Sequence[Partition], what: str = "") -> str:
-    """Return a sentence on :func:`spares` that are left out; ``what`` follows these words."""
+    """Return a sentence on :func:`spares` that are left out; ``what`` is inserted after "left out"."""
     names = ", ".join(one.files.shown(one.folder) for one in left_out[:NAMED])
     more = f" and {len(left_out) - NAMED} more" if len(left_out) > NAMED else ""
     folders = "1 folder is" if len(left_out) == 1 else f"{len(left_out)} folders are"
@@ -225,8 +225,8 @@ def _others(found: list[Partition]) -> Iterator[Partition]:
 
 
 def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
-    """Return whether two folders are replicas: they have no different topic ids, and common offsets unless empty."""
-    from kdump.log_dirs.tiered_storage import local_id  # few runs meet replicas
+    """Return whether two folders are replicas: topic ids do not differ, and ``one`` is empty or shares offsets."""
+    from kdump.log_dirs.tiered_storage import local_id  # imported here because few runs have replicas
 
     if (one.files, one.folder) == (other.files, other.folder):  # separately named
         return False
@@ -246,7 +246,7 @@ def _first(partition: Partition) -> int:
 
 
 def _end(partition: Partition) -> LogEnd:
-    """Return the end of a log; UNKNOWN if a segment is unreadable, which the reader of the replica reports."""
+    """Return the end of a log, or UNKNOWN if a segment is unreadable. The reader of the replica reports it."""
     try:
         return end_of_log(partition)
     except UnreadableError:

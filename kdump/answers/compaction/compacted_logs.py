@@ -411,7 +411,7 @@ def _collector(asking: Asking, options: CompactionOptions) -> Compaction:
 
 
 def _notes(asking: Asking, collector: Compaction) -> Iterator[str]:
-    """Yield notes on topics that the cleaner ignores, if topics were selected or no compacted one exists."""
+    """Yield notes on topics that the cleaner ignores, if topics were selected or none of the topics is compacted."""
     if asking.asked.topics or not len(collector):
         for topic, policy in sorted(collector.left_out.items())[:_NAMED]:
             yield _not_compacted(topic, policy)

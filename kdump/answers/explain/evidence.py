@@ -75,7 +75,7 @@ class TopicHistory:
         return None if self._configs is None else self._configs.of(topic, None).settings[name].value
 
     def number(self, topic: str, name: str) -> int | None:
-        """Return a config as a number; None if it is unknown."""
+        """Return a config as a number, or None if its value is unknown or not a number."""
         text = self.config(topic, name)
         return int(text) if text is not None and text.lstrip("-").isdecimal() else None
 

@@ -42,7 +42,7 @@ _ACL_NAMES: Final[dict[str, tuple[str, ...]]] = {
 
 
 class Acls:
-    """The ACLs by id. Each is the fields of an AccessControlEntryRecord."""
+    """The ACLs: id -> fields of the AccessControlEntryRecord."""
 
     def __init__(self) -> None:
         self.by_id: dict[bytes, Fields] = {}
@@ -81,7 +81,7 @@ SHUTDOWN: Final = {0: None, 1: True}
 
 
 class Cluster:
-    """Registrations of brokers and controllers by id. Each is the fields of its registration record."""
+    """The registrations of brokers and controllers: id -> fields of the registration record."""
 
     def __init__(self) -> None:
         self.brokers: dict[int, Fields] = {}
@@ -106,7 +106,7 @@ class Cluster:
         del self.brokers[fields["brokerId"]]
 
     def _broker(self, number: int, epoch: int) -> Fields:
-        """Return the registration of a broker. Raises ReplayError if none has this id and epoch."""
+        """Return the registration of a broker. Raises ReplayError if no broker has this id and epoch."""
         found = self.brokers.get(number)
         if found is None:
             raise ReplayError(f"broker {number} is not registered")
@@ -217,7 +217,7 @@ class ProducerIds:
         self.next = fields["nextProducerId"]
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the record of a snapshot. A snapshot has broker id and epoch -1."""
+        """Yield the record of a snapshot. Its broker id and epoch are -1."""
         if self.next is not None:
             fields = {"brokerId": -1, "brokerEpoch": -1, "nextProducerId": self.next}
             yield SnapshotRecord("ProducerIdsRecord", 0, fields)
@@ -267,7 +267,7 @@ MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 class Scram:
-    """The credentials by mechanism and user. Each is the fields of a UserScramCredentialRecord, with secrets."""
+    """The credentials: (mechanism, user) -> fields of the UserScramCredentialRecord. Salts and keys are secret."""
 
     def __init__(self) -> None:
         self.credentials: dict[tuple[int, str], Fields] = {}
@@ -293,7 +293,7 @@ def scram_mechanism(fields: Fields) -> str:
 
 
 class Tokens:
-    """The delegation tokens by id. Each is the fields of a DelegationTokenRecord."""
+    """The delegation tokens: id -> fields of the DelegationTokenRecord."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, Fields] = {}

@@ -23,7 +23,7 @@ BOUNDS = frozenset((BEGIN, END, ABORT))
 
 
 class Break(NamedTuple):
-    """A record that cannot be applied, or missing records."""
+    """A problem in a replay: a record that cannot be applied, or missing records."""
 
     offset: int
     timestamp: int
