@@ -823,7 +823,7 @@ def moment(when: Time | None) -> int | None:
             raise UsageError(f"{when!r} is not an ISO 8601 time, such as 2026-11-21T09:05:00Z") from None
         when = when if when.tzinfo else when.replace(tzinfo=UTC)
     if not isinstance(when, datetime):
-        raise UsageError(f"{when!r} is no time: use ms since 1970, ISO 8601 text, or a datetime with a zone")
+        raise UsageError(f"{when!r} is not a time: use ms since 1970, ISO 8601 text, or a datetime with a zone")
     if when.tzinfo is None:
         raise UsageError(f"{when!r} names no time zone: datetime(..., tzinfo=UTC) does")
     return -((_EPOCH - when) // timedelta(milliseconds=1))
