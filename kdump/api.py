@@ -691,7 +691,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     subject or a version of a subject (``orders-value:3``); it adds the typed columns ``keyDecoded`` and
     ``valueDecoded`` to Arrow tables and DataFrames, and implies ``decode="auto"``.
 
-    Only key files are read before the log is iterated. Raises UsageError, and UnreadableError for a key file.
+    Before iteration only the files of ``remote_keys`` are read. Raises UsageError, and UnreadableError for them.
 
     >>> import kdump
     >>> log = kdump.open("golden/brokers/4.2.2", topic="c-none", offset=(3, 4))

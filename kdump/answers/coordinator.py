@@ -49,7 +49,7 @@ def topic_partitions(here: Iterable[int | None], count: int | None = None) -> To
 
 @dataclass(frozen=True)
 class CoordinatorPartition:
-    """The partition that coordinates an id. The leader of the partition is the coordinator."""
+    """The partition whose leader is the coordinator of ``id``, a group id or transactional id."""
 
     kind: ClassVar[str] = "coordinator"
     id: str

@@ -126,7 +126,7 @@ class Sample:
 
     @property
     def unseen(self) -> float:
-        """The bytes that batches unlike those of the sample may add.
+        """The most bytes that batches which compress worse than the sample may add.
 
         At 95% confidence at most 3 / n of the other batches are unlike the n batches of the sample (rule of three).
         The estimate assumes that they cannot be compressed.

@@ -101,9 +101,9 @@ def small_arrow() -> None:
     """Reduce pyarrow's memory in a process that runs a command: no pandas and NumPy, no own memory pool, one heap.
 
     pyarrow and DuckDB import pandas and NumPy if they are installed, which takes 65 MiB and 0.4 s of CPU. DuckDB tries
-    again at each connection, and pyarrow crashes if NumPy is imported later, so the process cannot import them at all.
-    Arrow's pool keeps up to 40 MiB of free memory; the environment can name another pool. glibc's heaps per thread keep
-    up to 100 MiB with values of 1 MB, and one heap for all threads is as fast.
+    again at each connection, and pyarrow crashes if NumPy is imported later, so this function blocks the import.
+    Arrow's pool keeps up to 40 MiB of free memory; the environment can name another pool. With record
+    values of 1 MB, glibc's heaps (one per thread) keep up to 100 MiB of free memory. One heap is as fast.
     """
     from ctypes import CDLL
 

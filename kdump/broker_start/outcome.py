@@ -87,7 +87,7 @@ class LogStart(NamedTuple):
     """High watermark, recovery point and log start offset in the checkpoints of the log dir."""
 
     def with_causes(self, *causes: StartCause) -> LogStart:
-        """Return the log with graver causes before its own."""
+        """Return the log with more serious ``causes`` placed before its own."""
         return self._replace(causes=(*causes, *self.causes))
 
     def not_served(self, outcome: StartOutcome | None) -> LogStart:

@@ -46,7 +46,7 @@ class Everything:
 
 
 class LogEvidence(NamedTuple):
-    """The offsets of a log, and the offsets that other files prove. ``size`` is in bytes."""
+    """The offsets of a log, and the limits of its start and end offset from other files. ``size`` is in bytes."""
 
     start: int | None = None
     end: int | None = None

@@ -71,7 +71,7 @@ def check(
 ) -> Iterator[CheckedSegment]:
     """Check the indexes of a partition's segments in order, then index files without a log.
 
-    ``log`` checks the batches in the same pass, and ``tap`` receives their regions; without ``log`` only the indexes
+    ``log`` checks the batches in the same pass; ``tap`` receives batches and damage. Without ``log`` only the indexes
     are checked. ``read`` receives the number of bytes read since its last call. ``fail`` receives unreadable files; by
     default it raises. ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
     """

@@ -94,7 +94,7 @@ def _option(one: FieldOption) -> shared.Decorator:
 
 
 def taken(question: LogQuestion[Any], options: dict[str, Any]) -> Any:
-    """Take the options of a question out of the command's ``options``; return them as the question's class."""
+    """Remove the options of ``question`` from the command's ``options``; return them as its options class."""
     return question.options(**{one.name: options.pop(one.name) for one in question.parts()})
 
 

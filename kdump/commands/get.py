@@ -364,9 +364,9 @@ def missing(partitions: list[Partition], offset: int) -> str:
 
 
 def _in_remote_storage(partitions: list[Partition], offset: int) -> str:
-    """Return a clause on an offset from the log start on, but before the first segment; empty for other offsets.
+    """Return the end of a message if ``offset`` is at or after the log start but below the first segment; else "".
 
-    A broker checkpoints a log start before its local segments for tiered topics only.
+    Only for tiered topics can the checkpointed log start offset be below the first local segment.
     """
     from kdump.answers.collector import Place
     from kdump.log_dirs.log_dir_state import LogDirStates

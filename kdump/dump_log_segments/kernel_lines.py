@@ -138,7 +138,7 @@ class KernelLines:
         return None if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
 
     def _shapes(self, batch: Batch, *, deep: bool) -> tuple[Shape, Shape] | None:
-        """Return the compiled lines for ``batch`` and its records, or None if the kernel cannot print it."""
+        """Return the line templates for ``batch`` and its records, or None if the kernel cannot print it."""
         if deep and batch.is_control:
             return None
         try:

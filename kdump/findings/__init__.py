@@ -55,7 +55,7 @@ class Finding:
     """Shell commands that repair the problem, in order."""
 
     def __post_init__(self) -> None:
-        """Write ``kind`` with blanks, and shorten long values."""
+        """Replace the hyphens in ``kind`` by blanks, and shorten long values."""
         object.__setattr__(self, "kind", self.kind.replace("-", " "))
         for name in ("expected", "found"):
             value = getattr(self, name)

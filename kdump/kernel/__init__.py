@@ -31,7 +31,7 @@ def _files() -> set[str]:
 
 
 def _absence() -> str:
-    """Return the reason why the kernel is not used, or an empty text."""
+    """Return the reason why the compiled modules are not used, or an empty text."""
     if os.environ.get("KDUMP_KERNEL") == "off":
         return "turned off by KDUMP_KERNEL"
     files = _files()
@@ -79,5 +79,5 @@ def version() -> str:
 
 
 def build() -> str:
-    """Return "compiled", or "none" and the reason why the kernel is not used."""
+    """Return "compiled", or "none" and the reason why the compiled modules are not used."""
     return "compiled" if COMPILED else f"none, {_ABSENCE}"

@@ -63,7 +63,7 @@ class LogDirState(NamedTuple):
 
     @property
     def is_log_dir(self) -> bool:
-        """Whether the folder has a valid file of a log dir."""
+        """Whether the folder has a valid file of a log dir's state, such as meta.properties or a checkpoint."""
         return bool(self.sound)
 
     @property

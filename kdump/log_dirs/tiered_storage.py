@@ -72,7 +72,7 @@ def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
             how = "encrypted" if manifest.encryption is not None else "compressed"
             raise UnreadableError(
                 files.shown(folder),
-                f"its segments are objects of remote storage, which its manager has {how}",
+                f"its segments are objects in remote storage that its manager has {how}",
                 "name the log dirs of the brokers, and this store with --remote",
             )
 

@@ -366,8 +366,8 @@ class PartitionReader:
             for item in selection.select(batch, file):
                 if isinstance(item, DamagedRange):  # it is a part of the damaged range that was yielded before
                     self.report.note(
-                        f"{file.name}: byte {batch.position}: only a part of the batch with a wrong crc can be shown: "
-                        f"{item.damage.kind}, byte {item.damage.at}"
+                        f"{file.name}: byte {batch.position}: not all of the batch with a wrong crc can be shown: "
+                        f"{item.damage.kind} at byte {item.damage.at}"
                     )
                 else:
                     yield item

@@ -273,7 +273,7 @@ def _end_of_cell(offset: int) -> int:
 
 
 def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
-    """Return the places of the batches from ``row`` to ``end_row`` - 1 of a batch run with increasing offsets."""
+    """Return the places of the batches ``row`` to ``end_row`` - 1 of a batch run whose offsets increase."""
     names = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
     bases, lasts, epochs, crcs = (run.column(name, row, end_row) for name in names)
     start, end = run.field("position", row), run.field("position", end_row - 1) + run.field("size", end_row - 1)

@@ -73,8 +73,8 @@ def write(
 ) -> Slice | None:
     """Write the batches that have offsets of the range to a new file ``out``. Without such a batch return None.
 
-    ``lost`` receives damage that may have had such offsets, ``note`` messages on leftover files of killed runs. Raises
-    UsageError if ``out`` exists, UnreadableError if a segment cannot be read or ``out`` cannot be written.
+    ``lost`` receives damage that may have had such offsets, ``note`` receives messages on files that killed runs
+    left. Raises UsageError if ``out`` exists, UnreadableError if a segment cannot be read or ``out`` cannot be written.
     """
     first: tuple[int, int] | None = None
     count, last = 0, (0, 0)

@@ -119,7 +119,7 @@ def scala_2_12_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]
 
 
 def _immutable_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of an immutable Set: up to four keys by insertion, more keys by groups of five hash bits."""
+    """Return the order of Scala 2.12's immutable Set: up to four keys by insertion, more by groups of 5 hash bits."""
     distinct = list(dict.fromkeys(keys))
     if len(distinct) <= 4:
         return distinct

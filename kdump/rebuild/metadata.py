@@ -95,7 +95,7 @@ class ClusterChange(NamedTuple):
 
 
 class LostCluster(NamedTuple):
-    """The metadata of the lost cluster, from the volumes."""
+    """The metadata of the lost cluster, as read from its log dirs."""
 
     image: ClusterImage
     sources: tuple[str, ...]

@@ -231,7 +231,7 @@ class ReaderSource:
 
     @staticmethod
     def depth_check() -> list[str]:
-        """Return the lines that check the level in a function that reads nested values."""
+        """Return the lines of code that check the level in a function that reads nested values."""
         return [f"    if k > {MAX_DEPTH}:", "        raise UndecodableError('it is nested too deep')"]
 
     def blocks(self, items: AvroType | None) -> list[str]:
@@ -268,7 +268,7 @@ class ReaderSource:
         return known
 
     def value(self, schema: AvroType, indent: str, target: str) -> list[str]:
-        """Return the lines that read a value into ``target``."""
+        """Return the lines of code that read a value into ``target``."""
         if isinstance(schema, (Array, Map, AvroRecord)):
             return [f"{indent}{target}, p = {self.function(schema)}(d, p, n, k + 1, z)"]
         if isinstance(schema, Union):
@@ -292,19 +292,19 @@ class ReaderSource:
 
     @staticmethod
     def branch_number(schema: Union, indent: str) -> list[str]:
-        """Return the lines that read the number of a union's branch into ``i``."""
+        """Return the lines of code that read the number of a union's branch into ``i``."""
         error = "raise UndecodableError(f'the union has no branch {i}')"
         return [*_number(indent, "i"), f"{indent}if not 0 <= i < {len(schema.branches)}:", f"{indent}    {error}"]
 
     @staticmethod
     def symbol_number(schema: Enum, indent: str) -> list[str]:
-        """Return the lines that read the number of an enum's symbol into ``i``."""
+        """Return the lines of code that read the number of an enum's symbol into ``i``."""
         error = "raise UndecodableError(f'the enum has no symbol {i}')"
         return [*_number(indent, "i"), f"{indent}if not 0 <= i < {len(schema.symbols)}:", f"{indent}    {error}"]
 
     @staticmethod
     def span(indent: str, size: int | None) -> list[str]:
-        """Return the lines that set ``e`` to the end of bytes of a fixed ``size``, or, if None, after a length."""
+        """Return the lines of code that set ``e`` to the end of bytes of ``size``, or, if None, after a length."""
         if size is not None:
             return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
         return [
@@ -316,7 +316,7 @@ class ReaderSource:
 
     @staticmethod
     def plain(kind: str, indent: str, target: str) -> list[str]:
-        """Return the lines that read a null, boolean or number as a Python value."""
+        """Return the lines of code that read a null, boolean or number as a Python value."""
         if kind == "null":
             return [f"{indent}{target} = None"]
         if kind == "boolean":

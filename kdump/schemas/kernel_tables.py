@@ -233,6 +233,6 @@ def _label(message: MessageType, field: FieldType) -> str:
 
 
 def _in_order(message: MessageType, fields: list[FieldType]) -> list[FieldType]:
-    """Return fields in the order in which the Python reader writes them."""
+    """Return fields in the order of the keys in the Python decoder's result."""
     order = ("implicit", "repeated", "map", "present")
     return sorted(fields, key=lambda field: order.index(_label(message, field)))

@@ -172,7 +172,7 @@ def group_end(data: bytes, position: int, end: int, field: int) -> tuple[int, in
         wire, found = tag & 7, tag >> 3
         if wire == END_GROUP:
             if found != open_groups.pop():
-                raise UndecodableError("a group does not end with its own number")
+                raise UndecodableError("a Protobuf group does not end with its own field number")
             if not open_groups:
                 return begin, position
         elif wire == GROUP:

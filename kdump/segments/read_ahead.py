@@ -1,6 +1,6 @@
 """Threads that read a segment ahead of the caller, with the same regions and errors in the same order.
 
-Threads take chunks of regions in turns (:mod:`kdump.parallel.chunks`). Without the GIL, they compute checksums,
+Threads take chunks of regions in turns (:mod:`kdump.parallel.chunks`). They release the GIL to compute checksums,
 decompress large batches and make the first lines of runs (:class:`LinesAhead`). A batch that a thread cannot decompress
 stays unchanged, and its reader raises the error. While the caller waits for a chunk, it prepares other chunks.
 """

@@ -215,7 +215,7 @@ class Brief(NamedTuple):
 
 
 class BriefRun(Run):
-    """A run with only the headers in memory, and the result of a check of each batch (one byte per batch)."""
+    """A batch run with only its headers in memory, and the result of a check of each batch (one byte per batch)."""
 
     __slots__ = ("_source", "found")
     found: bytearray

@@ -55,7 +55,7 @@ class Holder(NamedTuple):
 
 
 def _place() -> str:
-    """Return an id of this machine, of its last boot, and of the process namespace."""
+    """Return one text that identifies the boot of this machine and the PID namespace, or the machine if not Linux."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115  it is not a path
@@ -234,7 +234,7 @@ def _acquire(output: Output, place: Lock, holder: Holder) -> None:
 
 
 def _bury(place: Lock, text: str, holder: Holder) -> None:
-    """Remove the lock ``text`` of a dead holder. A guard allows only one process, as two might remove a new lock."""
+    """Remove the lock ``text`` of a dead holder. Uses a second lock: only one process may do so at a time."""
     guard = place.guard()
     if guard.create(_text(holder)):
         try:

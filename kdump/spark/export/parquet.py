@@ -328,7 +328,7 @@ def _refused(shown: str) -> Iterator[None]:
     except FileNotFoundError as reason:
         hint = f"there is no {Path(str(reason.filename)).parent} on {socket.gethostname()}"
         raise UnreadableError(
-            shown, f"cannot be written: {hint}: workers and driver must have the same disk, or a store is needed"
+            shown, f"cannot be written: {hint}: workers and driver need a shared disk, HDFS or an object store"
         ) from reason
     except OSError as reason:
         raise UnreadableError(shown, f"cannot be written: {reason.strerror or reason}") from reason

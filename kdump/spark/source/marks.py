@@ -183,7 +183,7 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
 
 
 def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
-    """Return the first offset that differs, found from the batch that now has the last offset read, or None.
+    """Return the first offset that differs, or None, from the batch that now has the last offset that was read.
 
     If this batch also has the next offset, the log differs. If it ends at the last offset, lacks no record and has no
     delete horizon (KIP-534), it is not compacted, so the log differs if the checksum does. Wrappers of magic 0 and 1

@@ -438,9 +438,9 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 
 
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
-    """Return a position from the offset index before which all batches are within the limits; count the bytes.
+    """Return a position before which all batches are within the limits of ``meter``, and count them there.
 
-    This is not the last such entry but the entry before it, so that at least one more batch can be read as the end.
+    The offset index has the position. The last possible entry is skipped, so that a batch within the limits follows.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset
@@ -464,7 +464,7 @@ def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Met
 def _fitting(
     regions: Iterable[Region], partition: Partition, place: tuple[Segment, int], meter: _Meter
 ) -> tuple[RecordBatch | None, int]:
-    """Return the last batch within the limits, and the position (bytes) up to which the segment is read.
+    """Return the last batch within the limits of ``meter``, and the position (bytes) up to which to read the segment.
 
     Damage is read together with the valid batches after it. Damage at the end of the last segment is left to the next
     trigger, because a broker may still be writing a batch there.
