@@ -379,12 +379,13 @@ public class StartsClient {
         offsets.keySet().forEach(each -> told.put(each, "unread"));
         List<TopicPartition> open = new ArrayList<>(offsets.keySet());
         settings.put("fetch.max.wait.ms", "100");
-        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings, back, back)) {
-            consumer.assign(open);
-            offsets.forEach(consumer::seek);
-            long from = System.nanoTime();
-            while (!open.isEmpty() && System.nanoTime() - from < 2_500_000_000L) {
-                try {
+        long from = System.nanoTime();
+        while (!open.isEmpty() && System.nanoTime() - from < 2_500_000_000L) {
+            // a consumer of its own after each failure: one may repeat that of a partition it no longer has
+            try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings, back, back)) {
+                consumer.assign(open);
+                open.forEach(each -> consumer.seek(each, offsets.get(each)));
+                while (!open.isEmpty() && System.nanoTime() - from < 2_500_000_000L) {
                     for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
                         TopicPartition of = new TopicPartition(record.topic(), record.partition());
                         if (offsets.get(of).equals(record.offset())) {
@@ -392,16 +393,15 @@ public class StartsClient {
                             open.remove(of);
                         }
                     }
-                } catch (Exception reason) {
-                    TopicPartition bad = open.size() == 1 ? open.get(0) : named(open, reason);
-                    if (bad == null) {
-                        open.forEach(each -> told.put(each, reason.toString()));
-                        break;
-                    }
-                    told.put(bad, reason.toString());
-                    open.remove(bad);
-                    consumer.assign(open);
                 }
+            } catch (Exception reason) {
+                TopicPartition bad = open.size() == 1 ? open.get(0) : named(open, reason);
+                if (bad == null) {
+                    open.forEach(each -> told.put(each, reason.toString()));
+                    break;
+                }
+                told.put(bad, reason.toString());
+                open.remove(bad);
             }
         }
         offsets.forEach((each, offset) -> say("new", each.toString(), offset.toString(), told.get(each)));
