@@ -27,6 +27,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from kdump.errors import DamageError
 from tools import arguments
 from tools.prove.start_changes import CHANGES, Scene
 from tools.prove.starts import (
@@ -122,7 +123,7 @@ class Change(NamedTuple):
         for kind in self.kinds:
             try:
                 did = CHANGES[kind](scene)
-            except (OSError, IndexError, KeyError) as reason:
+            except (OSError, IndexError, KeyError, DamageError) as reason:  # as of a file that a change before broke
                 raise ValueError(f"{kind}: {reason!r}") from None
             if did is None:
                 raise ValueError(kind)
