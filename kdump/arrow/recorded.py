@@ -68,7 +68,7 @@ def _headers(values: Sequence[tuple[Any, ...]], kind: pa.DataType) -> pa.Array:
 
 
 class KernelColumns:
-    """Columns that the kernel makes of well-formed records of magic 2. ``size`` is their batches' size in bytes."""
+    """Columns that compiled code makes of well-formed records of magic 2. ``size`` is their batches' size in bytes."""
 
     def __init__(self, fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> None:
         """``fields`` are the fields to keep. Only the bounds of offsets and times in ``wanted`` count.

@@ -103,7 +103,7 @@ class OfflineDir(NamedTuple):
 
 
 class BrokerStart(NamedTuple):
-    """The result of a start of one broker. ``log_dirs`` has its log dirs as the user gave them, in order."""
+    """The predicted result of a start of one broker. ``log_dirs`` has its log dirs as the user gave them, in order."""
 
     release: str
     node_id: int | None

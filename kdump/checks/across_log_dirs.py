@@ -108,7 +108,7 @@ def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs, *, is_one_brok
 def _missing(part: Partition, shown: str) -> Finding:
     """Return the finding on a missing ``meta.properties``.
 
-    It is a remark for old brokers: 0.8 has no such file, and later brokers with ZooKeeper write a missing one.
+    It is only a remark if the broker is old: 0.8 has no such file, and later ones with ZooKeeper write a missing one.
     """
     modern = any(entry.name == file_names.PARTITION_METADATA for entry in part.others)
     text = "the file is missing: a KRaft broker does not start without it"

@@ -96,7 +96,7 @@ class TimeIndexCheck(IndexFileCheck):
             self._previous_last = last
 
     def free(self, run: Run, row: int, until: int) -> int:
-        """Return the first row from ``row`` to ``until`` - 1 whose batch an entry may name, else ``until``."""
+        """Return the first row from ``row`` on to whose batch a time index entry may point, else ``until``."""
         if row == until or run.greatest("last_offset", row, until) < self.next_offset:
             return until
         return next(at for at in range(row, until) if run.field("last_offset", at) >= self.next_offset)

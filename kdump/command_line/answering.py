@@ -103,7 +103,7 @@ class Answering:
 
         ``topics`` replace those of --topic. The topics ``also`` are read completely, despite --topic and --partition.
         ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: also folders without a partition.
-        ``judges``: the command checks, so that a missing --topic is an error.
+        ``judges``: the command gives a verdict, so that a --topic that is not found is an error.
         """
         from kdump.answers.collector import once
 

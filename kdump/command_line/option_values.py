@@ -70,7 +70,7 @@ def _milliseconds(number: int, least: int) -> int:
     if 0 < number < least:
         raise UsageError(
             f"{number} is {iso(number)} in ms since 1970, and {iso(number * 1000)} in seconds: "
-            f"write {number * 1000} for the latter, and the former in ISO 8601"
+            f"write {number * 1000} for the seconds, or the time in ms in ISO 8601"
         )
     return number
 

@@ -208,7 +208,7 @@ class Session:
             self._cannot(text)
 
     def wrong_index(self, text: str) -> None:
-        """Report a wrong derived file (exit status 4)."""
+        """Report a wrong index or other file that can be rebuilt from the log (exit status 4)."""
         self.before()
         self.met.add(ExitStatus.DERIVED)
         self._say("warning", f"{text}; it is not used (see kdump check)")

@@ -99,7 +99,7 @@ def command(
     if out is not None:
         _check_out(out, options["paths"], overwrite=overwrite)
         if output != "text":
-            raise UsageError("--out writes the page: leave out --json and -o, or --out")
+            raise UsageError("--out writes the HTML report: leave out --json and -o, or --out")
     elif overwrite:
         raise UsageError("--overwrite needs --out")
     from kdump.report import gathering

@@ -60,7 +60,7 @@ OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()
 
 
 class KernelLines:
-    """Prints batches of magic 2 through the kernel."""
+    """Prints batches of magic 2 with compiled code."""
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
@@ -194,7 +194,7 @@ class KernelLines:
 
 
 class KernelEntries:
-    """Prints messages of magic 0 and 1 through the kernel."""
+    """Prints messages of magic 0 and 1 with compiled code."""
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer

@@ -116,7 +116,7 @@ class RemoteFiles:
             from pyarrow import ArrowInvalid, ArrowNotImplementedError
         except ImportError:
             raise KdumpError(
-                f"pyarrow is not installed, which opens {uri.partition(':')[0]}: pip install pyarrow"
+                f"pyarrow is not installed, but {uri.partition(':')[0]} needs it: pip install pyarrow"
             ) from None
 
         from urllib.parse import urlsplit  # slow to import

@@ -7,7 +7,7 @@ snapshot, which has the state at the end of the segment; a snapshot in a log dir
 without a manifest, such as plain copies by other managers, are listed unchanged.
 
 A broker deletes copied segments from its disk later. So the log begins in remote storage and ends on the broker's disk,
-and the local copy of a segment in both places is read. Remote segments overlap each other after a change of leader,
+and of a segment in both, the local copy is read. Remote segments overlap each other after a change of leader,
 because the new leader's segments have other base offsets. Each offset is read once, from the later epoch.
 """
 

@@ -87,7 +87,7 @@ class BatchSelection:
         ``outcomes`` returns the outcomes of the partition's transactions; without it, transactional batches have the
         outcome None. ``offer`` is called with batches of magic 2; a batch for which it returns True is yielded without
         records. If the filter has conditions on fields of records, ``offer`` is called only if ``offer_all`` is true,
-        and then applies the filter itself.
+        and ``offer`` must then apply the filter.
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._offer = None if wanted.looks_into_fields and not offer_all else offer

@@ -40,7 +40,7 @@ class Turn(Generic[S]):
     def take(self) -> S:
         """Wait for the turn, and return the state before the chunk.
 
-        Raises WrongAssumptionError if the assumed state was wrong, and TooMuchError if the worker cannot wait.
+        Raises WrongAssumptionError if the assumed state was wrong, TooMuchError if the chunk before is not finished.
         """
         if self.state is None:
             raise TooMuchError

@@ -245,7 +245,7 @@ def _hand_on(following: int, state: object) -> None:
 
 
 def _chunk(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
-    """Make a chunk, if necessary again because of a wrong assumption, and write its output."""
+    """Process a chunk, again if the assumed state before it was wrong, and write its output."""
     turn.begin(work.assume(chunk))
     try:
         made = _made(chunk, work, turn)

@@ -65,7 +65,7 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Return the text of a schema's first payload, without the kernel. Keep the text before the data for later."""
+        """Return the text of a schema's first payload, without the kernel. Keep its part before "data" for later."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)

@@ -152,7 +152,7 @@ class Tables:
         self.console.file.write(str(rows, "utf-8"))
 
     def _records(self, item: SelectedBatch) -> None:
-        """Print records one by one, or a batch."""
+        """Print the records of a batch, or with ``batches`` the batch, as rows."""
         if self.redactor is not None:
             item = self.redactor(item)
         drawn = _shown if self._plain else _cell

@@ -63,17 +63,17 @@ class VolumeFolder:
 
     @property
     def high_watermark(self) -> int | None:
-        """The high watermark in the checkpoint of the log dir; None if the folder is not live."""
+        """The high watermark in the checkpoint of the log dir; None for -future, -delete and -stray folders."""
         return None if self.state else self.log_dir.high_watermarks.get(self.key)
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset in the checkpoint of the log dir; None if the folder is not live."""
+        """The log start offset in the checkpoint of the log dir; None for -future, -delete and -stray folders."""
         return None if self.state else self.log_dir.log_starts.get(self.key)
 
     @property
     def recovery_point(self) -> int | None:
-        """The recovery point in the checkpoint of the log dir; None if the folder is not live."""
+        """The recovery point in the checkpoint of the log dir; None for -future, -delete and -stray folders."""
         return None if self.state else self.log_dir.recovery_points.get(self.key)
 
     @property

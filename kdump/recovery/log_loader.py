@@ -123,8 +123,8 @@ def dry_run(
 
     ``clean``: the broker had a clean shutdown. ``recovery_point`` and ``log_start`` come from the checkpoints of the
     log dir. ``interval`` is index.interval.bytes. ``sound``: the batches are known to be valid, and are not read again.
-    ``snapshot_folders`` are the offsets of producer snapshots whose names are those of folders: a broker cannot write
-    them. Raises UnreadableError.
+    ``snapshot_folders`` are the offsets of producer snapshots that a broker cannot write, because folders have
+    their names. Raises UnreadableError.
     """
     partition, unread = opened(partition)
     sound = None if unread else sound  # these segments are not those that were checked
@@ -190,7 +190,7 @@ class _Start:
         self._done: dict[int, _Recovered] = {}
 
     def load(self, segments: list[Segment]) -> list[Segment]:
-        """Recover segments without a valid index. Return all segments after splits."""
+        """Recover segments without a valid index. Return all segments; an overflowing one is split."""
         number = 0
         while number < len(segments):
             each = segments[number]

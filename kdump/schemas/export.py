@@ -51,7 +51,7 @@ class ExportedSchemas:
             else:
                 content = _text(found).encode("utf-8", "surrogatepass")
                 if self.files.setdefault(f"{folder}/{path}", content) != content:
-                    self.notes.append(f"{what}: {reference.name!r} differs from that of an earlier version")
+                    self.notes.append(f"{what}: {reference.name!r} has other content than in an earlier version")
                 if (found.subject, found.version) not in seen:
                     seen.add((found.subject, found.version))
                     self._add_references(found, folder, seen)

@@ -137,8 +137,8 @@ class Seeker:
     def _after(self, index: OffsetIndex, offset: int) -> int | None:
         """Return a position from which on all batches start after ``offset``, or None if the index has no such entry.
 
-        An entry may hold the last offset of its batch. So the batch of the first entry above ``offset`` may start below
-        it.
+        An entry may hold the last offset of its batch. So the batch of the first entry above ``offset`` may start at
+        or below ``offset``, and later entries are tried.
         """
         slot = index.slot_for(offset)
         for above in range(0 if slot is None else slot + 1, min(len(index), (slot or 0) + 3)):

@@ -259,7 +259,7 @@ class MadeLines(NamedTuple):
 
 
 class LinesAhead(Generic[L]):
-    """Makes the lines of runs with the kernel. ``kernel`` is the printer's own writer; threads use other writers.
+    """Makes the output lines of batch runs. ``kernel`` is the printer's own compiled writer; threads use others.
 
     A thread makes the first lines of a run (:meth:`make`). The printer prints them and makes the rest.
     """
@@ -285,7 +285,7 @@ class LinesAhead(Generic[L]):
         return MadeLines(kernel, kernel.run(head, shape, AHEAD))
 
     def begin(self, run: Run, row: int, stop: int, made: MadeLines | None) -> MadeLines:
-        """Return ``made`` if ``row`` to ``stop`` (exclusive) is the whole run; else begin with no lines."""
+        """Return ``made`` if ``row`` to ``stop`` (exclusive) is the whole run; else return no lines yet."""
         if made is not None and (row, stop) == (0, run.batch_count):
             return made
         self.kernel.stack(run.block, run.rows, WIDTH, row, stop)
@@ -293,6 +293,6 @@ class LinesAhead(Generic[L]):
         return MadeLines(self.kernel, b"")
 
     def end(self, kernel: Lines) -> None:
-        """Keep the writer that :meth:`begin` returned for the next runs."""
+        """Keep ``kernel``, from the result of :meth:`begin`, to use it again for later runs."""
         if kernel is not self.kernel and len(self._spare) < SPARE:
             self._spare.append(kernel)

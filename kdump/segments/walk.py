@@ -84,7 +84,7 @@ def walk(
 
     The regions are batches, then Trailing bytes or the Damage at which the reader stops. As in ``DumpLogSegments``, any
     magic and every length up to ``limit`` bytes (by default the source's limit) is accepted, and checksums are not
-    verified. With the kernel, consecutive valid batches of the kinds ``runs`` before ``stop`` are one region.
+    verified. If compiled, valid batches of the kinds ``runs`` in succession before byte ``stop`` are one region.
     """
     end = source.size if end is None else min(end, source.size)
     limit = source.limit if limit is None else limit

@@ -254,7 +254,7 @@ def test_a_commit_that_is_none_of_kdumps_is_reported(spark, tmp_path):
     out = tmp_path / "out"
     publish(spark, out, OLD, "error")
     (out / commit.COMMIT).write_text("{}")
-    with pytest.raises(KdumpError, match=r"_commit\.json is not one of kdump's"):
+    with pytest.raises(KdumpError, match=r"_commit\.json was not written by kdump"):
         finish(spark, out, NEW, "append")
 
 

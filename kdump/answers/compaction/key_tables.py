@@ -89,7 +89,7 @@ class KeyFacts:
         self._facts.append((last_offset,))
 
     def _is_ours(self, digest: bytes) -> bool:
-        """Return whether a key belongs to the part of this table."""
+        """Return whether a key's ``digest`` is in the part of all digests that this table has."""
         return self._part.of == 1 or crc32(digest) % self._part.of == self._part.number
 
 

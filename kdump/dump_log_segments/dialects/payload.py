@@ -347,7 +347,7 @@ DIALECTS: Final = (
 
 
 def find(text: str) -> PayloadDialect:
-    """Return the dialect of release ``text``. Raises UsageError like :func:`.dialects.newest`."""
+    """Return the dialect (output format) of release ``text``. Raises UsageError like :func:`.dialects.newest`."""
     return newest(DIALECTS, text)._replace(definitions=(*parse_release(text), LAST_PATCH))
 
 

@@ -385,7 +385,7 @@ DIALECTS: Final = (
 
 
 def find(text: str) -> Dialect:
-    """Return the dialect of release ``text``. Raises UsageError like :func:`newest`."""
+    """Return the dialect (output format) of release ``text``. Raises UsageError like :func:`newest`."""
     return newest(DIALECTS, text)
 
 

@@ -242,5 +242,5 @@ NEWEST: Final = DIALECTS[-1]
 
 
 def find(text: str) -> StateDialect:
-    """Return the dialect of release ``text``. Raises UsageError like :func:`newest`."""
+    """Return the dialect (output format) of release ``text``. Raises UsageError like :func:`newest`."""
     return newest(DIALECTS, text)

@@ -76,7 +76,7 @@ def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable:
     if left:
         many = f" and {len(left) - 1} more files" if len(left) > 1 else ""
         raise UsageError(
-            f"{path}/_manifest.json: {left[0]}{many} could not be read, so records are missing there: {hint}"
+            f"{path}/_manifest.json: {left[0]}{many} could not be read, so records are missing in the output: {hint}"
         )
 
 

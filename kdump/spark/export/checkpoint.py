@@ -137,5 +137,5 @@ class Checkpoint:
             if not {"settings", "offsets", "staging", "moves", "run", "account"} <= made.keys():
                 raise KeyError("a field is missing")
         except (ValueError, KeyError, AttributeError) as reason:
-            raise KdumpError(f"{self._output.path}/{name} is not one of kdump's: {reason}") from reason
+            raise KdumpError(f"{self._output.path}/{name} was not written by kdump: {reason}") from reason
         return made

@@ -189,5 +189,5 @@ def _read(output: Output) -> Commit | None:
         if name != COMMIT:  # the run was killed while writing it, before the commit
             output.delete(name)
             return None
-        raise KdumpError(f"{output.path}/{name} is not one of kdump's: {reason}") from reason
+        raise KdumpError(f"{output.path}/{name} was not written by kdump: {reason}") from reason
     return commit

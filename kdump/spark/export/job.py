@@ -133,7 +133,7 @@ def run(export: Export, listener: Listener) -> Summary:
 
 
 def check(export: Export, *, adds: bool) -> None:
-    """Raise UsageError or KdumpError for wrong settings before the first read. ``adds``: the output gets more rows."""
+    """Raise UsageError or KdumpError for wrong settings before the first read. ``adds``: it adds to an output."""
     session.check()
     settings = session.configured(export.conf)
     session.check_store(export.out, settings)

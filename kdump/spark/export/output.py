@@ -276,7 +276,7 @@ class Output(Folder):
             if not isinstance(manifest["runs"], list):
                 raise TypeError("its runs are not a list")
         except (ValueError, KeyError, TypeError) as reason:
-            raise KdumpError(f"{self.path}/{name} is not one of kdump's: {reason}") from reason
+            raise KdumpError(f"{self.path}/{name} was not written by kdump: {reason}") from reason
         return manifest
 
     def write_runs(self, runs: list[Any], steps: int | None = None) -> int:

@@ -2,7 +2,7 @@
 
 Names, precedence and errors follow Spark's documentation of ``format("kafka")``, release 4 (Structured Streaming +
 Kafka Integration Guide): times override offsets, and one of ``subscribe``, ``subscribePattern`` and ``assign`` is
-needed. This module reads no files; :mod:`kdump.spark.source.kafka_edges` looks up the edges.
+needed. This module reads no files; :mod:`kdump.spark.source.kafka_edges` finds the offsets.
 """
 
 from __future__ import annotations
