@@ -214,7 +214,7 @@ def test_what_kdump_has_not_written_is_not_touched(spark, tmp_path, mode):
         publish(spark, out, NEW, mode)
     (out / MANIFEST).write_text(json.dumps({"runs": [{"rowsWritten": 1}]}))
     if mode == "overwrite":
-        with pytest.raises(UsageError, match="does not list the files of the output"):
+        with pytest.raises(UsageError, match="does not list the files that kdump wrote"):
             publish(spark, out, NEW, mode)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 

@@ -396,10 +396,14 @@ class Work:
             files = self.output.rows()
         written = [count for count in files.values() if count is not None]
         if len(written) == len(files) and sum(written) != rows:
-            raise KdumpError(f"{rows} rows were read, but {sum(written)} are in {self.output.shown}: do not use them")
+            raise KdumpError(
+                f"{rows} rows were read, but {sum(written)} are in {self.output.shown}: do not use that output"
+            )
         promised = sum(self._promised(split, counted[split.number]) for split in self.splits)
         if promised != rows:
-            raise KdumpError(f"the segments hold {promised} records to export, but {rows} were read: do not use them")
+            raise KdumpError(
+                f"the segments hold {promised} records to export, but {rows} were read: use no exported file"
+            )
         return files
 
     def _promised(self, split: Split, counted: counting.Counted) -> int:

@@ -254,7 +254,8 @@ class Output(Folder):
             account.refuse_unread(runs, self.path, skip_unreadable=skip_unreadable, hint=hint)
         if mode == "overwrite" and not all("output" in run for run in runs):
             raise UsageError(
-                f"{self.path}/{MANIFEST} does not list the files of the output: delete it, or choose another --out"
+                f"{self.path}/{MANIFEST} does not list the files that kdump wrote, so they cannot be replaced: "
+                "choose another --out"
             )
         return runs
 
