@@ -179,8 +179,9 @@ class RemoteFiles:
 
     def _put(self, source: BinaryIO, path: str) -> None:
         source.seek(0)
+        opened = self._system.open_output_stream(path)
         try:
-            with self._system.open_output_stream(path) as out:
+            with opened as out:
                 while block := source.read(_BLOCK):
                     out.write(block)
         except BaseException:

@@ -255,6 +255,19 @@ def test_a_file_of_hdfs_is_not_completed_after_an_error(monkeypatch, reason):
     assert calls == ["delete /lake/x", "close"]
 
 
+def test_a_file_that_could_not_be_opened_for_writing_is_not_deleted():
+    """It is not this run's: an older file of that name may be there."""
+    deleted = []
+
+    def refuse(_):
+        raise PermissionError("403")
+
+    system = types.SimpleNamespace(open_output_stream=refuse, delete_file=deleted.append)
+    with pytest.raises(PermissionError):
+        remote.RemoteFiles(system, "s3://").put_once(b"new", "lake/x")
+    assert deleted == []
+
+
 def test_a_segment_is_read_again_when_the_data_nodes_are_back(hdfs, monkeypatch):
     monkeypatch.setattr(retries, "time", clock := Clock())
     system, path = stores.client("hdfs", f"//node:9820/one-0/{0:020}.log")
