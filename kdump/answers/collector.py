@@ -183,7 +183,7 @@ def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return _object(value)
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value

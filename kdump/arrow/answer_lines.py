@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin, get
 import pyarrow as pa
 
 from kdump.answers.collector import as_json, camel_case
-from kdump.primitives.terminal import path_text
 from kdump.printers.answer_lines import json_cell
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class LineColumns:
 
     def row(self, line: AnswerLine) -> dict[str, Any]:
         names = self._names[line.kind]
-        return {names.get(name, name): readable(value) for name, value in as_json(line).items()}
+        return {names.get(name, name): value for name, value in as_json(line).items()}
 
     def batches_table(self, rows: Sequence[dict[str, Any]]) -> pa.Table:
         return pa.Table.from_batches([self.batch(rows)], self.schema)
@@ -60,8 +59,7 @@ def table(kind: type[AnswerLine], lines: Iterable[AnswerLine]) -> pa.Table:
     texts = {field.name for field in shape if isinstance(field.type, pa.JsonType)} if hasattr(pa, "JsonType") else set()
     plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
     rows = [
-        {name: json_text(value) if name in texts else value for name, value in readable(as_json(line)).items()}
-        for line in lines
+        {name: json_text(value) if name in texts else value for name, value in as_json(line).items()} for line in lines
     ]
     return pa.Table.from_pylist(rows, plain)
 
@@ -94,15 +92,6 @@ def _type(hint: Any) -> pa.DataType:
     if get_origin(hint) is dict:
         return pa.map_(*map(_type, args))
     return _type(args[0])
-
-
-def readable(value: Any) -> Any:
-    """Return a JSON value in which bytes of texts that are not UTF-8 are escaped."""
-    if isinstance(value, str):
-        return path_text(value)
-    if isinstance(value, dict):
-        return {path_text(key): readable(one) for key, one in value.items()}
-    return list(map(readable, value)) if isinstance(value, list) else value
 
 
 def ddl(schema: pa.Schema) -> str:

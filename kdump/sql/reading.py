@@ -393,12 +393,11 @@ class QueryReading:
         """Yield the lines of a view as JSON."""
         from kdump.answers import schemas as registry
         from kdump.answers.collector import as_json
-        from kdump.arrow import answer_lines
 
         lines = self._asked(view) if isinstance(view, QuestionView) else registry.table_lines(view.table, self._store)
         for line in lines:
             if isinstance(line, view.table.line):
-                yield answer_lines.readable(as_json(line))
+                yield as_json(line)
 
     def _asked(self, view: QuestionView) -> list[AnswerLine]:
         """Return the answer for a view, which is computed once for all views with the same question and options."""
