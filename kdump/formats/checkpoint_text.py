@@ -55,9 +55,7 @@ def malformed(line: TextLine, expected: str, kind: type[DamageError] = DamageErr
 
 def parts(line: TextLine, count: int, expected: str) -> list[str]:
     """Split a line at white space into ``count`` parts. Raises DamageError if it has more or fewer."""
-    found = line.text.split(" ")
-    if len(found) != count or found != line.text.split():  # other white space, or more of it
-        found = re.split(r"\s+", line.text.rstrip())
+    found = re.split(r"\s+", line.text.rstrip())
     if len(found) != count:
         malformed(line, expected)
     return found
@@ -65,8 +63,6 @@ def parts(line: TextLine, count: int, expected: str) -> list[str]:
 
 def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
     """Return the number in ``text``, a part of ``line``. Raises NumberDamageError where Java's parser throws."""
-    if len(text) < 10 and text.isdecimal() and text.isascii():  # nearly always; below 2^30
-        return int(text)
     value = int(text) if INTEGER.fullmatch(text) else None
     if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
         malformed(line, expected, NumberDamageError)

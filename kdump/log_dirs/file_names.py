@@ -167,8 +167,6 @@ def opened_name(name: str) -> str | None:
 
 def _java_number(text: str, bits: int) -> int | None:
     """Return the result of ``Integer.parseInt`` (31 bits) or ``Long.parseLong`` (63), or None if they throw."""
-    if len(text) < 10 and text.isdecimal():  # nearly always; below 2^30
-        return int(text) if max(text) <= "\uffff" else None
     number = int(text) if _JAVA_NUMBER.fullmatch(text) and max(text) <= "\uffff" else None  # a Java char has 16 bits
     return None if number is None or not -(1 << bits) <= number < 1 << bits else number
 
