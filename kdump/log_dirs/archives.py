@@ -26,7 +26,7 @@ from kdump.log_dirs.unpacking import BLOCK, OwnedDescriptor, Spool, blocks_of, u
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.log_dirs.files import Source
     from kdump.log_dirs.zip_directory import ZipMember
@@ -462,12 +462,17 @@ def _milliseconds(info: tarfile.TarInfo) -> int | None:
 
 
 class OneFile:
-    """Storage with a single file that has no path: standard input, or the content of a compressed file."""
+    """Storage with a single file that has no path: standard input, or the content of a compressed file.
+
+    ``broken`` and ``hint`` are those of :class:`Archive`, for a stream with a broken end.
+    """
+
+    left_out: Sequence[tuple[str, str]] = ()
 
     def __init__(self, held: OwnedDescriptor, name: str, local: str = "") -> None:
         self._held, self.name, self.local = held, name, local
         self.broken: str | None = None
-        """A sentence on the broken end of a stream, or None."""
+        self.hint = ""
         self._size = os.fstat(held.fd).st_size
 
     def __reduce__(self) -> tuple[object, ...]:

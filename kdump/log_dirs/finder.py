@@ -277,9 +277,16 @@ class Finder:
             return
         limit = self.wanted.max_batch_bytes
         segment = Segment(place, entry.path, entry.size, None, {}, limit)
-        if (broken := getattr(place, "broken", None)) is not None:
-            self.fail(UnreadableError(entry.name, broken))
+        self._fail_if_broken(place)
         yield Partition(place, "", None, None, (segment,), limit=limit, is_named=True, is_listed=False)
+
+    def _fail_if_broken(self, place: Files) -> bool:
+        """Report an archive or a compressed file if a part of it cannot be read. Return whether that is so."""
+        archive = _archive(place)
+        if archive is None or archive.broken is None:
+            return False
+        self.fail(UnreadableError(archive.name, archive.broken, archive.hint))
+        return True
 
     def _doubt(self, head: bytes, shown: str, *, must_be_log: bool = False) -> None:
         """Report a file that does not begin like a segment as a note; with ``must_be_log`` raise UnreadableError."""
@@ -325,9 +332,7 @@ class Finder:
                 segments.append(_segment(files, entry, found, beside, self.wanted.max_batch_bytes))
             except UnreadableError as error:
                 self.fail(error)
-        archive = _archive(files)
-        if archive is not None and archive.broken is not None:  # a member may end with it
-            self.fail(UnreadableError(archive.name, archive.broken, archive.hint))
+        self._fail_if_broken(files)  # a named member may be cut with its archive
         if segments or others:
             segments.sort(key=_order)
             unnamed = _unnamed(beside, segments)
@@ -362,9 +367,8 @@ class Finder:
         for partition in self._folder(folder, files, _name_of(files, folder.path)):
             found = True
             yield partition._replace(is_named=True) if partition.folder == folder.path else partition
-        if archive is not None and archive.broken is not None:
-            self.fail(UnreadableError(archive.name, archive.broken, archive.hint))
-        elif not found and not self.wanted.is_choosy and not self._has_packed_segments:
+        found = self._fail_if_broken(files) or found
+        if not found and not self.wanted.is_choosy and not self._has_packed_segments:
             self.fail(self._without_segment(folder, files))
 
     def _without_segment(self, folder: Entry, files: Files) -> UnreadableError:
@@ -516,13 +520,13 @@ def _root(place: archives.Archive | archives.OneFile) -> _Named:
     return _Named(place.entries("")[0], place, is_alone=True) if root is None else _Named(root, place)
 
 
-def _archive(files: Files) -> archives.Archive | None:
-    """Return ``files`` if it is an archive, else None. :mod:`archives` is slow to import."""
+def _archive(files: Files) -> archives.Archive | archives.OneFile | None:
+    """Return ``files`` if it is an archive or a compressed file, else None. :mod:`archives` is slow to import."""
     if files is LOCAL or "kdump.log_dirs.archives" not in sys.modules:
         return None
     from kdump.log_dirs import archives
 
-    return files if isinstance(files, archives.Archive) else None
+    return files if isinstance(files, archives.Archive | archives.OneFile) else None
 
 
 def _entries(path: str, files: Files) -> list[Entry]:
