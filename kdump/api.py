@@ -354,7 +354,7 @@ class Log:
         from kdump.arrow import stream
         from kdump.arrow.columns import schema_of
 
-        none = columns is not None and not (columns := topics(columns))
+        none = columns is not None and not (columns := tuple(_several(columns)))
         typed = self._typed()
         names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None, typed=typed)
         rows = stream.RowStream(self._reader(), names, self._lost, typed=typed)
@@ -635,9 +635,7 @@ def salvage(
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
     """Return all paths as one tuple. Each argument is a path or several paths. Raises UsageError if there is none."""
-    found = tuple(
-        fsdecode(one) for path in paths for one in ((path,) if isinstance(path, str | bytes | PathLike) else path)
-    )
+    found = tuple(fsdecode(one) for path in paths for one in _several(path))
     if not found:
         raise UsageError("a path is missing")
     return found
@@ -754,13 +752,13 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
 def _remote_storage(remote: Path | Iterable[Path], keys: Mapping[str, Path]) -> RemoteStorage | None:
     from kdump.log_dirs.tiered_storage import RemoteStorage
 
-    paths = (remote,) if isinstance(remote, str | PathLike) else tuple(remote)
-    return RemoteStorage.of(tuple(fspath(path) for path in paths), {name: fspath(file) for name, file in keys.items()})
+    paths = tuple(map(fspath, _several(remote)))
+    return RemoteStorage.of(paths, {name: fspath(file) for name, file in keys.items()})
 
 
 def topics(given: str | Iterable[str]) -> tuple[str, ...]:
     """Return one or several topics as a tuple. Raises UsageError for anything but text."""
-    found = (given,) if isinstance(given, str) else tuple(given)
+    found = tuple(_several(given))
     for one in found:
         if not isinstance(one, str):
             raise UsageError(f"{given!r} is not a topic: topics are text")
@@ -791,8 +789,8 @@ def _keys(given: str | bytes | Iterable[str | bytes] | None) -> frozenset[bytes]
 
 
 def _several(given: Any) -> Iterable[Any]:
-    """Return one or several values as several. A text is one value, and so are bytes."""
-    return given if hasattr(given, "__iter__") and not isinstance(given, str | bytes) else (given,)
+    """Return one or several values as several. A text, bytes and a path are one value each."""
+    return given if hasattr(given, "__iter__") and not isinstance(given, str | bytes | PathLike) else (given,)
 
 
 def _bytes(given: str | bytes) -> bytes:
@@ -803,7 +801,7 @@ def _bytes(given: str | bytes) -> bytes:
 
 
 def _types(given: RecordType | Iterable[RecordType]) -> frozenset[RecordType]:
-    found: frozenset[RecordType] = frozenset((given,) if isinstance(given, str) else given)
+    found: frozenset[RecordType] = frozenset(_several(given))
     for one in found:
         if one not in RECORD_TYPES:
             raise UsageError(f"{one!r} is not a type of records: use {', '.join(RECORD_TYPES)}")
