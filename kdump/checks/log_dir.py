@@ -141,8 +141,10 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
         elif entry.name.endswith(f".{file_names.TMP}"):
             yield remark(path, Code.LEFTOVER, HALF_WRITTEN)
         elif entry.is_folder and entry.name == file_names.CLEAN_SHUTDOWN:
-            text = "a folder with the name of the clean shutdown marker: a broker starts as after a clean stop, and "
-            text += "removes the folder if it is empty"
+            text = (
+                "a folder with the name of the clean shutdown marker: a broker starts as after a clean stop, and "
+                "removes the folder if it is empty"
+            )
             yield remark(path, Code.FOLDER, text)
         elif entry.is_folder and file_names.is_foreign(entry.name):
             yield Finding(

@@ -143,9 +143,9 @@ def damaged(asked: Question) -> Cause | None:
         f"cannot be read: {lost.reason}; offsets {lost.first} to {'the end' if lost.until is None else lost.until - 1}"
     )
     because = f"the log is damaged there: {lost.reason}"
+    consumers: bool | None = False
     if where == "replica":
-        because += "; another broker holds the record, and serves it if it leads"
-    consumers = None if where == "replica" else False
+        because, consumers = f"{because}; another broker holds the record, and serves it if it leads", None
     return Cause(
         "damaged",
         where if facts else "log",
