@@ -131,7 +131,7 @@ def found(
     for text in wanted.missing(finder.met, paths):
         absent(text)
     of, how = prepared(paths, partitions, wanted, how, fail)
-    dirs = LogDirs()
+    dirs = LogDirs(how.dispensable)
     grave: list[Finding] = []
     for step in of.steps((whole_partition.check(one, how, dirs, progress) for one in partitions), dirs, fail):
         if isinstance(step, whole_partition.CheckedPartition):
@@ -171,7 +171,7 @@ def log_dirs(
         return [place for path in paths for place in _place(path)]
     given = [each for path in paths for each in _given(path)]
     found = []
-    folders = ((one.files, one.folder if one.topic is None else one.log_dir) for one in partitions)
+    folders = ((one.files, one.state_dir) for one in partitions)
     for files_here, path in dict.fromkeys(folders):
         place, shown = _place_and_path(files_here, path)
         if not any(files == place and _holds(each, shown) for files, each in given):

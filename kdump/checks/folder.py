@@ -6,12 +6,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.checks import log_dir
-from kdump.checks.log_dir import HALF_WRITTEN, REFUSED, broken
+from kdump.checks.log_dir import HALF_WRITTEN, Effect, IfBroken, broken
 from kdump.errors import DamageError, UnreadableError, many, raise_it
 from kdump.findings import Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
-from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import SEGMENT_NAME, is_sibling, leftover_state
 from kdump.log_dirs.files import read_file
@@ -43,22 +42,23 @@ LEFTOVERS: Final = {
     file_names.STRAY_FOLDER: "a replica that was not assigned to this broker: no broker serves or removes it",
 }
 NO_SNAPSHOT: Final = "A broker removes a broken producer snapshot, and reads the log instead."
-READERS: Final[dict[str, tuple[Callable[[Bytes], object], str]]] = {
+READERS: Final[dict[str, tuple[Callable[[Bytes], object], IfBroken]]] = {
     file_names.LEADER_EPOCHS: (
         leader_epoch.read,
-        f"{REFUSED} Move the file away: no record is lost, and a broker writes a new file.",
+        IfBroken(
+            "Move the file away: no record is lost, and a broker writes a new file.", of_number=Effect.STOPS_A_READER
+        ),
     ),
     file_names.PARTITION_METADATA: (
         partition_metadata.read,
-        f"{REFUSED} Write it again with the topic id that kdump metadata prints.",
+        IfBroken("Write it again with the topic id that kdump metadata prints.", of_number=Effect.STOPS_A_READER),
     ),
     file_names.QUORUM_STATE: (
         quorum_state.read,
-        "A node that cannot read it does not start. Without the file a node starts, but has forgotten its vote.",
+        IfBroken("Without the file a node starts, but has forgotten its vote.", Effect.STOPS_A_NODE),
     ),
 }
-"""File name -> its reader, and the advice if the file is invalid."""
-ENDS: Final = "A broker that reads it does not start."
+"""File name -> its reader, and the advice and effect if the file is invalid."""
 KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.format is None)
 
 
@@ -105,7 +105,7 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str,
     elif entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}"):
         yield from _producers(partition, entry)
     elif entry.name in READERS:
-        yield from _judge(partition, entry, parsed)
+        yield from _judge(partition, entry, dirs, parsed)
         if entry.name == file_names.LEADER_EPOCHS:
             yield from _order(path, parsed.get(entry.name, ()))
     elif entry.name in log_dir.READERS:
@@ -151,15 +151,15 @@ def _is_known(name: str) -> bool:
     return is_of_log or file_names.is_kraft_snapshot(name) or name in KNOWN_BY_NAME
 
 
-def _judge(partition: Partition, entry: Entry, parsed: dict[str, Any]) -> Iterator[Finding]:
-    read, advice = READERS[entry.name]
+def _judge(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str, Any]) -> Iterator[Finding]:
+    read, if_broken = READERS[entry.name]
     try:
         parsed[entry.name] = read(read_file(partition.files, entry.path))
     except DamageError as damage:
-        fatal = leftover_of(partition) is None
-        if isinstance(damage, NumberDamageError):
-            advice = advice.replace(REFUSED, ENDS)
-        yield broken(partition.files.shown(entry.path), damage, advice, fatal=fatal)
+        served = leftover_of(partition) is None
+        dispensable = dirs.is_dispensable(partition.files.shown(partition.state_dir))
+        shown = partition.files.shown(entry.path)
+        yield broken(shown, damage, if_broken, dispensable=dispensable, served=served)
 
 
 def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
@@ -168,7 +168,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
     try:
         entries = producer_snapshot.read(data)
     except DamageError as damage:
-        yield broken(path, damage, NO_SNAPSHOT)
+        yield broken(path, damage, IfBroken(NO_SNAPSHOT, Effect.NONE))
         return
     size = producer_snapshot.HEADER.size + len(entries) * producer_snapshot.ENTRY.size
     if len(data) > size:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import replace
+from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import kraft_snapshot
@@ -36,18 +38,57 @@ READERS: Final = {
     file_names.META_PROPERTIES: _properties,
     file_names.CLEAN_SHUTDOWN: clean_shutdown.read,
 }
-REFUSED: Final = "A broker that cannot read it does not start."
-LEFT_OUT: Final = "A broker that cannot read it starts without this log dir."
-NO_NUMBER: Final = "A broker starts as if the file had no entries."
-ADVICE: Final = {
-    file_names.META_PROPERTIES: f"{REFUSED} Write it again with the ids of the cluster and of this broker.",
-    file_names.CLEAN_SHUTDOWN: "The existence of the file marks a clean stop. Its content, from 3.7 on, is the broker "
-    "epoch.",
-    file_names.RECOVERY_POINTS: f"{REFUSED} If the file is missing, it reads all logs after an unclean stop.",
-    file_names.HIGH_WATERMARKS: f"{REFUSED} If the file is missing, high watermarks begin at the log start offset and "
-    "rise again.",
-    file_names.LOG_STARTS: f"{REFUSED} If the file is missing, records that a client deleted are served again.",
-    file_names.CLEANER_OFFSETS: f"{REFUSED} If the file is missing, compaction begins again at the log start.",
+
+
+class Effect(Enum):
+    """What a start does at a broken file: the first sentence of the advice, and whether the broker ends there."""
+
+    STOPS = ("A broker that cannot read it does not start.", True)
+    STOPS_A_READER = ("A broker that reads it does not start.", True)
+    STOPS_A_NODE = ("A node that cannot read it does not start.", True)
+    LEAVES_OUT = ("A broker that cannot read it starts without this log dir.", False)
+    READS_AS_EMPTY = ("A broker starts as if the file had no entries.", False)
+    NONE = ("", False)
+
+    @property
+    def sentence(self) -> str:
+        return self.value[0]
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether the broker does not start."""
+        return self.value[1]
+
+
+class IfBroken(NamedTuple):
+    """The rest of the advice on a broken file, and the effect of the file on a start."""
+
+    advice: str
+    effect: Effect = Effect.STOPS
+    of_number: Effect = Effect.READS_AS_EMPTY
+    """The effect of a NumberDamageError, which a broker catches in another place than other damage."""
+    in_dispensable: Effect = Effect.LEAVES_OUT
+    """The effect in a log dir without which the broker starts. It replaces :attr:`Effect.STOPS`."""
+
+    def effect_of(self, damage: DamageError, *, dispensable: bool) -> Effect:
+        found = self.of_number if isinstance(damage, NumberDamageError) else self.effect
+        return self.in_dispensable if dispensable and found is Effect.STOPS else found
+
+
+IF_BROKEN: Final = {
+    file_names.META_PROPERTIES: IfBroken(
+        "Write it again with the ids of the cluster and of this broker.",
+        in_dispensable=Effect.NONE,  # some contents prevent the start even there: the dry start reports them
+    ),
+    file_names.CLEAN_SHUTDOWN: IfBroken(
+        "The existence of the file marks a clean stop. Its content, from 3.7 on, is the broker epoch.", Effect.NONE
+    ),
+    file_names.RECOVERY_POINTS: IfBroken("If the file is missing, it reads all logs after an unclean stop."),
+    file_names.HIGH_WATERMARKS: IfBroken(
+        "If the file is missing, high watermarks begin at the log start offset and rise again."
+    ),
+    file_names.LOG_STARTS: IfBroken("If the file is missing, records that a client deleted are served again."),
+    file_names.CLEANER_OFFSETS: IfBroken("If the file is missing, compaction begins again at the log start."),
 }
 
 
@@ -70,10 +111,14 @@ class LogDir(NamedTuple):
 
 
 class LogDirs(LogDirStates):
-    """The log dirs of the checked partitions. Each file is read once, and each problem is reported once."""
+    """The log dirs of the checked partitions. Each file is read once, and each problem is reported once.
 
-    def __init__(self) -> None:
+    ``dispensable`` are the log dirs without which their broker starts (paths as messages show them).
+    """
+
+    def __init__(self, dispensable: frozenset[str] = frozenset()) -> None:
         super().__init__(SILENT, READERS)
+        self._dispensable = dispensable
         self._wrong_files: set[str] = set()
         self._folders: set[str] = set()
         self._news: list[Finding] = []
@@ -88,7 +133,7 @@ class LogDirs(LogDirStates):
 
         For each partition ``fail`` receives each unreadable file of the log dir; by default it raises.
         """
-        folder = partition.folder if partition.topic is None else partition.log_dir
+        folder = partition.state_dir
         if folder not in self._folders:
             self._folders.add(folder)
             self._news += check(partition.files, folder or ("." if partition.files is LOCAL else ""), fail)
@@ -110,10 +155,12 @@ class LogDirs(LogDirStates):
         """Add the finding on a broken file, once: the user may name a file that is in a log dir too."""
         if path not in self._wrong_files:
             self._wrong_files.add(path)
-            advice = ADVICE[name]
-            if isinstance(damage, NumberDamageError):
-                advice = advice.replace(REFUSED, NO_NUMBER)
-            self._news.append(broken(path, damage, advice, fatal=advice.startswith(REFUSED)))
+            dispensable = self.is_dispensable(posixpath.dirname(path))
+            self._news.append(broken(path, damage, IF_BROKEN[name], dispensable=dispensable))
+
+    def is_dispensable(self, log_dir: str) -> bool:
+        """Return whether a broker starts without a log dir. ``log_dir`` is its path as messages show it."""
+        return (log_dir or ".") in self._dispensable
 
 
 def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
@@ -159,23 +206,16 @@ def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = r
             )
 
 
-def of_a_dispensable(finding: Finding) -> Finding:
-    """Return a finding for a log dir without which the broker starts: an unreadable file only takes it offline.
-
-    Some contents of ``meta.properties`` still prevent the start: the dry start reports them.
-    """
-    if not finding.advice.startswith(REFUSED):
-        return finding
-    is_of_ids = finding.file.endswith(file_names.META_PROPERTIES)
-    advice = finding.advice.replace(REFUSED, "" if is_of_ids else LEFT_OUT).lstrip()
-    return replace(finding, fatal=False, advice=advice)
-
-
 HALF_WRITTEN: Final = "a broker stopped while it wrote this file: it uses the file of the same name without .tmp"
 
 
-def broken(path: str, damage: DamageError, advice: str, *, fatal: bool = False) -> Finding:
-    """Return the finding on a file that a broker cannot read."""
+def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = False, served: bool = True) -> Finding:
+    """Return the finding on a file that a broker cannot read.
+
+    ``dispensable``: the broker starts without the log dir of the file. ``served`` is False for a file of a replica that
+    no broker serves: the finding is then not fatal.
+    """
+    effect = of.effect_of(damage, dispensable=dispensable)
     return Finding(
         level=Level.DERIVED,
         file=path,
@@ -184,6 +224,6 @@ def broken(path: str, damage: DamageError, advice: str, *, fatal: bool = False) 
         position=damage.position,
         expected=text_of(damage.expected),
         found=text_of(damage.found),
-        advice=advice,
-        fatal=fatal,
+        advice=f"{effect.sentence} {of.advice}".lstrip(),
+        fatal=served and effect.is_fatal,
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.checks import evidence, folder, kraft_snapshot, log_dir, partition
+from kdump.checks import evidence, folder, kraft_snapshot, partition
 from kdump.checks.log import COMPACTED_TOPICS, LogCheck
 from kdump.errors import UnreadableError, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, remark, salvage
@@ -98,7 +98,7 @@ def check(
     read: Callable[[int], None] = lambda _: None,
     tap: Tap | None = None,
 ) -> CheckedPartition:
-    """Check a partition. All partitions of a run share ``dirs``.
+    """Check a partition. All partitions of a run share ``dirs``, made with the ``dispensable`` of the options.
 
     ``read`` receives the number of bytes read since its last call. ``tap`` receives the regions of each segment.
     """
@@ -123,9 +123,6 @@ def check(
         start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
         end = log.check.next_offset if log.live else None
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
-    of_dir = part.folder if part.topic is None else part.log_dir
-    if (part.files.shown(of_dir) or ".") in options.dispensable:
-        findings = list(map(log_dir.of_a_dispensable, findings))
     findings = [_with_command(finding, part, options) if finding.fatal else finding for finding in findings]
     if part.topic in options.alone:
         findings = [of_one_replica(finding) for finding in findings]

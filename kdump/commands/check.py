@@ -91,7 +91,7 @@ def command(
     workers = None if how.jobs > 1 else who.workers(partitions, much, run)
     closed: list[UnreadableError] = []
     with findings_output(run, given) as output:
-        dirs = LogDirs()
+        dirs = LogDirs(how.dispensable)
         report(of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail), run, output)
         if wanted.remote is not None:
             closed = _remote(wanted, paths, partitions, how, run, output, finder.met)
@@ -198,5 +198,5 @@ def _checked(
 
 
 def _chunk(how: whole_partition.CheckOptions, partitions: list[Partition]) -> list[CheckedPartition]:
-    dirs = LogDirs()
+    dirs = LogDirs(how.dispensable)
     return [whole_partition.check(part, how, dirs) for part in partitions]

@@ -122,6 +122,11 @@ class Partition(NamedTuple):
         folder, name = posixpath.split(self.folder.rstrip("/"))
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
 
+    @property
+    def state_dir(self) -> str:
+        """The folder that may have the files of a log dir: the log dir, or the folder itself if it has no topic."""
+        return self.folder if self.topic is None else self.log_dir
+
     def file(self, name: str) -> bytes | None:
         """Return the content of a file in the folder, or None if it is absent. Raises UnreadableError."""
         path = next((entry.path for entry in self.others if entry.name == name), None)

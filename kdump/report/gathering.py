@@ -126,7 +126,7 @@ class ReportPass:
         self._files = LogDirPass([into.usage], say, states)
         self._logs = LogDirPass(into.of_logs, say, states)
         self._coordinators = LogDirPass(into.of_coordinators, say, states)
-        self._dirs = LogDirs()
+        self._dirs = LogDirs(into.dispensable)
 
     def run(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:

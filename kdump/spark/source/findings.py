@@ -78,7 +78,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
                 known.setdefault((part.files, part.log_dir), part._replace(segments=(), others=()))
             elif any(entry.name in READERS for entry in part.others):  # it is a log dir
                 known[part.files, f"{part.folder}/"] = part._replace(segments=())
-    dirs = LogDirs()
+    dirs = LogDirs(how.dispensable)
     for part in partitions:
         dirs.facts(part, lambda error: refuse(error, skip=options.skip_unreadable))  # a task makes the row
     across = list(across_log_dirs.check(partitions, dirs))
@@ -89,7 +89,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
 def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task, one batch per partition. Raises UnreadableError like :func:`refuse`."""
     yield from _batch(task.rows)
-    dirs = LogDirs()
+    dirs = LogDirs(task.how.dispensable)
     said: set[str] = set()
     found: set[Finding] = set()  # a file may be given twice: as an input, and in a log dir
 
