@@ -6,14 +6,20 @@ import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kdump.schemas import proto_text
 from kdump.schemas.errors import SchemaError, UndecodableError
-from kdump.schemas.proto_model import EnumType, FieldType, MessageType, ProtoFile
+from kdump.schemas.proto_model import EDITION, SYNTAXES, EnumType, FieldType, MessageType, ProtoFile
 from kdump.schemas.protobuf import ProtobufReader
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _MESSAGES: Final = ("TYPE_MESSAGE", "TYPE_GROUP", "TYPE_ENUM")
+_EDITIONS: Final = "editions"
+"""The syntax of a descriptor that has an edition."""
+_FIRST_EDITION: Final = "EDITION_2023"
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}\s*")
 
 
@@ -43,8 +49,10 @@ class _Converter:
     def __init__(self, found: dict[str, Any]) -> None:
         self._found = found
         syntax = found.get("syntax", "proto2")
-        self._presence = syntax != "proto3"
-        self._closed = syntax == "proto2"
+        features = EDITION if syntax == _EDITIONS else SYNTAXES.get(syntax)
+        if features is None:
+            raise SchemaError(f"the syntax {syntax[:40]!r} is unknown")
+        self._features = features.changed(_settings(found))
 
     def file(self) -> ProtoFile:
         found = self._found
@@ -63,6 +71,9 @@ class _Converter:
         message.enums = [self._enum(each, message.full_name) for each in found["enum_type"]]
         oneofs = [each.get("name", "") for each in found["oneof_decl"]]
         message.fields = [self._field(each, message.full_name, oneofs) for each in found["field"]]
+        maps = {f".{each.full_name}" for each in message.nested if each.is_map_entry}
+        for field in message.fields:
+            field.group = field.group and not message.is_map_entry and field.type not in maps
         self._extend(found["extension"], message.full_name, file)
         return message
 
@@ -81,13 +92,14 @@ class _Converter:
         optional = found.get("proto3_optional", False)
         in_oneof = 0 <= index < len(oneofs) and not optional
         named = kind in _MESSAGES or "type_name" in found
+        features = self._features.changed(_settings(found))
         return FieldType(
             name=found.get("name", ""),
             number=found.get("number", 0),
             type=found.get("type_name", "") if named else kind.removeprefix("TYPE_").lower(),
             repeated=repeated,
-            group=kind == "TYPE_GROUP",
-            presence=not repeated and (self._presence or optional or in_oneof),
+            group=kind == "TYPE_GROUP" or (features.delimited and kind == "TYPE_MESSAGE"),
+            presence=not repeated and (features.presence or optional or in_oneof),
             oneof=oneofs[index] if in_oneof else None,
             scope=scope,
         )
@@ -97,7 +109,15 @@ class _Converter:
         values = tuple((each.get("name", ""), each.get("number", 0)) for each in found["value"])
         if not values:
             raise SchemaError(f"enum {name!r} has no values")
-        return EnumType(name, f"{scope}.{name}" if scope else name, values, self._closed)
+        return EnumType(
+            name, f"{scope}.{name}" if scope else name, values, self._features.changed(_settings(found)).closed_enums
+        )
+
+
+def _settings(found: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    """Return the names and values of the features that the options of a descriptor set."""
+    settings: dict[str, str] = found.get("options", {}).get("features", {})
+    return settings.items()
 
 
 def as_text(text: str) -> str:
@@ -105,19 +125,30 @@ def as_text(text: str) -> str:
     if not _BASE64.fullmatch(text):
         return text
     found = _fields(text)
-    lines = [f'syntax = "{found.get("syntax", "proto2")}";']
+    syntax = found.get("syntax", "proto2")
+    lines = [f'syntax = "{syntax}";']
+    if syntax == _EDITIONS:
+        lines = [f'edition = "{found.get("edition", _FIRST_EDITION).removeprefix("EDITION_")}";']
+    lines += [f"option {each};" for each in _feature_options(found)]
     if "package" in found:
         lines.append(f"package {found['package']};")
     lines += [f'import "{name}";' for name in found["dependency"]]
-    lines += _ProtoWriter(proto3=found.get("syntax") == "proto3").members(found, "")
+    try:
+        lines += _ProtoWriter(syntax).members(found, "")
+    except KeyError as missing:
+        raise SchemaError(f"a definition in the descriptor has no {missing}") from None
     return "\n".join(lines) + "\n"
 
 
-class _ProtoWriter:
-    """Prints a descriptor as .proto text, without options that do not affect the encoding (all but ``packed``)."""
+def _feature_options(found: dict[str, Any]) -> list[str]:
+    return [f"features.{name} = {value}" for name, value in _settings(found)]
 
-    def __init__(self, *, proto3: bool) -> None:
-        self._proto3 = proto3
+
+class _ProtoWriter:
+    """Prints a descriptor as .proto text, without options except ``packed`` and features."""
+
+    def __init__(self, syntax: str) -> None:
+        self._syntax = syntax
 
     def members(self, found: dict[str, Any], indent: str) -> list[str]:
         """Return the lines of the enums, messages and extensions of a file or message."""
@@ -127,6 +158,7 @@ class _ProtoWriter:
             lines.append(f"{indent}enum {enum['name']} {{")
             if len(set(numbers)) < len(numbers):
                 lines.append(f"{indent}  option allow_alias = true;")
+            lines += [f"{indent}  option {each};" for each in _feature_options(enum)]
             lines += [f"{indent}  {value['name']} = {value.get('number', 0)};" for value in enum["value"]]
             lines.append(f"{indent}}}")
         for message in found.get("message_type", found.get("nested_type", ())):
@@ -171,14 +203,17 @@ class _ProtoWriter:
             key, value = (_type(field) for field in entry["field"])
             return [f"{indent}map<{key}, {value}> {after}"]
         label = "" if in_oneof else found.get("label", "LABEL_OPTIONAL").removeprefix("LABEL_").lower() + " "
-        if self._proto3 and label == "optional " and not found.get("proto3_optional"):
+        if self._syntax != "proto2" and label == "optional " and not found.get("proto3_optional"):
             label = ""
         if kind == "TYPE_GROUP":
             head = f"group {found['type_name'].rpartition('.')[2]} = {found.get('number', 0)}"
             lines = self._message(entry, head, indent)
             return [f"{indent}{label}{lines[0].lstrip()}", *lines[1:]]
         packed = found.get("options", {}).get("packed")
-        option = "" if packed is None or self._proto3 == packed else f" [packed = {str(packed).lower()}]"
+        options = _feature_options(found)
+        if packed is not None and packed != (self._syntax == "proto3"):
+            options.append(f"packed = {str(packed).lower()}")
+        option = f" [{', '.join(options)}]" if options else ""
         return [f"{indent}{label}{_type(found)} {after.removesuffix(';')}{option};"]
 
 

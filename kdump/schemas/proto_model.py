@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.schemas.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 SCALARS: Final = {
     "double": 1,
@@ -30,6 +30,34 @@ SCALARS: Final = {
 """Scalar type -> its wire type: 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes."""
 MAX_NUMBER: Final = 2**29 - 1
 """The largest valid field number."""
+
+
+class ProtoFeatures(NamedTuple):
+    """The features that determine the encoding of fields, and whether a missing value differs from the default."""
+
+    presence: bool
+    closed_enums: bool
+    delimited: bool = False
+
+    def changed(self, settings: Iterable[tuple[str, str]]) -> ProtoFeatures:
+        """Return the features, changed by the names and values of options (google.protobuf.FeatureSet)."""
+        made = self
+        for name, value in settings:
+            if name == "field_presence":
+                made = made._replace(presence=value != "IMPLICIT")
+            elif name == "enum_type":
+                made = made._replace(closed_enums=value == "CLOSED")
+            elif name == "message_encoding":
+                made = made._replace(delimited=value == "DELIMITED")
+        return made
+
+
+SYNTAXES: Final = {
+    "proto2": ProtoFeatures(presence=True, closed_enums=True),
+    "proto3": ProtoFeatures(presence=False, closed_enums=False),
+}
+EDITION: Final = ProtoFeatures(presence=True, closed_enums=False)
+"""The features of an edition that sets none."""
 
 
 @dataclass(slots=True)

@@ -9,19 +9,33 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.schemas.errors import SchemaError
-from kdump.schemas.proto_model import MAX_NUMBER, SCALARS, EnumType, FieldType, MessageType, ProtoFile
+from kdump.schemas.proto_model import (
+    EDITION,
+    MAX_NUMBER,
+    SCALARS,
+    SYNTAXES,
+    EnumType,
+    FieldType,
+    MessageType,
+    ProtoFeatures,
+    ProtoFile,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TOKEN: Final = re.compile(
     r"""\s+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/
-    |(?P<word>\.?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
+    |(?P<word>[A-Za-z_]\w*)
     |(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?f?)
     |(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    |(?P<sign>[{}()\[\]<>=;,:+\-/])""",
+    |(?P<sign>[{}()\[\]<>=;,.:+\-/])""",
     re.VERBOSE | re.ASCII,
 )
+_BRACKETS: Final = {"{": "}", "[": "]", "(": ")", "<": ">"}
 _MAX_NESTING: Final = 64
 _MAX_ENUM: Final = 2**31
 
@@ -54,28 +68,13 @@ def _error(text: str, position: int, problem: str) -> SchemaError:
     return SchemaError(f"line {text.count(chr(10), 0, position) + 1} of the schema: {problem}")
 
 
-class _Features(NamedTuple):
-    """The features that determine the encoding of fields, and whether a missing value differs from the default."""
-
-    presence: bool
-    closed_enums: bool
-    delimited: bool = False
-
-
-_SYNTAXES: Final = {
-    "proto2": _Features(presence=True, closed_enums=True),
-    "proto3": _Features(presence=False, closed_enums=False),
-}
-_EDITION: Final = _Features(presence=True, closed_enums=False)
-
-
 @dataclass
 class _ProtoParser:
     text: str
     _tokens: list[_Token] = field(init=False)
     _at: int = 0
     _syntax: str = "proto2"
-    _features: _Features = _SYNTAXES["proto2"]
+    _features: ProtoFeatures = SYNTAXES["proto2"]
     _level: int = 0
 
     def __post_init__(self) -> None:
@@ -113,10 +112,13 @@ class _ProtoParser:
             raise self._unexpected(repr(text))
 
     def _name(self) -> str:
-        name = self._next("word")
-        if "." in name:
-            self._at -= 1
-            raise self._unexpected("a name without dots")
+        return self._next("word")
+
+    def _path(self) -> str:
+        """Return a name that may have dots, such as ``.a.B``."""
+        name = ("." if self._take(".") else "") + self._name()
+        while self._take("."):
+            name += f".{self._name()}"
         return name
 
     def _integer(self) -> int:
@@ -136,24 +138,25 @@ class _ProtoParser:
         return text
 
     def _skip_to(self, end: str) -> list[str]:
-        """Skip tokens up to ``end``, including nested brackets; return the skipped words."""
+        """Skip tokens up to ``end``, including nested brackets; return the skipped tokens."""
         closing: list[str] = []
         seen: list[str] = []
-        pairs = {"{": "}", "[": "]", "(": ")"}
         while True:
             token = self._next()
-            if closing:
-                if token == closing[-1]:
-                    closing.pop()
-                    continue
-            elif token == end:
+            if not closing and token == end:
                 return seen
-            if token in pairs:
-                closing.append(pairs[token])
-            elif token in pairs.values():
+            seen.append(token)
+            if token in _BRACKETS:
+                closing.append(_BRACKETS[token])
+            elif closing and token == closing[-1]:
+                closing.pop()
+            elif token in _BRACKETS.values():
                 self._at -= 1
                 raise self._unexpected(repr(end))
-            seen.append(token)
+
+    def _features_to(self, end: str) -> ProtoFeatures:
+        """Skip options up to ``end``; return the current features, changed by the options."""
+        return self._features.changed(_settings(self._skip_to(end)))
 
     # Declarations.
 
@@ -164,15 +167,17 @@ class _ProtoParser:
             if word in ("syntax", "edition"):
                 self._begin(word)
             elif word == "package":
-                file.package = self._next("word")
+                file.package = self._path()
                 self._expect(";")
             elif word == "import":
-                if self._peek() in ("public", "weak", "option"):
+                is_needed = not self._take("option")  # such an import only declares options
+                if self._peek() in ("public", "weak"):
                     self._next()
-                file.imports.append(self._string())
+                name = self._string()
+                file.imports += [name] * is_needed
                 self._expect(";")
             elif word == "option":
-                self._features = _with(self._features, self._skip_to(";"))
+                self._features = self._features_to(";")
             elif word in ("export", "local") and self._peek() in ("message", "enum"):
                 continue
             elif word != ";":
@@ -199,9 +204,9 @@ class _ProtoParser:
         name = self._string()
         self._expect(";")
         if word == "edition":
-            self._syntax, self._features = word, _EDITION
-        elif name in _SYNTAXES:
-            self._syntax, self._features = name, _SYNTAXES[name]
+            self._syntax, self._features = word, EDITION
+        elif name in SYNTAXES:
+            self._syntax, self._features = name, SYNTAXES[name]
         else:
             raise SchemaError(f"the syntax {name[:40]!r} is unknown")
 
@@ -224,9 +229,11 @@ class _ProtoParser:
         word, after, third = self._peek(), self._peek(1), self._peek(2)
         if word == ";":
             self._next()
-        elif word == "option" and (after == "(" or third in ("=", ".") or after.partition(".")[0] == "features"):
+        elif word == "option" and (after == "(" or third in ("=", ".")):
             self._next()
-            self._features = _with(self._features, self._skip_to(";"))
+            self._features = self._features_to(";")
+        elif word in ("export", "local") and after in ("message", "enum") and third != "=":
+            self._next()
         elif oneof is None and word in ("message", "enum", "oneof", "extend") and "{" in (third, after):
             self._next()
             self._nested(word, message, file)
@@ -255,7 +262,7 @@ class _ProtoParser:
                 self._member(message, file, name)
 
     def _extend(self, scope: str, file: ProtoFile, message: MessageType | None) -> None:
-        extended = self._next("word")
+        extended = self._path()
         self._expect("{")
         while not self._take("}"):
             if self._take(";"):
@@ -278,13 +285,13 @@ class _ProtoParser:
     def _field(self, scope: str, file: ProtoFile, message: MessageType | None, oneof: str | None) -> FieldType:
         label = self._label(oneof)
         group = self._peek() == "group" and self._peek(2) == "="
-        kind = self._next("word")
+        kind = self._path()
         name = self._name()
         self._expect("=")
         number = self._integer()
         if not 0 < number <= MAX_NUMBER or 19000 <= number <= 19999:
             raise SchemaError(f"{number} is not a field number ({name!r} of {scope!r})")
-        features = _with(self._features, self._skip_to("]")) if self._take("[") else self._features
+        features = self._features_to("]") if self._take("[") else self._features
         if group:
             made = self._message(scope, file, name)
             (file.messages if message is None else message.nested).append(made)
@@ -305,11 +312,11 @@ class _ProtoParser:
     def _map(self, message: MessageType) -> None:
         self._next()
         self._expect("<")
-        key = self._next("word")
+        key = self._name()
         if key not in SCALARS or key in ("double", "float", "bytes"):
             raise SchemaError(f"{key!r} is not a key type of maps")
         self._expect(",")
-        value = self._next("word")
+        value = self._path()
         self._expect(">")
         name = self._name()
         self._expect("=")
@@ -338,7 +345,7 @@ class _ProtoParser:
                 continue
             if self._peek() in ("option", "reserved") and self._peek(1) != "=":
                 self._next()
-                features = _with(features, self._skip_to(";"))
+                features = features.changed(_settings(self._skip_to(";")))
                 continue
             value = self._name()
             self._expect("=")
@@ -359,18 +366,18 @@ class _ProtoParser:
         return EnumType(name, full, tuple(values), features.closed_enums)
 
 
-def _with(features: _Features, words: list[str]) -> _Features:
-    """Return ``features``, changed by the words of an option."""
-    for name, equals, value in zip(words, words[1:], words[2:], strict=False):
-        if equals != "=":
-            continue
-        if name.endswith("field_presence"):
-            features = features._replace(presence=value != "IMPLICIT")
-        elif name.endswith("enum_type"):
-            features = features._replace(closed_enums=value == "CLOSED")
-        elif name.endswith("message_encoding"):
-            features = features._replace(delimited=value == "DELIMITED")
-    return features
+def _settings(tokens: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each feature in the tokens of options: after ``features.``, or in ``features = {}``."""
+    inside: list[bool] = []
+    """For each open bracket, whether the features are between it and its end."""
+    for at, (token, value) in enumerate(zip(tokens, tokens[2:], strict=False)):
+        before = tokens[max(0, at - 3) : at]
+        if token in _BRACKETS:
+            inside.append(not inside and before[-2:] == ["features", "="])
+        elif token in _BRACKETS.values():
+            inside.pop()
+        elif inside == [True] or (not inside and before in (["features", "."], [",", "features", "."])):
+            yield token, value
 
 
 def _check(message: MessageType) -> None:

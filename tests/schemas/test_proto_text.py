@@ -91,7 +91,31 @@ def test_names_that_mean_nothing_are_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("option", "presence"), [("", True), ("[features.field_presence = IMPLICIT]", False), ("[deprecated = true]", True)]
+    "text",
+    [
+        "package p . q; message A { message B {} p . q . A . B x = 1; . p.q.A y = 2; map<int32, p . q.A> z = 3; }",
+        "message A { int32 x = 1 [(own).(a.b).c = 'x', (own).s = { s: ';]' o < n: 1 > l: [{}, {}] [a.b] { } }]; }",
+        'edition = "2024"; import option "own.proto"; local message A { export enum E { Z = 0; } local message B {} }',
+        'edition = "2023"; option features.(pb.go).api_level = API_OPAQUE; message A {}',
+    ],
+)
+def test_rare_spellings_are_read(text):
+    file = parse(text)
+    assert ([each.name for each in file.messages], file.imports) == (["A"], [])
+
+
+@pytest.mark.parametrize(
+    ("option", "presence"),
+    [
+        ("", True),
+        ("[features.field_presence = IMPLICIT]", False),
+        ("[deprecated = true]", True),
+        ("[deprecated = true, features.field_presence = IMPLICIT]", False),
+        ("[features = { [pb.cpp] { string_type: VIEW } field_presence: IMPLICIT }]", False),
+        ("[(own) = { field_presence: IMPLICIT }]", True),
+        ("[(own).features.field_presence = IMPLICIT]", True),
+        ('[(own) = "features.field_presence = IMPLICIT"]', True),
+    ],
 )
 def test_editions_decide_about_presence(option, presence):
     (message,) = parse(f'edition = "2023"; message A {{ int32 x = 1 {option}; }}').messages

@@ -61,6 +61,24 @@ message A {
 extend A { optional int64 more = 100; repeated A nested = 101; }
 """
 
+EDITION = """
+edition = "2023";
+package new;
+option features = { message_encoding: DELIMITED, field_presence: IMPLICIT };
+option features.enum_type = CLOSED;
+message A {
+  int32 id = 1; string text = 2 [deprecated = true, features.field_presence = EXPLICIT];
+  repeated int32 many = 3 [features.repeated_field_encoding = EXPANDED];
+  Inner inner = 4; repeated Inner more = 5; Inner plain = 6 [features = { message_encoding: LENGTH_PREFIXED }];
+  message Inner { int32 k = 1 [features = { field_presence: EXPLICIT }]; A a = 2; }
+  enum Kind { NONE = 0; ONE = 1; } Kind kind = 7 [features.field_presence = EXPLICIT]; repeated Kind kinds = 11;
+  enum Open { option features = { enum_type: OPEN }; ZERO = 0; } Open open = 12; repeated Open opens = 13;
+  map<string, Inner> by = 8; oneof pick { int32 one = 9; Inner two = 10; }
+  extensions 100 to 200;
+}
+extend A { repeated int64 longs = 100; A.Inner other = 101; }
+"""
+
 
 def compiled(text):
     """protoc's descriptors of a .proto text, as a pool."""
@@ -165,7 +183,11 @@ def same(found, wanted):
     return found == wanted and isinstance(found, bool) == isinstance(wanted, bool)
 
 
-@pytest.mark.parametrize(("text", "name"), [(SCHEMA, "shop.Order"), (PROTO2, "old.A")], ids=["proto3", "proto2"])
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [(SCHEMA, "shop.Order"), (PROTO2, "old.A"), (EDITION, "new.A")],
+    ids=["proto3", "proto2", "edition"],
+)
 def test_random_messages_are_read_as_protobuf_does(text, name):
     kind, files, pool = messages(text, name)
     readers = [ProtobufReader(text), ProtobufReader(as_text(base64_of(files)), None, parse_file)]
