@@ -130,8 +130,7 @@ class PayloadDecoder:
         They are not if the id is 0 and no schema has this id, or if no schema has the fingerprint.
         """
         if frame.framing == "single-object":
-            version = self._by_fingerprint.get(frame.fingerprint)
-            return None if version is None or "avro" not in self._formats else self.store.with_id(version.id)
+            return self._by_fingerprint.get(frame.fingerprint) if "avro" in self._formats else None
         if frame.guid is not None:
             return self.store.with_guid(frame.guid)
         candidates = self.store.with_id(frame.schema_id or 0)
@@ -253,7 +252,7 @@ class PayloadDecoder:
         return min(of_subject, key=lambda each: (STATES.index(each.state), -each.version))
 
     @cached_property
-    def _by_fingerprint(self) -> dict[bytes, SchemaVersion]:
+    def _by_fingerprint(self) -> dict[bytes, list[SchemaVersion]]:
         from kdump.schemas import readers
 
         return readers.fingerprints(self.store)

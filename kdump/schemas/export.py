@@ -41,7 +41,7 @@ class ExportedSchemas:
     def _add_references(self, version: SchemaVersion, folder: str, seen: set[tuple[str, int]]) -> None:
         """Add the files of all references of a schema, with the names that the schema uses."""
         for reference in version.references:
-            found = self._store.version(reference.subject, reference.version)
+            found = self._store.referenced(version, reference)
             what = f"version {version.version} of {version.subject}"
             path = self._reference_path(reference.name, found, version)
             if found is None:
@@ -70,7 +70,7 @@ class ExportedSchemas:
 
 def file_name(subject: str) -> str:
     """Return the file name for a subject. Characters except letters, digits, dot, dash and underscore are escaped."""
-    name = url_quote(subject, safe="", errors="surrogatepass")
+    name = _quoted(subject)
     if name[:1] in ("", "."):
         name = "%2E" + name[1:]
     return name if len(name) <= _MAX_NAME else name[:_MAX_NAME]
@@ -133,7 +133,7 @@ def _calls(
     chosen: Sequence[SchemaVersion], contexts: Sequence[str], subjects: Sequence[str], store: SchemaStore
 ) -> Iterator[str]:
     """Yield the calls of a registry. Each context has its own mode (Confluent's InMemoryCache.mode)."""
-    paths = ["/mode", *(f"/mode/{url_quote(f':{context}:', safe='')}" for context in contexts)]
+    paths = ["/mode", *(f"/mode/{_quoted(f':{context}:')}" for context in contexts)]
     for path in paths:
         yield _call("PUT", f"{path}?force=true", {"mode": "IMPORT"}) + (_IF_REFUSED if path == "/mode" else "")
     for version in chosen:
@@ -154,7 +154,7 @@ def _calls(
     for path in paths[1:]:
         yield _call("DELETE", path)
     for subject in subjects:
-        path = f"/{url_quote(subject, safe='')}" if subject else ""
+        path = f"/{_quoted(subject)}" if subject else ""
         config, mode = store.config(subject), store.mode(subject)
         if config is not None:
             settings = {"compatibility": config.get("compatibilityLevel"), **config}
@@ -185,7 +185,12 @@ def _record(key: Mapping[str, Any], value: Mapping[str, Any]) -> str:
 
 
 def _subject(version: SchemaVersion) -> str:
-    return f"/subjects/{url_quote(version.subject, safe='')}"
+    return f"/subjects/{_quoted(version.subject)}"
+
+
+def _quoted(subject: str) -> str:
+    """Return a subject as a part of a URL."""
+    return url_quote(subject, safe="", errors="surrogatepass")
 
 
 def _call(method: str, path: str, body: Mapping[str, Any] | None = None) -> str:
@@ -205,7 +210,7 @@ def _in_order(versions: Iterable[SchemaVersion], store: SchemaStore) -> Iterator
             return
         done.add(key)
         for reference in version.references:
-            found = store.version(reference.subject, reference.version)
+            found = store.referenced(version, reference)
             if found is not None and (found.subject, found.version) in chosen:
                 yield from visit(found)
         yield version

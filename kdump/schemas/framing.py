@@ -45,13 +45,16 @@ class SchemaFrame(NamedTuple):
 
 
 def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]) -> SchemaFrame | None:
-    """Return the frame of a payload, or None if there is no frame."""
-    name = _HEADERS[side]
+    """Return the frame of a payload, or None if there is no frame. Of several headers the last complete one counts.
+
+    A serializer adds a header after those that a record already has (Confluent's HeaderSchemaIdSerializer).
+    """
+    name, found = _HEADERS[side], None
     for header, value in headers:
         if header == name and value:
-            found = _of_header(value)
-            if found is not None:
-                return found
+            found = _of_header(value) or found
+    if found is not None:
+        return found
     if payload[:1] == b"\0":
         if len(payload) < PREFIX_SIZE:
             return None

@@ -34,7 +34,8 @@ class PayloadReader:
             if self.format == "avro":
                 self.reader = AvroReader(avro_type(version, store))
             elif self.format == "protobuf":
-                self.reader = ProtobufReader(version.text, proto_files(version, store), parse_file)
+                files = {name: each.text for name, each in referenced(version, store).items()}
+                self.reader = ProtobufReader(version.text, files, parse_file)
             elif self.format is None:
                 raise SchemaError(f"the schemaType {version.schema_type!r} is unknown")
         except MissingReferenceError as reason:
@@ -73,56 +74,48 @@ class PayloadReader:
 def avro_type(version: SchemaVersion, store: SchemaStore) -> avro_schema.AvroType:
     """Return the type of an Avro schema. Raises SchemaError, and MissingReferenceError for its references."""
     names: avro_schema.Names = {}
-    for each in referenced(version, store):
+    for each in referenced(version, store).values():
         avro_schema.parse(each.text, names)
     return avro_schema.parse(version.text, names)
 
 
-def proto_files(version: SchemaVersion, store: SchemaStore) -> dict[str, str]:
-    """Return the texts of a Protobuf schema's imports, by their names in ``import``."""
-    files: dict[str, str] = {}
-    for each in (version, *referenced(version, store)):
-        for reference in each.references:
-            found = store.version(reference.subject, reference.version)
-            if found is not None:
-                files.setdefault(reference.name, found.text)
-    return files
+def referenced(version: SchemaVersion, store: SchemaStore) -> dict[str, SchemaVersion]:
+    """Return all schemas that a schema needs, by their names in references, each after the schemas that it needs.
 
-
-def referenced(version: SchemaVersion, store: SchemaStore) -> list[SchemaVersion]:
-    """Return all schemas that a schema needs, in an order in which each can be parsed. Raises MissingReferenceError."""
-    done: dict[tuple[str, int], SchemaVersion] = {}
-    path: set[tuple[str, int]] = {(version.subject, version.version)}
+    Of several references with one name the first counts, like in ``AbstractSchemaProvider.resolveReferences`` of
+    Confluent's schema-registry. Raises MissingReferenceError.
+    """
+    found: dict[str, SchemaVersion] = {}
+    seen: set[str] = set()
 
     def visit(each: SchemaVersion) -> None:
         for reference in each.references:
-            found = store.version(reference.subject, reference.version)
-            if found is None:
+            if reference.name in seen:
+                continue
+            seen.add(reference.name)
+            needed = store.referenced(each, reference)
+            if needed is None:
                 raise MissingReferenceError(
                     f"{reference.name!r} refers to version {reference.version} of {reference.subject!r}, "
                     "which is not in the log"
                 )
-            key = (found.subject, found.version)
-            if key in done or key in path:
-                continue
-            path.add(key)
-            visit(found)
-            done[key] = found
+            visit(needed)
+            found[reference.name] = needed
 
     try:
         visit(version)
     except RecursionError:
         raise SchemaError("schemas refer to each other too deep") from None
-    return list(done.values())
+    return found
 
 
-def fingerprints(store: SchemaStore) -> dict[bytes, SchemaVersion]:
-    """Return the Avro schemas of a store by CRC-64-AVRO. Of equal schemas the first is returned."""
-    found: dict[bytes, SchemaVersion] = {}
+def fingerprints(store: SchemaStore) -> dict[bytes, list[SchemaVersion]]:
+    """Return the Avro schemas of a store by CRC-64-AVRO, which leaves out logical types, defaults and docs."""
+    found: dict[bytes, list[SchemaVersion]] = {}
     for version in store.versions():
         if version.schema_type == "AVRO":
             try:
-                found.setdefault(avro_schema.fingerprint(avro_type(version, store)), version)
+                found.setdefault(avro_schema.fingerprint(avro_type(version, store)), []).append(version)
             except SchemaError:
                 continue  # payloads of this schema cannot be decoded anyway
     return found

@@ -185,6 +185,19 @@ class SchemaStore:
             return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)
         return self._versions.get((subject, version))
 
+    def referenced(self, version: SchemaVersion, reference: Reference) -> SchemaVersion | None:
+        """Return the version that a schema refers to, in any state.
+
+        A subject without a context is first looked up in the schema's own context (Confluent's
+        ``QualifiedSubject.qualifySubjectWithParent``).
+        """
+        subject, number = reference.subject, reference.version
+        if version.context != DEFAULT_CONTEXT and split_context(subject)[0] == DEFAULT_CONTEXT:
+            found = self.version(f":{version.context}:{subject}", number)
+            if found is not None:
+                return found
+        return self.version(subject, number)
+
     def newest(self, subject: str) -> SchemaVersion | None:
         """Return the newest version of a subject that is not deleted."""
         found = [each for each in self.versions(("current",)) if each.subject == subject]

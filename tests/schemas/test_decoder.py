@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import kdump
+from kdump.schemas.avro_schema import fingerprint, parse
 from kdump.schemas.decoder import PayloadDecoder
 from kdump.schemas.store import SchemaStore
 from tests.schemas.test_store import schema, store_of
@@ -128,6 +129,48 @@ def test_what_a_schema_refers_to_is_read_through_several_levels():
         schema("s-value", id=3, schema=three, references=refers),
     )
     assert side(PayloadDecoder(store), b"\0\0\0\0\3\x02")["data"] == {"b": {"a": {"x": 1}}}
+
+
+RECORD = '{"type":"record","name":"n.%s","fields":[%s]}'
+
+
+def test_a_subject_that_a_schema_refers_to_is_first_one_of_its_own_context():
+    refers = [{"name": "n.A", "subject": "a", "version": 1}]
+    user = RECORD % ("B", '{"name":"a","type":"A"}')
+    own = schema(":.c:a", id=1, schema=RECORD % ("A", '{"name":"x","type":"int"}'))
+    other = schema("a", id=1, schema=RECORD % ("A", '{"name":"y","type":"string"}'))
+    using = [schema(f"{context}s-value", id=2, schema=user, references=refers) for context in ("", ":.c:", ":.d:")]
+    frame = b"\0\0\0\0\2"
+    assert side(PayloadDecoder(store_of(own, other, using[1])), frame + b"\2")["data"] == {"a": {"x": 1}}
+    assert side(PayloadDecoder(store_of(own, other, using[2])), frame + b"\4hi")["data"] == {"a": {"y": "hi"}}
+    assert side(PayloadDecoder(store_of(own, using[0])), frame + b"\2")["problem"] == "reference-missing"
+
+
+@pytest.mark.parametrize(("first", "data"), [("a", {"c": {"a": {"x": 1}}}), ("c", {"c": {"a": {"y": "A"}}})])
+def test_of_two_versions_under_one_name_the_first_that_is_referred_to_is_meant(first, data):
+    refers = {"a": {"name": "n.A", "subject": "a", "version": 1}, "c": {"name": "n.C", "subject": "c", "version": 1}}
+    store = store_of(
+        schema("a", id=1, schema=RECORD % ("A", '{"name":"x","type":"int"}')),
+        schema("a", version=2, id=2, schema=RECORD % ("A", '{"name":"y","type":"string"}')),
+        schema("c", id=3, schema=RECORD % ("C", '{"name":"a","type":"A"}'), references=[refers["a"] | {"version": 2}]),
+        schema(
+            id=4,
+            schema=RECORD % ("D", '{"name":"c","type":"C"}'),
+            references=[refers[first], refers["c" if first == "a" else "a"]],
+        ),
+    )
+    assert side(PayloadDecoder(store), b"\0\0\0\0\4" + {"a": b"\2", "c": b"\2A"}[first])["data"] == data
+
+
+def test_a_fingerprint_of_several_schemas_is_that_of_the_topic_then_of_the_first():
+    plain, timed = ("long", '{"type":"long","logicalType":"timestamp-millis"}')
+    texts = [RECORD % ("R", f'{{"name":"t","type":{kind}}}') for kind in (json.dumps(plain), timed)]
+    others = [schema(":.c:x-value", id=2, schema='"int"'), schema("y-value", id=1, schema=texts[0])]
+    payload = b"\xc3\x01" + fingerprint(parse(texts[0])) + b"\2"
+    found = side(PayloadDecoder(store_of(*others, schema(id=2, schema=texts[1]))), payload)
+    assert (found["subject"], found["data"]) == ("s-value", {"t": "1970-01-01T00:00:00.001Z"})
+    found = side(PayloadDecoder(store_of(*others, schema("z-value", id=2, schema=texts[1]))), payload)
+    assert (found["subject"], found["data"]) == ("y-value", {"t": 1})
 
 
 def test_schemas_that_refer_to_each_other_end():

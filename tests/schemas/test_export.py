@@ -1,3 +1,4 @@
+import base64
 import json
 import shlex
 import subprocess
@@ -110,6 +111,31 @@ def test_the_calls_of_the_script_reach_a_registry(tmp_path):
     )
     assert failed.returncode != 0
     assert b"BOOTSTRAP to the address of a broker" in failed.stderr
+
+
+def test_half_a_surrogate_pair_in_a_subject_stays_itself():
+    store = store_of(schema("\ud800"))
+    assert any("/subjects/%ED%A0%80/versions" in line for line in import_script(store.versions(), store))
+
+
+@pytest.mark.parametrize("definition", ["1201702200620670726f746f32", "120170220c0a014d12070a01781801280a"])
+def test_a_descriptor_without_names_is_exported_as_it_is(definition):
+    text = base64.b64encode(bytes.fromhex(definition)).decode()
+    store = store_of(schema(schema=text, schemaType="PROTOBUF"))
+    assert ExportedSchemas(store.versions(), store).files == {"s-value/1.proto": text.encode()}
+
+
+def test_references_are_those_of_the_schema_s_context():
+    refers = [{"name": "x.proto", "subject": "x", "version": 1}]
+    own = schema(":.c:x", id=1, schema="// own", schemaType="PROTOBUF")
+    user = schema(":.c:a", id=2, schema='import "x.proto";', schemaType="PROTOBUF", references=refers)
+    store = store_of(user, own, schema("x", id=1, schema="// other", schemaType="PROTOBUF"))
+    (version,) = store.with_id(2)
+    assert ExportedSchemas([version], store).files["%3A.c%3Aa/x.proto"] == b"// own"
+    calls = [line for line in import_script(store.versions(), store) if line.startswith("call POST")]
+    assert [shlex.split(call)[2] for call in calls] == [
+        f"/subjects/{name}/versions" for name in ("%3A.c%3Ax", "%3A.c%3Aa", "x")
+    ]
 
 
 def noting(program, noted):

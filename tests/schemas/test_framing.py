@@ -27,13 +27,14 @@ def test_no_frames(payload):
     assert frame_of("value", payload, ()) is None
 
 
-def test_the_first_header_of_the_side_that_is_whole_counts():
+def test_of_the_headers_of_a_side_the_last_complete_one_counts():
     whole = b"\1" + bytes(range(16)) + b"\x02\x02"
     headers = [
-        (b"other", whole),
+        (b"__key_schema_id", b"\0\0\0\0\1"),
+        (b"__key_schema_id", whole),
         (b"__key_schema_id", b"\1short"),
         (b"__key_schema_id", None),
-        (b"__key_schema_id", whole),
+        (b"other", b"\0\0\0\0\2"),
     ]
     found = frame_of("key", b"\0\0\0\0\1", headers)
     assert (found.framing, found.guid, found.indexes, found.position) == ("header", GUID, b"\x02\x02", 0)

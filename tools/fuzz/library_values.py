@@ -67,7 +67,7 @@ class Libraries:
         if made is None:
             names: dict[str, Any] = {}
             own: avro_schema.Names = {}
-            for each in referenced(version, self._store):
+            for each in referenced(version, self._store).values():
                 fastavro.parse_schema(without_logical_types(each.text), named_schemas=names)
                 avro_schema.parse(json.dumps(without_logical_types(each.text)), own)
             text = without_logical_types(version.text)
