@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
-    from kdump.broker_start.log_folder import KnownLog
     from kdump.broker_start.outcome import BrokerStart
     from kdump.broker_start.start import BrokerDirs, StartOptions
     from kdump.broker_start.started import Started
@@ -32,16 +31,16 @@ if TYPE_CHECKING:
 
 
 class CheckedPaths(NamedTuple):
-    """The input of a check: paths, the partitions in them, the metadata image, and the brokers to start dry."""
+    """The input of a check: partitions, the metadata image, and the brokers to start dry."""
 
-    paths: tuple[str, ...]
     partitions: list[Partition]
     wanted: Wanted
     image: ClusterImage | None
-    release: str | None
     configs: Mapping[str, str]
     whole: ClusterImage | None = None
     """The image of the metadata log, if the paths have only one and all its records replay."""
+    options: StartOptions | None = None
+    """The options of the dry starts; None if no log dir is among the paths."""
     brokers: Sequence[BrokerDirs] = ()
     """The brokers whose log dirs are among the paths."""
 
@@ -50,7 +49,7 @@ class CheckedPaths(NamedTuple):
     ) -> Iterator[CheckStep]:
         """Yield the results in order: each partition, findings across log dirs, the dry starts of brokers.
 
-        ``checked`` yields the checked partitions, ``dirs`` has their log dirs. A StoreError ends the dry starts.
+        ``checked`` yields the checked partitions, ``dirs`` has their log dirs.
         """
         results = []
         for one in checked:
@@ -58,19 +57,31 @@ class CheckedPaths(NamedTuple):
             yield one
         is_one = node_id(self.configs) is not None
         yield list(across_log_dirs.check(self.partitions, dirs, is_one_broker=is_one))
+        yield from self.starts(results, fail)
+
+    def starts(self, results: Sequence[CheckedPartition], fail: Callable[[UnreadableError], None]) -> Iterator[Started]:
+        """Yield the result of a dry start of each broker among the paths. A StoreError ends them."""
+        if self.options is None:
+            return
+        from kdump.broker_start import started
+        from kdump.broker_start.start import dry_start
+
         try:
-            yield from self._starts(results)
+            known = started.known(results, self.partitions)
+            found = (dry_start(each, self.options, known, self.whole) for each in self.brokers)
+            yield from started.started(
+                map(self._selected, found), self.partitions, results, self.image, self.configs, self.wanted
+            )
         except StoreError as error:  # a disk error is part of the result instead
             fail(error)
 
-    def _starts(self, results: Sequence[CheckedPartition]) -> Iterator[Started]:
-        """Yield the result of a dry start of each broker among the paths."""
-        if self.brokers:
-            from kdump.broker_start import started
-
-            known = started.known(results, self.partitions)
-            found = starts(self.brokers, self.release, self.configs, known, self.wanted, self.whole)
-            yield from started.started(found, self.partitions, results, self.image, self.configs, self.wanted)
+    def _selected(self, found: BrokerStart) -> BrokerStart:
+        """Return a start with the logs of the selected topics and partitions."""
+        if not self.wanted.is_choosy:
+            return found
+        return found._replace(
+            logs=tuple(log for log in found.logs if self.wanted.takes(Name(log.topic, log.partition)))
+        )
 
 
 def prepared(
@@ -84,12 +95,18 @@ def prepared(
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
     """Return the input and options of a check, completed from the metadata log. ``fail`` receives StoreErrors."""
-    of: Sequence[BrokerDirs] = ()
+    given = configs or {}
+    options: StartOptions | None = None
+    brokers: Sequence[BrokerDirs] = ()
     try:
-        of = brokers(log_dirs(paths, partitions, configs or {}), release, configs or {}, wanted)
+        if places := log_dirs(paths, partitions, given):
+            from kdump.broker_start import start
+
+            options = _options(release, given, wanted)
+            brokers = start.brokers(places, options)
     except StoreError as error:
         fail(error)
-    how = how._replace(dispensable=dispensable(of))
+    how = how._replace(dispensable=frozenset(each.name for one in brokers for each in one.dispensable))
     image = None
     wrong: list[str] = []
     if any(part.topic == CLUSTER_METADATA for part in partitions):
@@ -104,7 +121,7 @@ def prepared(
         image = metadata_image(partitions, unread, wrong.append)
         how = how._replace(compacted=compacted_topics(image), alone=_alone(image), ids=_ids(image))
     whole = None if wrong else image
-    return CheckedPaths(paths, partitions, wanted, image, release, configs or {}, whole, of), how
+    return CheckedPaths(partitions, wanted, image, given, whole, options, brokers), how
 
 
 def found(
@@ -247,52 +264,11 @@ def _is_folder(files: Files, path: str) -> bool:
     return files is not LOCAL or os.path.isdir(path)  # noqa: PTH112  pathlib is slow
 
 
-def brokers(
-    places: Sequence[tuple[Files, str]], name: str | None, configs: Mapping[str, str], wanted: Wanted
-) -> Sequence[BrokerDirs]:
-    """Return the brokers whose log dirs are given. ``name`` is the release, None for the newest."""
-    if not places:
-        return ()
-    from kdump.broker_start import start
-
-    return start.brokers(places, _options(name, configs, wanted))
-
-
-def dispensable(brokers: Iterable[BrokerDirs]) -> frozenset[str]:
-    """Return the printed paths of log dirs that may be missing when their broker starts."""
-    return frozenset(each.name for one in brokers for each in one.dispensable)
-
-
 def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted) -> StartOptions:
     from kdump.broker_start import release
     from kdump.broker_start.start import StartOptions
 
     return StartOptions(release.of(name or release.NEWEST), configs, node_id(configs), wanted.max_batch_bytes)
-
-
-def starts(
-    brokers: Sequence[BrokerDirs],
-    name: str | None,
-    configs: Mapping[str, str],
-    known: Mapping[str, KnownLog],
-    wanted: Wanted,
-    image: ClusterImage | None = None,
-) -> Iterator[BrokerStart]:
-    """Yield the dry start of each broker, with the selected logs.
-
-    ``name`` is the release, None for the newest. ``known`` maps the printed path of a folder to the facts that the
-    check found. ``image`` is the image of the only metadata log in the paths, if all its records replay.
-    """
-    from kdump.broker_start.start import dry_start
-
-    options = _options(name, configs, wanted)
-    for broker in brokers:
-        found = dry_start(broker, options, known, image)
-        if wanted.is_choosy:
-            found = found._replace(
-                logs=tuple(log for log in found.logs if wanted.takes(Name(log.topic, log.partition)))
-            )
-        yield found
 
 
 def node_id(configs: Mapping[str, str]) -> int | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine, Collector
     from kdump.answers.log_dir_pass import LogDirPass
+    from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
     from kdump.printers.answer_lines import AnswerTable
@@ -121,7 +122,8 @@ class Answering:
         self._absent: Callable[[Iterable[str]], None] = out.absent if judges else self._insist
         self.met: set[Name] = set()
         self.unread: set[Name] = set()
-        """Like ``met`` and ``unread`` of :class:`kdump.log_dirs.finder.Finder`."""
+        self.without_log: list[UnreadableError] = []
+        """Like ``met``, ``unread`` and ``without_log`` of :class:`kdump.log_dirs.finder.Finder`."""
         self.asked = asked if topics is None else asked._replace(topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
@@ -135,6 +137,7 @@ class Answering:
         found = list(finder.find(where, None))
         self.met |= finder.met
         self.unread |= finder.unread
+        self.without_log += finder.without_log
         if self._named == self.asked.topics:
             self._absent(self.asked.missing(finder.met, where))
         every = self.asked.every_folder

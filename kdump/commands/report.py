@@ -15,7 +15,7 @@ from kdump.command_line.options import LIMITS, NO_PAGER, PARTITIONS, add
 from kdump.command_line.workers import WORKERS
 from kdump.errors import ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.findings import Level
-from kdump.log_dirs.finder import NO_SEGMENT, Finder, holds_a_log
+from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
 from kdump.log_dirs.remote import without_secret
 from kdump.output.stdout import open_output, paged
 
@@ -136,14 +136,15 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
 def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) -> LogDirReport:
     from kdump import checking
     from kdump.answers.collector import once
-    from kdump.broker_start import started
+    from kdump.checks.whole_partition import CheckOptions
     from kdump.report import gathering
     from kdump.report.document import ReportAsked, document
 
     session = run.session
     partitions = run.partitions()
     if not session.met and not any(holds_a_log(one.others, log_dirs=True) or one.segments for one in partitions):
-        list(Finder(report=Reporter(fail=session.fail)).find(run.paths, None))  # it reports why there is no log
+        for error in run.without_log:
+            session.fail(error)
         if not session.met:
             session.fail(UnreadableError(", ".join(map(without_secret, run.paths)), NO_SEGMENT))
     said = dict.fromkeys(sorted(session.said.failed))
@@ -151,17 +152,12 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
         _both(said, session.damage), _both(said, session.wrong_index), once(session.note), _both(said, session.fail)
     )
     session.watched(partitions)
-    found = gathering.collectors_for(partitions, run.asked, say, configs)
+    how = CheckOptions(records=False, at=run.at)
+    of, how = checking.prepared(run.paths, partitions, run.asked, how, say.fail)
+    found = gathering.collectors_for(partitions, run.asked, say, how, configs)
     found.found_all = not said
-    brokers = checking.brokers(checking.log_dirs(run.paths, partitions, {}), None, {}, run.asked)
-    found.dispensable = checking.dispensable(brokers)
-    gathering.gather(
-        found, partitions, run.asked, run.at, say, workers=run.workers(partitions), progress=session.progress
-    )
-    if brokers:
-        known, image = started.known(found.checked, partitions), started.metadata_image(partitions)
-        starts = checking.starts(brokers, None, {}, known, run.asked)
-        found.started += started.started(starts, partitions, found.checked, image, {}, run.asked)
+    gathering.gather(found, partitions, run.asked, say, workers=run.workers(partitions), progress=session.progress)
+    found.started += of.starts(found.checked, say.fail)
     asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)
     report = document(asked, found, partitions, say, said)
     session.progress.clear()

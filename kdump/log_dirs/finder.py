@@ -124,6 +124,8 @@ class Finder:
         """The names of all folders with a log, selected or not."""
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
+        self.without_log: list[UnreadableError] = []
+        """The errors on named folders without a log, which :attr:`Wanted.every_folder` does not report."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
         self._packed: list[Entry] = []
@@ -365,11 +367,15 @@ class Finder:
                     self.note(f"{archive.shown(path)} is left out: it {reason}")
         found = folder.identity in self._seen
         for partition in self._folder(folder, files, _name_of(files, folder.path)):
-            found = True
+            found = found or bool(partition.segments) or holds_a_log(partition.others, log_dirs=self.wanted.log_dirs)
             yield partition._replace(is_named=True) if partition.folder == folder.path else partition
         found = self._fail_if_broken(files) or found
         if not found and not self.wanted.is_choosy and not self._has_packed_segments:
-            self.fail(self._without_segment(folder, files))
+            error = self._without_segment(folder, files)
+            if self.wanted.every_folder:
+                self.without_log.append(error)
+            else:
+                self.fail(error)
 
     def _without_segment(self, folder: Entry, files: Files) -> UnreadableError:
         shown = files.shown(folder.path)

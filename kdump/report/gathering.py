@@ -18,7 +18,7 @@ from kdump.answers.log_events import DamagedRanges, LogEvents
 from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.retention import Retention, copied_offsets
 from kdump.answers.statistics import Statistics
-from kdump.answers.topic_configs import TopicConfigs, compacted_topics
+from kdump.answers.topic_configs import TopicConfigs
 from kdump.answers.transactions import Transactions
 from kdump.checks import across_log_dirs, whole_partition
 from kdump.checks.log_dir import LogDirs
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import Collector
     from kdump.answers.topic_configs import GivenConfig
     from kdump.broker_start.started import Started
-    from kdump.checks.whole_partition import CheckedPartition
+    from kdump.checks.whole_partition import CheckedPartition, CheckOptions
     from kdump.errors import Reporter
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
@@ -46,8 +46,9 @@ ALSO = (*TOPICS, transaction_state.TOPIC, cluster_metadata.TOPIC, remote_log_met
 
 @dataclass
 class ReportCollectors:
-    """The collectors of a report, and the check's findings for each partition."""
+    """The collectors of a report, the options ``how`` of its check, and the check's findings for each partition."""
 
+    how: CheckOptions
     usage: DiskUsage
     statistics: Statistics
     retention: Retention
@@ -57,10 +58,6 @@ class ReportCollectors:
     events: LogEvents
     checked: list[CheckedPartition] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
-    compacted: frozenset[str] = frozenset()
-    """The compacted topics of the metadata log."""
-    dispensable: frozenset[str] = frozenset()
-    """The same as in :class:`~kdump.checks.whole_partition.CheckOptions`."""
     found_all: bool = True
     """Whether all paths could be found and listed."""
 
@@ -85,15 +82,20 @@ class ReportCollectors:
 
 
 def collectors_for(
-    partitions: Sequence[Partition], asked: Wanted, say: Reporter, configs: Sequence[GivenConfig] = ()
+    partitions: Sequence[Partition],
+    asked: Wanted,
+    say: Reporter,
+    how: CheckOptions,
+    configs: Sequence[GivenConfig] = (),
 ) -> ReportCollectors:
     """Return new collectors, with configs and topic ids from the metadata log in ``partitions``.
 
-    ``configs`` override these configs.
+    ``configs`` override these configs. ``how`` are the options of the check.
     """
     image = image_of(live_of(partitions), say)
     copied = copied_offsets(partitions, image, say)
     answer = ReportCollectors(
+        how=how,
         usage=DiskUsage(),
         statistics=Statistics(hours=True, spares=spares(live_of(partitions))),
         retention=Retention(TopicConfigs(image, configs), copied=copied),
@@ -101,7 +103,6 @@ def collectors_for(
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),
         damage=DamagedRanges(),
         events=LogEvents(),
-        compacted=compacted_topics(image),
     )
     answer.groups.ends.topic_ids.update(topic_names(image))
     return answer
@@ -114,19 +115,15 @@ class ReportPass:
         self,
         into: ReportCollectors,
         asked: Wanted,
-        at: int,
         say: Reporter,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._into, self._asked, self._say, self._progress = into, asked, say, progress
-        self._how = whole_partition.CheckOptions(
-            records=False, at=at, compacted=into.compacted, dispensable=into.dispensable
-        )
         states = LogDirStates(say)
         self._files = LogDirPass([into.usage], say, states)
         self._logs = LogDirPass(into.of_logs, say, states)
         self._coordinators = LogDirPass(into.of_coordinators, say, states)
-        self._dirs = LogDirs(into.dispensable)
+        self._dirs = LogDirs(into.how.dispensable)
 
     def run(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
@@ -142,7 +139,7 @@ class ReportPass:
         if not partition.segments and not holds_a_log(partition.others, log_dirs=True):
             return
         tap = None if log is None else self._logs.alongside(self._logs.place(log))
-        checked = whole_partition.check(partition, self._how, self._dirs, self._progress, tap)
+        checked = whole_partition.check(partition, self._into.how, self._dirs, self._progress, tap)
         if tap is not None:
             tap.close()
         for error in checked.failed:
@@ -170,7 +167,6 @@ def gather(
     into: ReportCollectors,
     partitions: Sequence[Partition],
     asked: Wanted,
-    at: int,
     say: Reporter,
     *,
     workers: Workers | None = None,
@@ -178,12 +174,12 @@ def gather(
 ) -> None:
     """Fill new collectors from partitions, in this process or with ``workers``, and look up log end offsets for lag.
 
-    ``at`` is the current time in ms. ``say`` may be called with the same sentence more than once.
+    ``say`` may be called with the same sentence more than once.
     """
     if workers is not None:
-        gather_with(workers, into, partial(_feed, asked, at), partitions, say._replace(progress=progress))
+        gather_with(workers, into, partial(_feed, asked), partitions, say._replace(progress=progress))
     else:
-        ReportPass(into, asked, at, say, progress).run(partitions)
+        ReportPass(into, asked, say, progress).run(partitions)
     dirs = LogDirs()
     across = tuple(
         across_log_dirs.check([one for one in partitions if asked.takes(Name(one.topic, one.partition))], dirs)
@@ -192,8 +188,8 @@ def gather(
     _look_up_ends(into, partitions, say)
 
 
-def _feed(asked: Wanted, at: int, into: ReportCollectors, partitions: Sequence[Partition], say: Reporter) -> None:
-    ReportPass(into, asked, at, say).run(partitions)
+def _feed(asked: Wanted, into: ReportCollectors, partitions: Sequence[Partition], say: Reporter) -> None:
+    ReportPass(into, asked, say).run(partitions)
 
 
 def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], say: Reporter) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from kdump import checking
 from kdump.broker_start import started
-from kdump.broker_start.start import StartOptions, dry_start
+from kdump.broker_start.start import StartOptions, brokers, dry_start
 from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.errors import SILENT
@@ -101,7 +101,7 @@ def both(root, *, records=True):
     known = started.known([whole_partition.check(one, how, dirs) for one in partitions], partitions)
     made = []
     for facts in (known, {}):
-        (broker,) = checking.brokers(checking.log_dirs(paths, partitions, {}), None, {}, EVERYTHING)
+        (broker,) = brokers(checking.log_dirs(paths, partitions, {}), StartOptions())
         made.append(dry_start(broker, StartOptions(), facts))
     return *made, known
 
@@ -149,7 +149,7 @@ def test_a_dry_start_of_sound_logs_lists_and_opens_no_partition(monkeypatch, tmp
     (tmp_path / "d" / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=Jcp9qHk6RnaNkgBVOvaAyg\n")
     (tmp_path / "d" / ".kafka_cleanshutdown").touch()
     _, _, known = both(tmp_path / "d")
-    (broker,) = checking.brokers([(LOCAL, str(tmp_path / "d"))], None, {}, EVERYTHING)
+    (broker,) = brokers([(LOCAL, str(tmp_path / "d"))], StartOptions())
     met = []
     listing, opening = LocalFiles.entries, LocalFile.__init__
     monkeypatch.setattr(LocalFiles, "entries", lambda files, path: met.append(path) or listing(files, path))

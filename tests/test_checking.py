@@ -1,0 +1,51 @@
+"""What a store or a disk refuses in a dry start is told once, and the rest of the check and of the report is done."""
+
+import json
+
+import pytest
+
+from kdump.broker_start import start
+from kdump.errors import StoreError
+from kdump.log_dirs.finder import Finder
+from testing import forge
+from tests.commands.test_faults import run
+from tests.helpers import log_dirs
+
+COMMANDS = {
+    "check": ["check", "-o", "jsonl"],
+    "report": ["report", "-o", "jsonl", "--at", "1700000000000"],
+}
+
+
+def wrong_log_dir(tmp_path):
+    batch = forge.batch([forge.record(b"k", b"v")])
+    log_dirs.write(tmp_path, "orders-0", {0: batch}, leader_epoch_checkpoint="0\n2\n0 0\n", partition__metadata="")
+    log_dirs.node(tmp_path, 7)
+    return str(tmp_path)
+
+
+def fails(*_):
+    raise StoreError("s3://bucket/d1/orders-0", "503 Slow Down")
+
+
+@pytest.mark.parametrize("stage", ["brokers", "dry_start"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_store_that_does_not_answer_ends_the_dry_starts_alone(tmp_path, monkeypatch, capfd, command, stage):
+    path = wrong_log_dir(tmp_path)
+    monkeypatch.setattr(start, stage, fails)
+    status, shown, said = run(monkeypatch, capfd, [*COMMANDS[command], path])
+    assert said == "error: s3://bucket/d1/orders-0: 503 Slow Down\n"
+    assert status == 1
+    lines = [json.loads(line) for line in shown.splitlines()]
+    found = {line["code"] for line in lines if line["kind"] == "finding"}
+    assert found >= {"count"}, "the check of the folder is not part of the dry start"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_paths_are_listed_by_one_finder_even_without_a_log(tmp_path, monkeypatch, capfd, command):
+    (tmp_path / "notes.txt").write_text("no log")
+    made, first = [], Finder.find
+    monkeypatch.setattr(Finder, "find", lambda self, *given: (made.append(given), first(self, *given))[1])
+    status, _, said = run(monkeypatch, capfd, [*COMMANDS[command], str(tmp_path)])
+    assert (status, said) == (1, f"error: {tmp_path}: no segment is in it or in the folders below\n")
+    assert len(made) == 1
