@@ -726,7 +726,7 @@ def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], boo
     """Return a fast function that tests whether a key and value are well-formed; None if a topic has none."""
     if f"{topic}-" != METADATA_LOG or not kernel.COMPILED:
         return None
-    from kdump.internal_topics.well_formed import is_metadata_record
+    from kdump.internal_topics.decode import is_metadata_record
 
     return is_metadata_record
 

@@ -1,13 +1,17 @@
 """Decode records of Kafka's own topics to typed values, by the name of the topic.
 
 A message that is malformed or has no schema is returned as raw bytes with the reason.
+
+The kernel reads well-formed messages. :mod:`kdump.internal_topics.interpreter` reads messages that are truncated, not
+UTF-8 or too long, and reports the error. Without the kernel it reads all messages.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from kdump import kernel
 from kdump.internal_topics import (
     cluster_metadata,
     consumer_offsets,
@@ -15,14 +19,63 @@ from kdump.internal_topics import (
     share_group_state,
     transaction_state,
 )
-from kdump.internal_topics.interpreter import FRAME, PREVIEW_FRAME, PayloadError, Reader, frame_number, read_fields
+from kdump.internal_topics.interpreter import (
+    FIXED,
+    FRAME,
+    LONGEST_STRING,
+    PREVIEW_FRAME,
+    PayloadError,
+    Reader,
+    frame_number,
+    read_fields,
+)
 from kdump.internal_topics.schema import by_type
-from kdump.internal_topics.well_formed import read as read_well_formed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kdump.internal_topics.schema import MessageSchema, Release, Struct, Values
+
+
+if kernel.COMPILED:
+    from kdump.kernel.internal_topics import SchemaReader
+
+
+def read_well_formed(schema: Struct, data: bytes, start: int) -> Values | None:
+    """Return the values of the message from ``start`` to the end of ``data``; None if the interpreter must read it."""
+    return kernel_reader(schema).read(data, start) if kernel.COMPILED and schema.refused is None else None
+
+
+@cache
+def kernel_reader(schema: Struct) -> SchemaReader:
+    """Return the kernel's reader of messages of a known version."""
+    return SchemaReader(schema, {kind: layout.size for kind, layout in FIXED.items()}, LONGEST_STRING)
+
+
+FRAME_BYTES: Final = 3
+"""Size in bytes of a frame. Its three numbers are below 128 in all known messages."""
+
+
+@lru_cache(maxsize=256)
+def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
+    """Return the name and the reader of a message of the metadata log by the bytes of its frame.
+
+    The result is None if the newest release does not have the message. Requires the kernel.
+    """
+    message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == FRAME else None
+    versions = None if message is None else message.versions()
+    if message is None or versions is None or not versions.has(head[2]):
+        return None
+    return message.name, kernel_reader(message.struct(head[2]))
+
+
+def is_metadata_record(key: bytes | None, value: bytes | None) -> bool:
+    """Return whether a record of the metadata log is well-formed. If not, the interpreter must read it."""
+    if key is not None or value is None or len(value) < FRAME_BYTES:
+        return False
+    found = metadata_message(value[:FRAME_BYTES])
+    return found is not None and found[1].read(value, FRAME_BYTES) is not None
+
 
 Decoder: TypeAlias = "Callable[[bytes | None, bytes | None], DecodedRecord]"
 """A function that decodes a key and a value."""

@@ -13,9 +13,9 @@ from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.errors import DamageError
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.internal_topics import DECODER_SWITCHES, consumer_offsets, remote_log_metadata
+from kdump.internal_topics.decode import kernel_reader
 from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields, write
 from kdump.internal_topics.schema import parse
-from kdump.internal_topics.well_formed import reader
 from kdump.log_dirs.local import LocalFile
 from kdump.records.magic_2 import Batch
 from kdump.segments.walk import walk
@@ -57,7 +57,7 @@ def printed(made, pairs):
 
 def alone(struct):
     """What writes one struct, framed as type 0, version 0."""
-    message = reader(struct), kernel_texts.json(struct)
+    message = kernel_reader(struct), kernel_texts.json(struct)
     return Payloads(lambda *_: LEFT, lambda kind, version: message if (kind, version) == (0, 0) else None, 1)
 
 

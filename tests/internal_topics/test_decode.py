@@ -3,15 +3,20 @@
 import re
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from kdump import kernel
 from kdump.internal_topics import cluster_metadata, consumer_offsets
-from kdump.internal_topics.decode import TOPICS, decode
-from kdump.internal_topics.interpreter import write
+from kdump.internal_topics.decode import TOPICS, decode, read_well_formed
+from kdump.internal_topics.interpreter import PayloadError, Reader, read, write
+from kdump.internal_topics.schema import parse
 from kdump.log_dirs import local
 from kdump.records.magic_0_1 import Message
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import walk
 from testing import GOLDEN
+from tests.internal_topics.test_interpreter import LAYOUTS, values_of
 
 OFFSETS = "__consumer_offsets"
 
@@ -143,3 +148,71 @@ def test_no_bytes_raise_an_exception(topic):
         for fill in (b"\0", b"\1", b"\xff", b"\x7f", b"\x80"):
             for key in (None, fill * size):
                 assert decode(topic, key, fill * size) is not None
+
+
+if not kernel.COMPILED:
+    pytest.skip("there is no kernel", allow_module_level=True)
+
+
+def interpreted(schema, data):
+    """Return the interpreter's result, or None if it refuses the bytes or leaves some over."""
+    reader = Reader(data)
+    try:
+        values = read(schema, reader)
+    except PayloadError:
+        return None
+    return None if reader.remaining else values
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@settings(max_examples=6, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_reads_as_the_interpreter_does(name, data):
+    schema = LAYOUTS[name]
+    values = data.draw(values_of(schema))
+    written = write(schema, values)
+    fast = read_well_formed(schema, written, 0)
+    assert fast == values
+    assert list(fast) == list(interpreted(schema, written))
+    for end in range(len(written)):
+        assert read_well_formed(schema, written[:end], 0) is None
+    assert read_well_formed(schema, written + b"\0", 0) is None
+    for _ in range(10):
+        at, byte = data.draw(st.integers(0, max(0, len(written) - 1))), data.draw(st.integers(0, 255))
+        changed = written[:at] + bytes([byte]) + written[at + 1 :]
+        found = read_well_formed(schema, changed, 0)
+        assert found is None or repr(found) == repr(interpreted(schema, changed))
+
+
+TEXTS = parse("""
+    Sample; versions 0; flexible 0+
+        names     []string
+        late      int32   tag 0
+        list      []int8  tag 1
+        place     Place   null  tag 2  = null
+            where  int8
+""")["Sample"].struct(0)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *("0202ff 00", "028040 00", "00 00", "01 8100", "01 01 0501 00", "01 01 80000400000001"),
+        *("01 01 00840000000009", "01 01 0203 01 05 00", "01 01 0201 00", "01 01 0203 81 00 00"),
+    ],
+)
+def test_leaves_what_is_seldom_to_the_interpreter(data):
+    raw = bytes.fromhex(data)
+    found = read_well_formed(TEXTS, raw, 0)
+    assert found is None or found == interpreted(TEXTS, raw)
+
+
+def test_a_long_string_is_read():
+    values = {"names": ["n" * 300, "é"], "late": 7, "list": [1, -1], "place": None}
+    assert read_well_formed(TEXTS, write(TEXTS, values), 0) == values
+
+
+def test_each_message_has_lists_of_its_own():
+    one, other = (read_well_formed(TEXTS, b"\1\0", 0) for _ in range(2))
+    assert one["list"] == []
+    assert one["list"] is not other["list"]

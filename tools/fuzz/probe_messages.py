@@ -27,10 +27,9 @@ from kdump.internal_topics import (
     share_group_state,
     transaction_state,
 )
-from kdump.internal_topics.decode import decode
+from kdump.internal_topics.decode import decode, read_well_formed
 from kdump.internal_topics.interpreter import PayloadError, Reader, read, write
 from kdump.internal_topics.schema import MessageSchema, Release, Struct, parse_release
-from kdump.internal_topics.well_formed import read as read_well_formed
 from kdump.primitives.wire import write_unsigned_varint
 from tools import arguments
 from tools.fuzz.probe_payloads import broken, values_of

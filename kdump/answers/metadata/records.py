@@ -13,10 +13,9 @@ from kdump import kernel
 from kdump.errors import DamageError, KdumpError
 from kdump.internal_topics import cluster_metadata, control_records
 from kdump.internal_topics.cluster_metadata import MESSAGES
-from kdump.internal_topics.decode import decode
+from kdump.internal_topics.decode import decode, metadata_message
 from kdump.internal_topics.interpreter import Reader, read_fields
 from kdump.internal_topics.schema import by_type
-from kdump.internal_topics.well_formed import metadata_message
 from kdump.records import control
 from kdump.segments.batch_runs import Run
 

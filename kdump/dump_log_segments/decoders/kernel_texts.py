@@ -21,9 +21,9 @@ from kdump.dump_log_segments.decoders.coordinator import (
 from kdump.dump_log_segments.decoders.framed import FramedParser, MetadataParser, RemoteLogParser, metadata_head
 from kdump.dump_log_segments.decoders.texts import DELETE
 from kdump.internal_topics import consumer_offsets
+from kdump.internal_topics.decode import kernel_reader
 from kdump.internal_topics.interpreter import FIXED
 from kdump.internal_topics.transaction_state import STATES
-from kdump.internal_topics.well_formed import reader
 from kdump.kernel.internal_topics import ALWAYS, FieldText, Payloads, StructText
 from kdump.kernel.texts import escapes
 
@@ -79,9 +79,9 @@ def _coordinator(parser: CoordinatorParser, fronts: Fronts, general: General) ->
         states = parser.words.names_states
         written = partial(json, struct, fronts.payload + parser.value_head(version), "}", states=states)
         if struct.name != GROUP:
-            return reader(struct), written()
+            return kernel_reader(struct), written()
         other, consumer = written(), written(embedded=parser.release)
-        return reader(struct), lambda values: consumer if values["protocolType"] == CONSUMER else other
+        return kernel_reader(struct), lambda values: consumer if values["protocolType"] == CONSUMER else other
 
     return Payloads(general, _find(parser.values, parser, text), -1, key, f"{fronts.payload}{DELETE}".encode())
 
@@ -89,8 +89,8 @@ def _coordinator(parser: CoordinatorParser, fronts: Fronts, general: General) ->
 def _framed(parser: MetadataParser | RemoteLogParser, fronts: Fronts, general: General) -> Payloads:
     def text(struct: Struct, version: int) -> Message:
         if isinstance(parser, MetadataParser):
-            return reader(struct), json(struct, fronts.alone + metadata_head(struct, version), "}")
-        return reader(struct), _of_class(struct, txn_index=parser.txn_index, before=fronts.alone)
+            return kernel_reader(struct), json(struct, fronts.alone + metadata_head(struct, version), "}")
+        return kernel_reader(struct), _of_class(struct, txn_index=parser.txn_index, before=fronts.alone)
 
     return Payloads(general, _find(parser.types, parser, text), parser.words.frame)
 
@@ -146,7 +146,7 @@ def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, Struc
     message = consumer_offsets.MEMBER_MESSAGES[MEMBER_BYTES[name]]
     versions = message.versions(release)
     structs = [message.struct(version, release) for version in range(versions.highest + 1)] if versions else []
-    return [(reader(struct), json(struct)) for struct in structs]
+    return [(kernel_reader(struct), json(struct)) for struct in structs]
 
 
 def _of_class(struct: Struct, *, txn_index: bool, before: str = "") -> StructText:
