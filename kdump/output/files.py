@@ -9,10 +9,15 @@
 - Errors name the path that the user gave.
 
 docs/outputs.md lists for each command the files that remain after a kill at each step.
+
+Bytes of local files are copied by ``copy_file_range``. This call clones data on Btrfs and XFS, and copies data inside
+the operating system elsewhere. If it fails, this process reads and writes the bytes, so that an error of the disk names
+the file.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -28,6 +33,12 @@ from kdump.output import parts
 from kdump.output.access import ANY, Access
 from kdump.output.parts import TakenError, append, create, identity
 from kdump.primitives import signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.log_dirs.local import LocalFile
+
 
 __all__ = ["TakenError", "append", "create"]
 if TYPE_CHECKING:
@@ -423,3 +434,49 @@ def _is_anothers(path: Path) -> bool:
     folder = path.resolve().parent.stat() if path.is_symlink() else path.parent.stat()
     own = os.geteuid()
     return bool(folder.st_mode & stat.S_ISVTX) and own not in (0, folder.st_uid, path.lstat().st_uid)
+
+
+AT_ONCE: Final = 32 << 20
+"""Bytes of one system call. Progress is reported between calls."""
+BLOCK: Final = 1 << 20
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def copy_range(
+    source: LocalFile, position: int, size: int, target: BinaryIO, done: Callable[[int], None] = lambda _: None
+) -> None:
+    """Append ``size`` bytes of ``source`` to ``target``. ``done`` is called with the number of bytes of each step.
+
+    Raises UnreadableError if the source ends early or cannot be read, OSError if the target cannot be written.
+    """
+    target.flush()
+    end = position + size
+    while position < end:
+        copied = _by_system(source, position, min(AT_ONCE, end - position), target)
+        if not copied:
+            copied = _by_hand(source, position, min(BLOCK, end - position), target)
+        position += copied
+        done(copied)
+        begin_flush(target)
+
+
+def _by_system(source: LocalFile, position: int, size: int, target: BinaryIO) -> int:
+    """Return the number of bytes that the system has copied; 0 if it cannot copy."""
+    descriptor = source.descriptor
+    if descriptor is None or not hasattr(os, "copy_file_range"):
+        return 0
+    try:
+        return os.copy_file_range(descriptor, target.fileno(), size, offset_src=position)
+    except OSError as reason:
+        if reason.errno in _FULL:
+            raise
+        return 0
+
+
+def _by_hand(source: LocalFile, position: int, size: int, target: BinaryIO) -> int:
+    data = source.read(position, size)
+    if not data:
+        raise UnreadableError(source.name, f"it ends at byte {position}, but was longer when kdump read it first")
+    target.write(data)
+    target.flush()
+    return len(data)

@@ -5,8 +5,9 @@ The steps, in order:
 - ``volumes``: ``survey()`` finds the log dirs, their ids, partitions, checkpoints and copies of the metadata log.
 - ``metadata``: ``found()`` returns the image of the lost cluster (``ClusterImage``), from the metadata log or,
   without one, from folders and ``partition.metadata``.
-- ``plan``: ``choose(volumes, image)`` returns a ``PartitionPlan`` (``partition_plan``) for each partition of this
-  image. ``one_partition`` plans one partition, with ``copy_scan`` (the valid batches of a copy) and ``merging``.
+- ``cluster``: the whole plan. ``choose(volumes, image)`` returns a ``PartitionPlan`` (``partition_plan``) for each
+  partition of this image. ``one_partition`` plans one partition, with ``copy_scan`` (the valid batches of a copy) and
+  ``merging``.
 - ``nodes``: the new nodes, and the replicas that each node has.
 - ``coordinators``: groups and transactions of the new cluster; the number of partitions of the coordinators' topics.
 - ``first_start``: warnings about data that the new brokers delete or hide at their first start.

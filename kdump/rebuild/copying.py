@@ -24,7 +24,7 @@ from kdump.formats.record_layout import BATCH_HEADER
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.local import LocalFile
-from kdump.output import copied, files, parts
+from kdump.output import files, parts
 from kdump.primitives.processes import Processes
 from kdump.segments import resync
 
@@ -214,7 +214,7 @@ def _copy(root: Path, access: Access, task: CopiedFile, *, flushes: bool = True)
                 seen.make_sure()
                 for piece in group:
                     if piece.corrected is None:
-                        copied.copy_range(source, piece.position, piece.size, file)
+                        files.copy_range(source, piece.position, piece.size, file)
                     else:
                         file.write(_corrected(source, piece))
                 seen.make_sure()
@@ -332,7 +332,7 @@ def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[Vol
         target = files.make_folders(root, files.LOST_AND_FOUND, UNKNOWN, name, access=access)
         for path in paths:
             with LocalFile(path) as source, files.create(target / Path(path).name, access) as file:
-                copied.copy_range(source, 0, source.size, file)
+                files.copy_range(source, 0, source.size, file)
                 written += source.size
     return written
 
@@ -350,5 +350,5 @@ def _save(root: Path, plan: PartitionPlan, number: int, left: LeftOutBytes, acce
         tail = f"@{left.position}"
         name = os.fsencode(f"{number:06}-{Path(left.path).name}")[: NAME_BYTES - len(tail)]
         with files.create(folder / (os.fsdecode(name) + tail), access) as file:
-            copied.copy_range(source, left.position, left.size, file)
+            files.copy_range(source, left.position, left.size, file)
     return left.size

@@ -9,8 +9,8 @@ import pytest
 from kdump.answers.coordinator import coordinator_partition
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.rebuild import coordinators, first_start, metadata
+from kdump.rebuild.cluster import choose
 from kdump.rebuild.coordinators import OpenProducer, RebuiltGroup, RebuiltTransaction, partition_count, partition_counts
-from kdump.rebuild.plan import choose
 from kdump.rebuild.volumes import survey
 from testing import GOLDEN
 from tests.rebuild.test_metadata import Heard

@@ -9,9 +9,9 @@ import pytest
 
 from kdump.broker_start import release
 from kdump.rebuild import first_start, metadata
+from kdump.rebuild.cluster import choose
 from kdump.rebuild.metadata import ClusterChange
 from kdump.rebuild.nodes import parse_nodes
-from kdump.rebuild.plan import choose
 from kdump.rebuild.volumes import survey
 from testing import forge
 from tests.rebuild.test_metadata import ID, Heard, found, log_dir, rebuilt

@@ -1,7 +1,7 @@
 """Plans for all partitions of an image; folders that are not a copy of any."""
 
 from kdump.answers.metadata.cluster_image import ClusterImage
-from kdump.rebuild.plan import choose, unknown_folders
+from kdump.rebuild.cluster import choose, unknown_folders
 from kdump.rebuild.volumes import survey
 from testing import forge
 from tests.rebuild.replicas import TOPIC_ID, batch, batches, copy
