@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.broker_start.broker_dirs import BrokerDirs, StartOptions
     from kdump.broker_start.outcome import BrokerStart
-    from kdump.broker_start.start import BrokerDirs, StartOptions
     from kdump.broker_start.started import Started
     from kdump.checks.log_dir import LogDirs
     from kdump.checks.whole_partition import CheckedPartition, CheckOptions
@@ -100,10 +100,10 @@ def prepared(
     brokers: Sequence[BrokerDirs] = ()
     try:
         if places := log_dirs(paths, partitions, given):
-            from kdump.broker_start import start
+            from kdump.broker_start import broker_dirs
 
             options = _options(release, given, wanted)
-            brokers = start.brokers(places, options)
+            brokers = broker_dirs.brokers(places, options)
     except StoreError as error:
         fail(error)
     how = how._replace(dispensable=frozenset(each.name for one in brokers for each in one.dispensable))
@@ -266,7 +266,7 @@ def _is_folder(files: Files, path: str) -> bool:
 
 def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted) -> StartOptions:
     from kdump.broker_start import release
-    from kdump.broker_start.start import StartOptions
+    from kdump.broker_start.broker_dirs import StartOptions
 
     return StartOptions(release.of(name or release.NEWEST), configs, node_id(configs), wanted.max_batch_bytes)
 

@@ -1,10 +1,10 @@
-"""What a store or a disk refuses in a dry start is told once, and the rest of the check and of the report is done."""
+"""A StoreError in a dry start is reported once, and the other parts of the check and of the report are done."""
 
 import json
 
 import pytest
 
-from kdump.broker_start import start
+from kdump.broker_start import broker_dirs, start
 from kdump.errors import StoreError
 from kdump.log_dirs.finder import Finder
 from testing import forge
@@ -28,11 +28,11 @@ def fails(*_):
     raise StoreError("s3://bucket/d1/orders-0", "503 Slow Down")
 
 
-@pytest.mark.parametrize("stage", ["brokers", "dry_start"])
+@pytest.mark.parametrize("stage", [(broker_dirs, "brokers"), (start, "dry_start")])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_store_that_does_not_answer_ends_the_dry_starts_alone(tmp_path, monkeypatch, capfd, command, stage):
     path = wrong_log_dir(tmp_path)
-    monkeypatch.setattr(start, stage, fails)
+    monkeypatch.setattr(*stage, fails)
     status, shown, said = run(monkeypatch, capfd, [*COMMANDS[command], path])
     assert said == "error: s3://bucket/d1/orders-0: 503 Slow Down\n"
     assert status == 1

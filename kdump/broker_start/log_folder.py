@@ -308,7 +308,7 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
         )
         yield StartCause(code=Code.INDEX_BEYOND_LOG, file=outcome.hidden_by, text=text)
     for unread in outcome.unread:
-        yield StartCause(code=unread.code, file=unread.file, text=unread.reason, found=str(unread.records))
+        yield StartCause(code=unread.code, file=unread.file, text=unread.reason, records=unread.records)
     for name in outcome.discarded:
         text = (
             "the file is deleted, because a .cleaned file of a lower or equal base offset shows that it is incomplete"

@@ -49,6 +49,8 @@ class StartCause(NamedTuple):
     found: str | None = None
     offset: int | None = None
     """The offset of a record of the metadata log."""
+    records: int = 0
+    """The number of records in a file that the broker does not read."""
 
 
 class LogStart(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata.image import image_of
 from kdump.broker_start import log_folder, metadata_log
-from kdump.broker_start.start import NO_DIRECTORIES, StartOptions, brokers
+from kdump.broker_start.broker_dirs import RESERVED, StartOptions, brokers
 from kdump.checks.evidence import committed, epochs_of, evidence_of
 from kdump.errors import SILENT, DamageError, UnreadableError, many_are
 from kdump.formats import checkpoints
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.broker_start.broker_dirs import BrokerDirs
     from kdump.broker_start.log_folder import LogDirFiles
-    from kdump.broker_start.start import BrokerDirs
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
 
@@ -187,9 +187,7 @@ class _BrokerShortfalls:
                 directory = state.directories[state.replicas.index(node)]
                 reached = self._reached(name, number)
                 log_dir = here.get(directory)
-                if log_dir is None and (
-                    int.from_bytes(directory, "big") >= NO_DIRECTORIES or not any(reached.values())
-                ):
+                if log_dir is None and (int.from_bytes(directory, "big") >= RESERVED or not any(reached.values())):
                     continue  # the partition may be in a log dir that was not given
                 if reached and not any(reached.values()):
                     continue  # the partition was empty

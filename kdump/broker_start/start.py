@@ -1,17 +1,17 @@
 """A dry start: determines from the files what a starting broker does to its log dirs.
 
-:func:`brokers` groups log dirs by broker. :func:`dry_start` simulates the start of one broker. Neither function reads
-the clock or writes a file. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
+Nothing here reads the clock or writes a file. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
 ``isStrayReplica``, ``recoverAbandonedFutureLogs``, ``getOrCreateLog``), ReplicaManager and BrokerMetadataPublisher.
 """
 
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from kdump.broker_start import ids, log_folder, metadata_log, release
-from kdump.broker_start.log_folder import NOTHING, KnownLog, LogDirFiles
+from kdump.broker_start import broker_dirs, log_folder, metadata_log
+from kdump.broker_start.broker_dirs import names
+from kdump.broker_start.log_folder import NOTHING, KnownLog
 from kdump.broker_start.outcome import (
     CONTROLLERS_HAVE_IT,
     BrokerStart,
@@ -27,135 +27,22 @@ from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.primitives import java_hash_order
-from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.topics import Topic
+    from kdump.broker_start.broker_dirs import BrokerDirs, StartOptions
+    from kdump.broker_start.log_folder import LogDirFiles
     from kdump.broker_start.metadata_log import MetadataStart
-    from kdump.log_dirs.files import Files
 
 ROLES: Final = "process.roles"
-METADATA_DIR: Final = "metadata.log.dir"
 CLEANER: Final = "log.cleaner.enable"
 INTERVAL: Final = "index.interval.bytes"
-NO_DIRECTORIES: Final = 100
-"""Directory ids below this number do not identify a log dir (UNASSIGNED, LOST, MIGRATING)."""
 UNASSIGNED: Final = bytes(16)
 """``DirectoryId.UNASSIGNED``."""
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED, None})
-
-
-class StartOptions(NamedTuple):
-    """The release, configs and node.id of the broker. ``limit`` is the size of the largest batch in bytes."""
-
-    release: release.StartRelease = release.of(release.NEWEST)
-    configs: Mapping[str, str] = {}
-    node_id: int | None = None
-    limit: int = DEFAULT_LIMIT
-
-
-class BrokerDirs:
-    """The log dirs of one broker, with their ids. ``is_complete`` is whether the broker has no other log dirs."""
-
-    def __init__(self, found: Sequence[ids.DirIds], options: StartOptions, *, is_complete: bool) -> None:
-        self.ids, self.is_complete = tuple(found), is_complete
-        self._is_configured = METADATA_DIR in options.configs
-        self.metadata_dir = self._configured(options.configs.get(METADATA_DIR)) or next(
-            (each for each in self.log_dirs if not is_complete and metadata_log.FOLDER in _names(each)),
-            self.log_dirs[0],
-        )
-
-    def _configured(self, given: str | None) -> LogDirFiles | None:
-        if given is None:
-            return None
-        path = posixpath.normpath(given)
-        found = next((each for each in self.log_dirs if posixpath.normpath(each.path) == path), None)
-        if found is None:
-            found = LogDirFiles(self.log_dirs[0].files, given)
-            self.ids = (*self.ids, _ids(found))
-        return found
-
-    @property
-    def log_dirs(self) -> tuple[LogDirFiles, ...]:
-        return tuple(each.log_dir for each in self.ids)
-
-    @property
-    def is_kraft(self) -> bool:
-        """Whether any log dir belongs to a KRaft broker."""
-        return any(each.ids is not None and each.ids.version > 0 for each in self.ids)
-
-    @property
-    def has_others(self) -> bool:
-        """Whether the broker must have further log dirs, because the given log dirs lack its metadata log."""
-        is_known = self.is_complete or self._is_configured or metadata_log.FOLDER in _names(self.metadata_dir)
-        return self.is_kraft and not is_known
-
-    @property
-    def dispensable(self) -> list[LogDirFiles]:
-        """The log dirs without which the broker starts."""
-        if self.has_others:
-            return list(self.log_dirs)
-        return [each for each in self.log_dirs if each is not self.metadata_dir]
-
-
-def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[BrokerDirs]:
-    """Return the log dirs grouped by broker.
-
-    If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
-    cluster.id do. Two log dirs with the same directory.id and a common partition are copies of one log dir: each copy
-    counts as a broker. A log dir without ids also counts as a broker.
-    """
-    dirs = [_ids(LogDirFiles(files, path)) for files, path in places]
-    if options.node_id is not None:
-        return [BrokerDirs(dirs, options, is_complete=True)] if dirs else []
-    found: list[tuple[object, list[ids.DirIds]]] = []
-    for each in dirs:
-        key = _broker_of(each)
-        mine = next(
-            (held for known, held in found if key is not None and known == key and not _copies(held, each)), None
-        )
-        if mine is None:
-            found.append((key, [each]))
-        else:
-            mine.append(each)
-    return [BrokerDirs(held, options, is_complete=False) for _, held in found]
-
-
-def _ids(log_dir: LogDirFiles) -> ids.DirIds:
-    try:
-        return ids.read(log_dir)
-    except StoreError:
-        raise
-    except UnreadableError as error:
-        if error.is_denied:
-            return ids.DirIds(log_dir, None, log_folder.unreadable(error))
-        text = f"the log dir cannot be read: {error.reason}"
-        cause = StartCause(code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=text)
-        return ids.DirIds(log_dir, None, cause)
-
-
-def _broker_of(one: ids.DirIds) -> object:
-    if one.ids is None or one.ids.node_id is None:
-        return None
-    return one.log_dir.files, one.ids.node_id, one.ids.cluster_id
-
-
-def _copies(held: Sequence[ids.DirIds], other: ids.DirIds) -> bool:
-    return any(
-        bool(_partitions(each.log_dir) & _partitions(other.log_dir)) and _directory(each) == _directory(other)
-        for each in held
-    )
-
-
-def _partitions(log_dir: LogDirFiles) -> set[str]:
-    return {name for name, entry in log_dir.entries.items() if entry.is_folder and file_names.parse_folder(name)}
-
-
-def _directory(one: ids.DirIds) -> bytes | None:
-    return None if one.ids is None else one.ids.directory_id
 
 
 def dry_start(
@@ -196,7 +83,7 @@ class _BrokerRun:
 
     def run(self) -> BrokerStart:
         found = self.broker.ids
-        verified = ids.verify(found, self.metadata_dir, self.options.node_id)
+        verified = broker_dirs.verify(found, self.metadata_dir, self.options.node_id)
         self.node_id = verified.node_id
         is_old = not self.is_complete and all(
             (each.is_missing or (each.ids is not None and not each.ids.version)) and _is_old(each.log_dir)
@@ -211,9 +98,9 @@ class _BrokerRun:
         starts: bool | None = None if closed else True
         self.decides = not closed
         metadata: MetadataStart | None = None
-        if not self.is_complete and metadata_log.FOLDER not in _names(self.metadata_dir):
+        if not self.is_complete and metadata_log.FOLDER not in names(self.metadata_dir):
             text = "no metadata log is in these log dirs: the partitions of the broker are unknown"
-            bootstraps = (each for each in self.dirs if file_names.BOOTSTRAP_SNAPSHOT in _names(each))
+            bootstraps = (each for each in self.dirs if file_names.BOOTSTRAP_SNAPSHOT in names(each))
             beside = next((each.shown(file_names.BOOTSTRAP_SNAPSHOT) for each in bootstraps), None)
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=beside, text=text))
             self.decides, starts = False, None
@@ -534,7 +421,7 @@ class _BrokerRun:
         """Create an empty log, in the log dir to which metadata assigns the partition if that was given."""
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, but no folder in use has it"
-        is_named = int.from_bytes(directory, "big") >= NO_DIRECTORIES
+        is_named = int.from_bytes(directory, "big") >= broker_dirs.RESERVED
         target = next((each for each, uuid in directories.items() if is_named and uuid == directory), None)
         cause = StartCause(code=Code.NO_FOLDER, file=None if target is None else target.shown(name), text=text)
         log = LogStart(
@@ -558,7 +445,7 @@ class _BrokerRun:
             return
         if (is_elsewhere and self.offline) or (target is not None and target in self.offline):
             held = any((other.topic, other.partition) == (topic.name, number) for _, _, other in self.loaded)
-            if not held and not any(name in _names(each) for each in self.offline):
+            if not held and not any(name in names(each) for each in self.offline):
                 text = f"{text}: the log dir of the partition is offline"
                 cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=None, text=text)
                 self.more.append(log.not_served(StartOutcome.OFFLINE)._replace(causes=(cause,)))
@@ -604,7 +491,9 @@ class _BrokerRun:
         elsewhere = by_id.get(None) if self.is_complete else None  # a failed log dir whose id is unknown
         begun: dict[tuple[str, int], LogStart] = {}
         for key, (topic, directory) in mine.items():
-            is_elsewhere = directory not in directories.values() and int.from_bytes(directory, "big") >= NO_DIRECTORIES
+            is_elsewhere = (
+                directory not in directories.values() and int.from_bytes(directory, "big") >= broker_dirs.RESERVED
+            )
             log_dir = elsewhere if is_elsewhere else by_id.get(directory)
             if log_dir is not None and key not in known and self._loses_replica(topic, key[1]):
                 begun[key] = self._begun_elsewhere(topic, key[1], live, log_dir)
@@ -683,7 +572,7 @@ class _BrokerRun:
         """Yield the partition folders of log dirs that go offline before their logs are loaded."""
         have = {(log.log_dir, log.folder) for log in logs}
         for each, cause in self.offline.items():
-            for name in sorted(_names(each)):
+            for name in sorted(names(each)):
                 parsed = file_names.parse_folder(name)
                 entry = each.entry(name)
                 if parsed is None or entry is None or not entry.is_folder or (each.name, name) in have:
@@ -697,19 +586,10 @@ class _BrokerRun:
 
 def _is_old(log_dir: LogDirFiles) -> bool:
     """Return whether a log dir has no KRaft files. Then it may belong to a broker of 0.8, without meta.properties."""
-    if _names(log_dir) & {metadata_log.FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
+    if names(log_dir) & {metadata_log.FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)
     return all(log_dir.files.look(posixpath.join(path, file_names.PARTITION_METADATA)) is None for path in folders)
-
-
-def _names(log_dir: LogDirFiles) -> set[str]:
-    try:
-        return set(log_dir.entries)
-    except StoreError:
-        raise
-    except UnreadableError:
-        return set()
 
 
 def _ignored(log_dir: LogDirFiles, name: str, parsed: file_names.FolderName, path: str) -> LogStart:

@@ -483,9 +483,8 @@ class _StartFindings:
             if cause.code is not Code.SEGMENT_NAME or file.endswith(f".{file_names.SWAP}"):
                 continue  # the cuts have the records that a .swap file replaces
             folder, name = posixpath.split(file)
-            own = int(cause.found or 0)
-            if own:
-                text, records = f"{cause.text}: {many_are(own, 'record')} then not served", own
+            if records := cause.records:
+                text = f"{cause.text}: {many_are(records, 'record')} then not served"
                 target = posixpath.join(folder, file_names.opened_name(name) or name)
                 advice = "Give the file the name that a broker opens, before a broker starts."
                 command = f"mv {shell_path(file)} {shell_path(target)}"

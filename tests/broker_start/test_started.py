@@ -7,7 +7,8 @@ import pytest
 
 from kdump import checking
 from kdump.broker_start import started
-from kdump.broker_start.start import StartOptions, brokers, dry_start
+from kdump.broker_start.broker_dirs import StartOptions, brokers
+from kdump.broker_start.start import dry_start
 from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.errors import SILENT

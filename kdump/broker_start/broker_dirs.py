@@ -1,4 +1,4 @@
-"""Verifies the ``meta.properties`` of a broker's log dirs, as a broker does when it starts.
+"""The log dirs of a broker: groups log dirs by broker, and verifies their ``meta.properties`` as a start does.
 
 Sources: Kafka's classes MetaPropertiesEnsemble (Loader and verify) and KafkaRaftServer (``initializeLogDirs``), 3.7,
 KIP-858.
@@ -6,22 +6,26 @@ KIP-858.
 
 from __future__ import annotations
 
+import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.broker_start import log_folder
+from kdump.broker_start import log_folder, metadata_log, release
+from kdump.broker_start.log_folder import LogDirFiles
 from kdump.broker_start.outcome import StartCause
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings.codes import Code
 from kdump.formats import meta_properties
 from kdump.log_dirs import file_names
+from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from kdump.broker_start.log_folder import LogDirFiles
+    from kdump.log_dirs.files import Files
 
+METADATA_DIR: Final = "metadata.log.dir"
 RESERVED: Final = 100
-"""Kafka reserves the directory ids below this number."""
+"""Directory ids below this number do not identify a log dir (UNASSIGNED, LOST, MIGRATING)."""
 
 
 class Ids(NamedTuple):
@@ -51,7 +55,20 @@ class DirIds(NamedTuple):
         return self.cause is not None and self.cause.code is Code.FILE_UNREADABLE
 
 
-def read(log_dir: LogDirFiles) -> DirIds:
+def ids_of(log_dir: LogDirFiles) -> DirIds:
+    """Return the ids of a log dir. Raises StoreError."""
+    try:
+        return _read(log_dir)
+    except StoreError:
+        raise
+    except UnreadableError as error:
+        if error.is_denied:
+            return DirIds(log_dir, None, log_folder.unreadable(error))
+        text = f"the log dir cannot be read: {error.reason}"
+        return DirIds(log_dir, None, StartCause(code=Code.LOG_DIR_UNREADABLE, file=log_dir.name, text=text))
+
+
+def _read(log_dir: LogDirFiles) -> DirIds:
     shown = log_dir.shown(file_names.META_PROPERTIES)
     if not log_dir.exists:
         text = f"No `meta.properties` found in {log_dir.name}: the folder does not exist"
@@ -135,12 +152,12 @@ def _fatal(
         text = f"Encountered I/O error in metadata log directory {metadata.name}. {cause.text}"
         yield StartCause(code=cause.code, file=cause.file, text=text)
     for each in there:
-        if each.log_dir is not metadata and each.log_dir.entry(METADATA_FOLDER) is not None:
+        if each.log_dir is not metadata and each.log_dir.entry(metadata_log.FOLDER) is not None:
             text = (
-                f"Found unexpected metadata location in data directory `{each.log_dir.shown(METADATA_FOLDER)}` "
+                f"Found unexpected metadata location in data directory `{each.log_dir.shown(metadata_log.FOLDER)}` "
                 f"(the configured metadata directory is {metadata.name})."
             )
-            yield StartCause(code=Code.METADATA_LOG_MISPLACED, file=each.log_dir.shown(METADATA_FOLDER), text=text)
+            yield StartCause(code=Code.METADATA_LOG_MISPLACED, file=each.log_dir.shown(metadata_log.FOLDER), text=text)
     for each in found:
         if each.is_missing and each.cause is not None:
             yield each.cause
@@ -150,9 +167,6 @@ def _fatal(
         elif each.ids is not None and each.ids.cluster_id is None:
             text = f"Error: cluster ID not found in {each.log_dir.name}"
             yield StartCause(code=Code.NODE_ID_MISSING, file=each.log_dir.shown(file_names.META_PROPERTIES), text=text)
-
-
-METADATA_FOLDER: Final = "__cluster_metadata-0"
 
 
 def _mismatches(there: Sequence[DirIds], node: int | None) -> Iterator[StartCause]:
@@ -186,3 +200,113 @@ def _mismatches(there: Sequence[DirIds], node: int | None) -> Iterator[StartCaus
                 f"Duplicate directory ID found. It was the ID of {first.log_dir.name}, but also of {each.log_dir.name}"
             )
             yield StartCause(code=Code.DIRECTORY_ID_TWICE, file=shown, text=text)
+
+
+class StartOptions(NamedTuple):
+    """The release, configs and node.id of the broker. ``limit`` is the size of the largest batch in bytes."""
+
+    release: release.StartRelease = release.of(release.NEWEST)
+    configs: Mapping[str, str] = {}
+    node_id: int | None = None
+    limit: int = DEFAULT_LIMIT
+
+
+class BrokerDirs:
+    """The log dirs of one broker, with their ids. ``is_complete`` is whether the broker has no other log dirs."""
+
+    def __init__(self, found: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:
+        self.is_complete = is_complete
+        self._is_configured = METADATA_DIR in options.configs
+        configured = _at(found, options.configs[METADATA_DIR]) if self._is_configured else None
+        self.ids = (*found, *(() if configured is None or configured in found else (configured,)))
+        self.metadata_dir = (
+            configured.log_dir
+            if configured is not None
+            else next(
+                (each for each in self.log_dirs if not is_complete and metadata_log.FOLDER in names(each)),
+                self.log_dirs[0],
+            )
+        )
+
+    @property
+    def log_dirs(self) -> tuple[LogDirFiles, ...]:
+        return tuple(each.log_dir for each in self.ids)
+
+    @property
+    def is_kraft(self) -> bool:
+        """Whether any log dir belongs to a KRaft broker."""
+        return any(each.ids is not None and each.ids.version > 0 for each in self.ids)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the broker must have further log dirs, because the given log dirs lack its metadata log."""
+        is_known = self.is_complete or self._is_configured or metadata_log.FOLDER in names(self.metadata_dir)
+        return self.is_kraft and not is_known
+
+    @property
+    def dispensable(self) -> list[LogDirFiles]:
+        """The log dirs without which the broker starts."""
+        if self.has_others:
+            return list(self.log_dirs)
+        return [each for each in self.log_dirs if each is not self.metadata_dir]
+
+
+def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[BrokerDirs]:
+    """Return the log dirs grouped by broker.
+
+    If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
+    cluster.id do. Two log dirs with the same directory.id and a common partition are copies of one log dir: each copy
+    counts as a broker. A log dir without ids also counts as a broker.
+    """
+    dirs = [ids_of(LogDirFiles(files, path)) for files, path in places]
+    if options.node_id is not None:
+        return [BrokerDirs(dirs, options, is_complete=True)] if dirs else []
+    found: list[tuple[object, list[DirIds]]] = []
+    for each in dirs:
+        key = _broker_of(each)
+        mine = next(
+            (held for known, held in found if key is not None and known == key and not _copies(held, each)), None
+        )
+        if mine is None:
+            found.append((key, [each]))
+        else:
+            mine.append(each)
+    return [BrokerDirs(held, options, is_complete=False) for _, held in found]
+
+
+def _broker_of(one: DirIds) -> object:
+    if one.ids is None or one.ids.node_id is None:
+        return None
+    return one.log_dir.files, one.ids.node_id, one.ids.cluster_id
+
+
+def _copies(held: Sequence[DirIds], other: DirIds) -> bool:
+    return any(
+        bool(_partitions(each.log_dir) & _partitions(other.log_dir)) and _directory(each) == _directory(other)
+        for each in held
+    )
+
+
+def _partitions(log_dir: LogDirFiles) -> set[str]:
+    return {name for name, entry in log_dir.entries.items() if entry.is_folder and file_names.parse_folder(name)}
+
+
+def _directory(one: DirIds) -> bytes | None:
+    return None if one.ids is None else one.ids.directory_id
+
+
+def _at(found: Sequence[DirIds], given: str) -> DirIds:
+    """Return the log dir at a path: one of ``found``, or else another one in the same place."""
+    path = posixpath.normpath(given)
+    here = (each for each in found if posixpath.normpath(each.log_dir.path) == path)
+    return next(here, None) or ids_of(LogDirFiles(found[0].log_dir.files, given))
+
+
+def names(log_dir: LogDirFiles) -> set[str]:
+    """Return the names of the files and folders in a log dir; empty if it cannot be listed. Raises StoreError."""
+    try:
+        return set(log_dir.entries)
+    except StoreError:
+        raise
+    except UnreadableError:
+        return set()
