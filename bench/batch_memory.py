@@ -10,6 +10,7 @@ status 1 above 2.5 times, or where a command does not end well within ``--second
 from __future__ import annotations
 
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -51,6 +52,9 @@ FORMS: Final = (
         "compaction {logs} --records --config *:cleanup.policy=compact",
     ),
     *("report {logs}", "salvage {logs} --out {out}"),
+    *("dump {logs} -o parquet --out {out}", "dump {logs} -o arrow"),
+    *("sql 'select sum(octet_length(value)) from records' {logs}", "sql 'select * from records' {logs}"),
+    "sql 'select * from records' {logs} -o parquet --out {out}",
     *("--files {log}", "--files {log} --print-data-log", "--files {log} --print-data-log --skip-record-metadata"),
 )
 """Command lines; the option of the limit is added to each."""
@@ -166,7 +170,7 @@ def command_of(form: str, words: dict[str, str]) -> list[str]:
     if form in PYTHON:
         text = f"import kdump\nlog = kdump.open({words['logs']!r}, max_batch_bytes={words['limit']})\n{PYTHON[form]}"
         return [sys.executable, "-c", text]
-    return [sys.executable, "-m", "kdump", *f"{form} {LIMITED}".format(**words).split()]
+    return [sys.executable, "-m", "kdump", *shlex.split(f"{form} {LIMITED}".format(**words))]
 
 
 def main() -> int:

@@ -273,20 +273,20 @@ class Statistics(Collector):
         partition = self._partition
         if partition is None:
             return None
-        records, taken = (
-            (None, batches.batch_count) if partition.records is None else lazy_records.record_sizes(batches)
-        )
+        taken = batches.batch_count
+        if partition.records is not None:
+            taken = lazy_records.read_sizes(
+                batches, partial(partition.records.add, is_control=batches.first.is_control)
+            )
         columns = BatchColumns.of(batches, taken)
         if (left := self._what_if.add(batches, taken)) < taken:
             columns, taken = BatchColumns.of(batches, left), left
         if taken:
-            self._take(partition, columns, records)
+            self._take(partition, columns)
         return taken
 
-    def _take(self, partition: PartitionSums, batches: BatchColumns, records: RecordSizes | None) -> None:
+    def _take(self, partition: PartitionSums, batches: BatchColumns) -> None:
         partition.add(batches)
-        if partition.records is not None and records is not None:
-            partition.records.add(records, is_control=batches.is_control)
         if self._is_spare:
             return
         topic = partition.topic

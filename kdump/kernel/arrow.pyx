@@ -257,6 +257,8 @@ cdef class ArrowColumns(Cursor):
     cdef bint headers(self) except -1 nogil:
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t left = self.header_count
+        self.header_key.offsets.reserve(4 * left)  # growing step by step takes more memory for millions of headers
+        self.header_value.offsets.reserve(4 * left)
         while left > 0:
             at = self.header(at)
             left -= 1

@@ -14,7 +14,7 @@ from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 cimport cython
 from libc.string cimport memcmp
 
-VERSION = 25
+VERSION = 26
 """The same number as in ``kdump/kernel/__init__.py``, which explains it."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record. They are the first ``values``, before the fields of the batch's header and other numbers."""
@@ -479,6 +479,18 @@ cdef class Sizes(Cursor):
             del column[count:]
         return offsets, keys, values
 
+    def some(self, most):
+        """Return the next ``most`` records of the batch that has begun, or all if fewer are left, as columns.
+
+        The columns are shorter if a record is not well-formed.
+        """
+        cdef Py_ssize_t room = min(<Py_ssize_t> most, self.left, (self.end - self.at) // _SMALLEST)
+        offsets, keys, values = (array("q", (0,)) * room for _ in range(3))
+        count = self._of_batch(offsets, keys, values, 0, room)
+        for column in (offsets, keys, values):
+            del column[count:]
+        return offsets, keys, values
+
     def largest(self):
         """Return the size of the largest record before the first one that is not well-formed."""
         cdef Py_ssize_t most = 0
@@ -508,17 +520,24 @@ cdef class Sizes(Cursor):
         self.data = self.block
         with nogil:
             while self.row < self.rows and self.next_batch() and self.left <= room - count:
-                while self.left > 0 and self.read():
-                    offsets[count] = self.values[_OFFSET]
-                    keys[count] = self.values[_KEY_SIZE]
-                    values[count] = self.values[_VALUE_SIZE]
-                    count += 1
-                    self.left -= 1
+                count = self._of_batch(offsets, keys, values, count, room)
                 if self.left > 0:
                     break
                 good, row = count, self.row
         self.row = row
         return good
+
+    cdef Py_ssize_t _of_batch(
+        self, long long[::1] offsets, long long[::1] keys, long long[::1] values, Py_ssize_t count, Py_ssize_t room
+    ) except -1 nogil:
+        """Fill the columns from ``count`` to ``room`` with records of the batch. Return the new ``count``."""
+        while count < room and self.left > 0 and self.read():
+            offsets[count] = self.values[_OFFSET]
+            keys[count] = self.values[_KEY_SIZE]
+            values[count] = self.values[_VALUE_SIZE]
+            count += 1
+            self.left -= 1
+        return count
 
 
 cdef extern from *:

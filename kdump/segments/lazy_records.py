@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 from kdump import kernel
 from kdump.errors import DamageError
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 if kernel.COMPILED:
     from kdump.kernel.batches import WIDTH
     from kdump.kernel.records import Cursor, Records, Sizes
+
+
+MANY: Final = 1 << 16
+"""Number of records whose sizes are in memory at once. A batch may hold some million records of 7 bytes."""
 
 
 class LazyRecords(Sequence[Record]):
@@ -225,52 +229,54 @@ class RecordSizes(NamedTuple):
     """The uncompressed size of the records with their batch headers, in bytes."""
 
 
-def record_sizes(batches: Batches) -> tuple[RecordSizes, int]:
-    """Return the sizes of records, and the number of batches read: a batch with a malformed record ends the reading.
+def read_sizes(batches: Batches, add: Callable[[RecordSizes], None]) -> int:
+    """Call ``add`` with the sizes of records, MANY at a time or so. Return the number of batches that were read.
 
-    Raises DamageError if ``batches`` is a single batch with a malformed record.
+    A batch with a malformed record ends the reading; ``add`` is not called with its records. Raises DamageError if
+    ``batches`` is a single batch with a malformed record.
     """
-    return (_of_batch(batches.first), 1) if batches.rows is None else _of_run(batches, batches.rows)
+    if batches.rows is not None:
+        return _of_run(batches, batches.rows, add)
+    _of_batch(batches.first, add)
+    return 1
 
 
-def _of_batch(batch: RecordBatch) -> RecordSizes:
-    if kernel.COMPILED and isinstance(batch, Batch) and batch.count > 0:
-        data, start = batch.payload()
-        row = array("q", (start, len(data), *batch.header))
-        columns, done = _columns(data, row, len(row), 1)
-        if done:
-            return RecordSizes(columns[0], columns[1], columns[2], BATCH_HEADER.size + len(data) - start)
-    found = list(batch.records())
-    return RecordSizes(
-        [record.offset for record in found],
-        [-1 if record.key is None else len(record.key) for record in found],
-        [-1 if record.value is None else len(record.value) for record in found],
-        sum(record.size for record in found) + (BATCH_HEADER.size if isinstance(batch, Batch) else 0),
-    )
+def _of_batch(batch: RecordBatch, add: Callable[[RecordSizes], None]) -> None:
+    if not (kernel.COMPILED and isinstance(batch, Batch) and batch.count > 0 and _compiled(batch, add)):
+        offsets, keys, values, size = array("q"), array("q"), array("q"), 0
+        for record in batch.records():
+            offsets.append(record.offset)
+            keys.append(-1 if record.key is None else len(record.key))
+            values.append(-1 if record.value is None else len(record.value))
+            size += record.size
+        add(RecordSizes(offsets, keys, values, size + (BATCH_HEADER.size if isinstance(batch, Batch) else 0)))
 
 
-def _of_run(run: Batches, rows: array[int]) -> tuple[RecordSizes, int]:
-    if not run.first.attributes & CODEC_MASK:
-        columns, taken = _columns(run.block, rows, WIDTH, run.batch_count)
-        return RecordSizes(columns[0], columns[1], columns[2], sum(run.column("size", 0, taken))), taken
-    offsets, keys, values = array("q"), array("q"), array("q")
-    size = 0
+def _compiled(batch: Batch, add: Callable[[RecordSizes], None]) -> bool:
+    """Read a batch of magic 2 by the kernel. Return False if it has a malformed record."""
+    data, start = batch.payload()
+    reader = Sizes()
+    if not reader.begin(data, start, batch.header, ()) or (batch.count > MANY and not reader.sound()):
+        return False
+    columns = reader.some(MANY)
+    if len(columns[0]) < min(MANY, batch.count):
+        return False
+    add(RecordSizes(*columns, BATCH_HEADER.size + len(data) - start))
+    while reader.left:
+        add(RecordSizes(*reader.some(MANY), 0))
+    return True
+
+
+def _of_run(run: Batches, rows: array[int], add: Callable[[RecordSizes], None]) -> int:
+    if not run.first.attributes & CODEC_MASK and max(run.column("records_count", 0, run.batch_count)) <= MANY:
+        reader = Sizes()
+        reader.stack(run.block, rows, WIDTH, 0, run.batch_count)
+        columns = reader.columns()
+        add(RecordSizes(*columns, sum(run.column("size", 0, reader.row))))
+        return reader.row
     for row in range(run.batch_count):
         try:
-            one = _of_batch(run.batch(row))
+            _of_batch(run.batch(row), add)
         except DamageError:
-            return RecordSizes(offsets, keys, values, size), row
-        offsets.extend(one.offsets)
-        keys.extend(one.keys)
-        values.extend(one.values)
-        size += one.size
-    return RecordSizes(offsets, keys, values, size), run.batch_count
-
-
-def _columns(
-    block: Bytes, rows: array[int], width: int, count: int
-) -> tuple[tuple[array[int], array[int], array[int]], int]:
-    """Return offsets, key sizes and value sizes of the leading valid batches of a table, and the number of batches."""
-    reader = Sizes()
-    reader.stack(block, rows, width, 0, count)
-    return reader.columns(), reader.row
+            return row
+    return run.batch_count

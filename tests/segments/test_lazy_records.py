@@ -32,8 +32,12 @@ def expected(batch):
     return [record.offset for record in records], sizes[::2], sizes[1::2], 61 + sum(record.size for record in records)
 
 
-def plain(found):
-    return [list(column) for column in found[:3]] + [found.size]
+def found(batches):
+    """Return all sizes in one, the number of batches that were read, and the greatest number of records at once."""
+    pieces = []
+    taken = lazy_records.read_sizes(batches, pieces.append)
+    columns = [[number for piece in pieces for number in piece[at]] for at in range(3)]
+    return [*columns, sum(piece.size for piece in pieces)], taken, max(len(piece.offsets) for piece in pieces)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -41,7 +45,7 @@ def plain(found):
 def test_a_batch_has_the_sizes_of_its_records(bits, compiled, monkeypatch):
     monkeypatch.setattr(kernel, "COMPILED", compiled and kernel.COMPILED)
     (batch,) = walk(Memory(batches(bits)))
-    assert plain(lazy_records.record_sizes(batch)[0]) == list(expected(batch))
+    assert found(batch)[0] == list(expected(batch))
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -49,16 +53,20 @@ def test_messages_and_empty_batches_have_sizes_too(compiled, monkeypatch):
     monkeypatch.setattr(kernel, "COMPILED", compiled and kernel.COMPILED)
     old = forge.entry(5, forge.message(1, b"key", None))
     message, empty = walk(Memory(old + forge.batch([], base_offset=6)))
-    assert plain(lazy_records.record_sizes(message)[0]) == [[5], [3], [-1], len(old)]
-    assert plain(lazy_records.record_sizes(empty)[0]) == [[], [], [], 61]
+    assert found(message)[0] == [[5], [3], [-1], len(old)]
+    assert found(empty)[0] == [[], [], [], 61]
 
 
 @pytest.mark.parametrize("count", [29, 31, 1 << 30, -1])
-def test_a_batch_whose_records_are_broken_is_damaged(count):
+@pytest.mark.parametrize("many", [7, lazy_records.MANY])
+def test_a_batch_whose_records_are_broken_is_damaged(count, many, monkeypatch):
+    monkeypatch.setattr(lazy_records, "MANY", many)
     content = forge.batch(RECORDS, count=count)
     (batch,) = walk(Memory(content))
+    added = []
     with pytest.raises(DamageError):
-        lazy_records.record_sizes(batch)
+        lazy_records.read_sizes(batch, added.append)
+    assert added == []
 
 
 @pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel there are no runs")
@@ -70,12 +78,30 @@ def test_a_run_ends_before_its_first_broken_batch(codec):
     source = Memory(batches(codec, codec) + broken + batches(codec))
     window = Window(source, source.size)
     run = batch_runs.run(next(walk(source, 0, window=window)), window.block, window.start)
-    found, taken = lazy_records.record_sizes(run)
+    sizes, taken, _ = found(run)
     assert (run.batch_count, taken) == (4, 2)
     wanted = [expected(run.batch(row)) for row in range(2)]
-    assert plain(found) == [
+    assert sizes == [
         wanted[0][0] + wanted[1][0],
         wanted[0][1] * 2,
         wanted[0][2] * 2,
         wanted[0][3] * 2,
     ]
+
+
+@pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel there are no runs")
+@pytest.mark.parametrize("codec", [0, 4])
+def test_sizes_of_many_records_come_in_pieces(codec, monkeypatch):
+    monkeypatch.setattr(lazy_records, "MANY", 7)
+    source = Memory(batches(codec, codec))
+    window = Window(source, source.size)
+    first = next(walk(source, 0, window=window))
+    run = batch_runs.run(first, window.block, window.start)
+    for some, number in ((first, 1), (run, 2)):
+        sizes, taken, most = found(some)
+        wanted = [expected(run.batch(row)) for row in range(number)]
+        assert (taken, most) == (number, 7)
+        assert sizes == [
+            *([number for one in wanted for number in one[at]] for at in range(3)),
+            sum(one[3] for one in wanted),
+        ]
