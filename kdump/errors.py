@@ -87,7 +87,7 @@ class UnreadableError(KdumpError):
 class StoreError(UnreadableError):
     """A store in the network did not answer, returned an error, or does not have the object.
 
-    This is not damage. :mod:`kdump.log_dirs.retries` has retried the operation.
+    This is not damage. :mod:`kdump.log_dirs.remote` has retried the operation.
     """
 
 

@@ -136,9 +136,9 @@ class Session:
         """Called before each report, so that a worker process can wait for its turn."""
         self.report = Reporter(self.damage, self.wrong_index, self.note, self.fail, self.has_read)
         if quiet:
-            from kdump.log_dirs import retries
+            from kdump.log_dirs import remote
 
-            retries.notify = discard
+            remote.notify = discard
         kernel.keep_freed_memory()
 
     @property

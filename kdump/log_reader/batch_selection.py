@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Record
     from kdump.kernel.records import Cursor
-    from kdump.log_reader.filter import Filter
-    from kdump.log_reader.payload_search import DecodedSearch
+    from kdump.log_reader.filter import DecodedSearch, Filter
     from kdump.records.record_batch import Batches, RecordBatch
     from kdump.rows.selection import SegmentFacts
     from kdump.segments.batch_runs import Run
@@ -252,7 +251,7 @@ class BatchSelection:
 
     def _search_of(self, file: SegmentFacts) -> DecodedSearch | None:
         if self._search is None and file.decoder is not None:
-            from kdump.log_reader.payload_search import DecodedSearch  # few runs decode
+            from kdump.log_reader.filter import DecodedSearch  # few runs decode
 
             self._search = DecodedSearch(file.decoder, file.topic or "")
         return self._search

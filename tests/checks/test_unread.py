@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
 
 from kdump.cli import main
-from kdump.log_dirs import retries
+from kdump.log_dirs import remote
 from testing.stores import Clock, FlakyStore, Outage
 from testing.tiered import COPIED, TIME, Store, write_metadata
 from tests.log_dirs.test_tiered import local, of
@@ -20,8 +20,8 @@ METADATA = "__remote_log_metadata-0"
 @pytest.fixture
 def check(monkeypatch, capfd, tmp_path):
     """Run ``check --remote`` where all lies in a store; return status, findings and standard error."""
-    monkeypatch.setattr(retries, "time", Clock())
-    monkeypatch.setattr(retries, "notify", lambda _: None)
+    monkeypatch.setattr(remote, "time", Clock())
+    monkeypatch.setattr(remote, "notify", lambda _: None)
     store = Store(tmp_path / "tiered", compress=True)
     held = [of(first, first + 10, number) for number, first in enumerate(range(0, 40, 10), 1)]
     for one in held:

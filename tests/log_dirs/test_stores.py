@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from kdump.cli import main
 from kdump.errors import KdumpError, UsageError
-from kdump.log_dirs import remote, retries, stores
+from kdump.log_dirs import remote, stores
 from kdump.log_dirs.finder import Finder
 from testing import GOLDEN
 from testing.stores import Clock
@@ -227,7 +227,7 @@ def test_data_nodes_that_do_not_answer_are_an_outage(hdfs, monkeypatch, raised, 
     for call in (lambda: file.read_at(1, 0), lambda: stores.HdfsStream(writer).write(b"x")):
         with pytest.raises(OSError, match=f"^{re.escape(text)}$") as error:
             call()
-        assert retries.kind_of(error.value) is retries.ErrorKind.TRANSPORT
+        assert remote.kind_of(error.value) is remote.ErrorKind.TRANSPORT
 
 
 @pytest.mark.parametrize("reason", [OSError("disk"), KeyboardInterrupt()])
@@ -269,7 +269,7 @@ def test_a_file_that_could_not_be_opened_for_writing_is_not_deleted():
 
 
 def test_a_segment_is_read_again_when_the_data_nodes_are_back(hdfs, monkeypatch):
-    monkeypatch.setattr(retries, "time", clock := Clock())
+    monkeypatch.setattr(remote, "time", clock := Clock())
     system, path = stores.client("hdfs", f"//node:9820/one-0/{0:020}.log")
     read, left = Reader.read_range, [3]
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from kdump.formats.record import Header
-from kdump.log_reader.payload_search import DecodedSearch
+from kdump.log_reader.filter import DecodedSearch
 from testing import forge
 from testing.processes import kdump
 from tests.helpers import log_dirs

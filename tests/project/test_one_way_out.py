@@ -18,7 +18,7 @@ ALLOWED = {
     "spark/export/parquet.py": {"tempfile.TemporaryFile"},  # a worker's file on its way to a store; without a name.
     "spark/session.py": {"tempfile.TemporaryFile"},  # the output of Spark; a file without a name.
     "spark/export/commit.py": {"write_text"},  # to a file system that Spark knows.
-    "spark/export/checkpoint.py": {"write_text"},  # the same.
+    "spark/export/following.py": {"write_text"},  # the same.
     "output/stdout.py": {"os.fdopen", "os.open"},  # the standard streams, and /dev/null in their place
 }
 """Modules that write besides, what they call for it, and why."""

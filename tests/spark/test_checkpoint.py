@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 
 from kdump.spark.export import account
-from kdump.spark.export.checkpoint import CHECKPOINT, Checkpoint
+from kdump.spark.export.following import CHECKPOINT, Checkpoint
 from kdump.spark.export.output import MANIFEST, Output
 
 

@@ -17,8 +17,8 @@ import pyarrow.parquet as parquet
 
 from kdump.errors import KdumpError, UsageError
 from kdump.spark.export import following, job
-from kdump.spark.export.checkpoint import State
 from kdump.spark.export.folder import Folder
+from kdump.spark.export.following import State
 from kdump.spark.export.output import Output
 from kdump.spark.source import streaming
 from testing import ROOT

@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 
 from kdump.errors import StoreError, UnreadableError
-from kdump.log_dirs import retries
+from kdump.log_dirs import remote
 from kdump.spark.export import following, job
-from kdump.spark.export.checkpoint import State
+from kdump.spark.export.following import State
 from kdump.spark.source import listings, reading, streaming
 from kdump.spark.source import options as words
 from kdump.spark.source.data_source import KdumpStreamReader
@@ -211,8 +211,8 @@ def test_following_goes_on_after_an_outage_that_began_at_any_moment(tmp_path, mo
     """Nothing is taken for gone or for read meanwhile, and the first look after it has the rest."""
     for topic in ("t-0", "u-0"):
         grown(tmp_path / "broker" / topic)
-    monkeypatch.setattr(retries, "time", Clock())
-    monkeypatch.setattr(retries, "notify", lambda _: None)
+    monkeypatch.setattr(remote, "time", Clock())
+    monkeypatch.setattr(remote, "notify", lambda _: None)
     store = FlakyStore(tmp_path)
 
     class FileSystem:

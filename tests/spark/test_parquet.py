@@ -15,7 +15,7 @@ import pyarrow.parquet
 from kdump.arrow import files
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import StoreError, UnreadableError, UsageError
-from kdump.log_dirs import remote, retries
+from kdump.log_dirs import remote
 from kdump.spark.export import parquet
 from kdump.spark.export.output import Output
 from kdump.spark.source import options as words
@@ -141,7 +141,7 @@ def test_many_folders_keep_few_files_open_and_lose_no_row(tmp_path, monkeypatch)
 
 @pytest.fixture
 def clock(monkeypatch):
-    monkeypatch.setattr(retries, "time", found := Clock())
+    monkeypatch.setattr(remote, "time", found := Clock())
     return found
 
 

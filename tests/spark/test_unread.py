@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 from pyspark.errors import PySparkException
 
 from kdump.errors import FailingDiskError, StoreError
-from kdump.log_dirs import retries
+from kdump.log_dirs import remote
 from kdump.log_dirs.local import LocalFile
 from kdump.spark.source import answers, findings
 from kdump.spark.source import options as words
@@ -32,8 +32,8 @@ def rows(output, path, **options):
 @pytest.fixture
 def store(monkeypatch, tmp_path):
     """A copy of a broker's log dir in a store; give what sets its fault."""
-    monkeypatch.setattr(retries, "time", Clock())
-    monkeypatch.setattr(retries, "notify", lambda _: None)
+    monkeypatch.setattr(remote, "time", Clock())
+    monkeypatch.setattr(remote, "notify", lambda _: None)
     (tmp_path / "broker").mkdir()
     for topic in ("txn-0", "c-none-0", "__consumer_offsets-0"):
         found = next(iter(BROKER.glob(topic)), None)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.log_reader import payload_search
-from kdump.log_reader.payload_search import linear, search
+from kdump.log_reader.filter import linear, search
 
 SAME = [
     rb"a", rb"\w+@", rb".*x", rb"(a+)+b", rb"[^\s,]+;", rb"\s\S", rb"a$", rb"^a|b$", rb"a{2,3}?c", rb"(?s)a.b",
@@ -61,13 +60,13 @@ def test_what_means_something_else_goes_to_re(source):
 
 def test_without_re2_everything_goes_to_re(monkeypatch):
     monkeypatch.setitem(sys.modules, "re2", None)
-    payload_search.linear.cache_clear()
+    linear.cache_clear()
     try:
         pattern = re.compile(rb"\w+@")
         assert linear(pattern) is None
         assert search(pattern, b"me@x")
     finally:
-        payload_search.linear.cache_clear()
+        linear.cache_clear()
 
 
 @pytest.mark.parametrize("source", [rb"\w+@", rb".*x$", rb"(a+)+b", rb"(a|aa)+$"])

@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kd
 
 from kdump.cli import main
 from kdump.errors import StoreError
-from kdump.log_dirs import remote, retries
+from kdump.log_dirs import remote
 from kdump.log_dirs.finder import Finder
 from kdump.primitives.messages import message
 from testing import GOLDEN, forge
@@ -28,9 +28,9 @@ DENIED = "When reading: AWS Error ACCESS_DENIED during GetObject operation: Acce
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    monkeypatch.setattr(retries, "time", made)
-    monkeypatch.setattr(retries, "notify", lambda _: None)
-    monkeypatch.delenv(retries.VARIABLE, raising=False)
+    monkeypatch.setattr(remote, "time", made)
+    monkeypatch.setattr(remote, "notify", lambda _: None)
+    monkeypatch.delenv(remote.VARIABLE, raising=False)
     return made
 
 
@@ -49,15 +49,15 @@ def failing(text, count=None, kind=OSError):
 
 
 def test_an_operation_is_tried_again_with_longer_pauses_until_it_succeeds(clock):
-    assert retries.Retries().call("s3://x", failing(AWAY, 6)) == 7
+    assert remote.Retries().call("s3://x", failing(AWAY, 6)) == 7
     assert clock.pauses == [0.5, 1, 2, 4, 8, 8]
 
 
 @pytest.mark.parametrize("text", [AWAY, BUSY, "HTTP status 503", "some words that no one has seen before"])
 def test_the_tries_end_after_a_minute_and_the_error_says_so(clock, text):
     with pytest.raises(StoreError) as error:
-        retries.Retries().call("s3://x", failing(text))
-    assert 50 < clock.now <= retries.SECONDS
+        remote.Retries().call("s3://x", failing(text))
+    assert 50 < clock.now <= remote.SECONDS
     assert str(error.value) == f"s3://x: could not be read: {text} (tried for {clock.now:.0f} s)"
 
 
@@ -74,16 +74,16 @@ def test_the_tries_end_after_a_minute_and_the_error_says_so(clock, text):
 def test_what_no_try_changes_is_raised_at_once(clock, text, kind):
     operation = failing(text, kind=kind)
     with pytest.raises(StoreError):
-        retries.Retries().call("s3://x", operation)
+        remote.Retries().call("s3://x", operation)
     assert (len(operation.calls), clock.pauses) == (1, [])
 
 
 def test_a_key_that_never_worked_is_wrong_and_one_that_did_may_work_again(clock):
-    tries = retries.Retries()
+    tries = remote.Retries()
     with pytest.raises(StoreError, match="ACCESS_DENIED"):
         tries.call("s3://x", failing(DENIED))
     assert clock.pauses == []
-    tries = retries.Retries()
+    tries = remote.Retries()
     tries.call("s3://x", lambda: 1)
     other = pickle.loads(pickle.dumps(tries))  # in a worker of Spark
     for one in (tries, other):
@@ -91,12 +91,12 @@ def test_a_key_that_never_worked_is_wrong_and_one_that_did_may_work_again(clock)
     clock.now = 0
     with pytest.raises(StoreError, match="ACCESS_DENIED"):
         tries.call("s3://x", failing(DENIED))
-    assert 8 < clock.now <= retries.RIGHTS_SECONDS
+    assert 8 < clock.now <= remote.RIGHTS_SECONDS
 
 
 @pytest.mark.parametrize(("text", "again"), [(AWAY, True), (DENIED, False)])
 def test_other_files_are_not_waited_for_after_the_last_try(clock, text, again):
-    tries = retries.Retries()
+    tries = remote.Retries()
     tries.call("s3://x", lambda: 1)
     with pytest.raises(StoreError):
         tries.call("s3://x", failing(text))
@@ -119,18 +119,18 @@ def test_ctrl_c_ends_a_pause(clock, monkeypatch):
 
     monkeypatch.setattr(clock, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        retries.Retries().call("s3://x", failing(AWAY))
+        remote.Retries().call("s3://x", failing(AWAY))
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("2", 2), ("0", 0), ("-1", 0), ("soon", retries.SECONDS)])
+@pytest.mark.parametrize(("text", "seconds"), [("2", 2), ("0", 0), ("-1", 0), ("soon", remote.SECONDS)])
 def test_the_environment_may_say_how_long(clock, monkeypatch, text, seconds):
-    monkeypatch.setenv(retries.VARIABLE, text)
-    assert retries.seconds() == seconds
+    monkeypatch.setenv(remote.VARIABLE, text)
+    assert remote.seconds() == seconds
 
 
 def test_it_is_reported_once_that_there_will_be_other_tries(clock, monkeypatch, capsys):
-    monkeypatch.setattr(retries, "notify", partial(message, "note"))
-    retries.Retries().call("s3://x", failing(f"{AWAY}\n\x1b]", 5))
+    monkeypatch.setattr(remote, "notify", partial(message, "note"))
+    remote.Retries().call("s3://x", failing(f"{AWAY}\n\x1b]", 5))
     said = capsys.readouterr().err
     assert said == f"note: s3://x: {AWAY}\\x0a\\x1b]; retrying for up to 60 s\n"
 
