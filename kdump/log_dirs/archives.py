@@ -6,6 +6,7 @@ compressed tar, standard input that is a pipe, and each compressed member of a z
 
 from __future__ import annotations
 
+import fcntl
 import os
 import posixpath
 import re
@@ -593,6 +594,9 @@ def standard_input() -> OneFile | Archive:
     name = "stdin"
     if os.isatty(0):
         raise UnreadableError("-", "standard input is a terminal", "redirect a file or a pipe to it")
+    if fcntl.fcntl(0, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
+        reason = "standard input is closed, or open for writing only"
+        raise UnreadableError("-", reason, "redirect a file or a pipe to it")
     with os.fdopen(0, "rb", buffering=0, closefd=False) as stdin:
         if stat.S_ISREG(os.fstat(0).st_mode):
             held = OwnedDescriptor(os.fdopen(os.dup(0), "rb", buffering=0))

@@ -55,7 +55,7 @@ class Spool:
         try:
             free = os.fstatvfs(self.held.fd)
             left = free.f_bavail * free.f_frsize // 2
-            for block in blocks:
+            for block in _readable(blocks, self.name):
                 left -= len(block)
                 if left < 0:
                     raise UnreadableError(
@@ -77,6 +77,14 @@ class Spool:
             f"cannot be decompressed to {tempfile.tempdir or 'a temporary file'}: {reason.strerror or reason}",
             "set TMPDIR to a folder with more room",
         )
+
+
+def _readable(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """Yield the blocks. Raises UnreadableError for an error of their source, which is not one of the spool."""
+    try:
+        yield from blocks
+    except OSError as reason:
+        raise UnreadableError.of(name, reason, "cannot be read: ") from reason
 
 
 def unpacked(kind: str, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
