@@ -94,5 +94,6 @@ def _run(words: list[str]) -> object:
 def _failed(reason: object, status: int = ExitStatus.UNREADABLE) -> int:
     from kdump.primitives.messages import message
 
-    message("error", reason)
+    hint = getattr(reason, "hint", "")
+    message("error", str(reason).removesuffix(f" ({hint})"), *([hint] if hint else []))
     return status

@@ -284,8 +284,10 @@ def _opened(dump: Dump, paths: Sequence[str]) -> Iterator[BinaryIO]:
 
     files.writable_file(target, overwrite=dump.options.overwrite)
     files.outside(paths, target)
+    dump.session.must_be_whole(target)
     with files.new_file(target, force=dump.options.overwrite, note=dump.session.note) as part:
         yield part
+        dump.session.must_be_whole(target)
 
 
 def _batches(

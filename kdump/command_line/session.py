@@ -8,7 +8,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kdump import kernel
-from kdump.errors import ExitStatus, Reporter, StoreError, discard, many
+from kdump.errors import ExitStatus, Reporter, StoreError, UnreadableError, discard, many
 from kdump.primitives.messages import message
 from kdump.primitives.terminal import harmless_line, on_terminal, terminal_width
 from kdump.printers.quantities import exact_size, pace, size
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kdump.broker_start.shortfall import Shortfall
-    from kdump.errors import UnreadableError
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.messages import Level
     from kdump.segments.regions import Damage
@@ -201,6 +200,13 @@ class Session:
         """Print a warning that the reader must not miss, also with --quiet. The exit status does not change."""
         self.before()
         self._say("warning", text)
+
+    def must_be_whole(self, out: str) -> None:
+        """Raise UnreadableError if an input could not be read: an output without an account must not look whole."""
+        if ExitStatus.UNREADABLE in self.met:
+            raise UnreadableError(
+                out, "it is not written, because an input cannot be read", "leave that input out, or make it readable"
+            )
 
     def absent(self, texts: Iterable[str]) -> None:
         """Report requested topics that are absent as errors (exit status 1)."""

@@ -153,7 +153,9 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     if not (options.every_replica or options.follow):
         partitions = _each_once(partitions, paths, run)
     if options.is_column_file:
-        dump.counted = write_columns(dump, partitions if options.stops_early else run.watched(partitions), paths)
+        if not options.stops_early:  # a missing input ends the run before it reads the others
+            partitions = list(run.watched(partitions))
+        dump.counted = write_columns(dump, partitions, paths)
     else:
         _print(dump, partitions, paths)
     if decoder is not None:

@@ -279,6 +279,7 @@ def _write(run: Answering, image: ClusterImage, log: MetadataLog, folder: str) -
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
 
+    run.session.must_be_whole(folder)
     if run.session.met:
         raise UsageError("an image with breaks or damage cannot be written as a snapshot: choose an --offset below")
     files.outside(run.paths, folder)

@@ -62,7 +62,9 @@ def command(
     finder = Finder(wanted, run.report)
     parts = [part for part in run.watched(finder.find(paths)) if part.segments]
     run.absent(wanted.missing(finder.met, paths))
-    if not parts and not run.met:
+    if not parts:
+        if run.met:
+            return run.status
         raise UsageError(f"{', '.join(paths)}: there is no segment")
     how = Rebuild(interval=interval, first_offsets=entry_offset == "first", note=run.note, progress=run.progress)
     single = bool(named) and len(parts) == len(named) == 1 and len(parts[0].segments) == 1
@@ -72,21 +74,26 @@ def command(
         files.outside(paths, folder, [part])
         if not force:
             _refuse_to_overwrite(part, folder)
-    for part, folder in zip(parts, folders, strict=True):
-        access = of_sources([part])
-        again = False
-        for segment, made in how.of(part):
-            if isinstance(made, DamageError):
-                left = part.segments[part.segments.index(segment) + 1 :]
-                rest = f", and not for {many(len(left), 'later segment')} of its folder" if left else ""
-                advice = "kdump salvage recovers the valid batches"
-                run.damage(f"{segment.name}: {made}: nothing was written for it{rest} ({advice})")
-            else:
-                contents = _contents(segment, made, folder)
-                for path in files.write(folder, contents, force=force, access=access, note=run.note, again=again):
-                    run.note(f"{path}: {path.stat().st_size} bytes")
-                again = True
-    run.progress.clear()
+    run.must_be_whole(out)
+    with files.new_files(
+        out,
+        force=force,
+        access=of_sources(parts),
+        note=run.note,
+        written=lambda path: run.note(f"{path}: {path.stat().st_size} bytes"),
+    ) as new:
+        for part, folder in zip(parts, folders, strict=True):
+            access = of_sources([part])
+            for segment, made in how.of(part):
+                if isinstance(made, DamageError):
+                    left = part.segments[part.segments.index(segment) + 1 :]
+                    rest = f", and not for {many(len(left), 'later segment')} of its folder" if left else ""
+                    advice = "kdump salvage recovers the valid batches"
+                    run.damage(f"{segment.name}: {made}: nothing was written for it{rest} ({advice})")
+                else:
+                    for name, data in _contents(segment, made, folder).items():
+                        new.add(str(PurePath(folder, name).relative_to(out)), data, access)
+        run.progress.clear()
     return run.status
 
 

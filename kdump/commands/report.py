@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -186,9 +185,9 @@ def _write_page(report: LogDirReport, out: str, note: Callable[[str], None], *, 
     from kdump.output import files
     from kdump.report.page import page
 
-    target = Path(out)
     content = page(report).encode("utf-8", "backslashreplace")
-    files.write(target.parent, {target.name: content}, force=overwrite, note=note)
+    with files.new_file(out, force=overwrite, note=note) as file:
+        file.write(content)
 
 
 def _print(report: LogDirReport, output: str) -> None:

@@ -79,6 +79,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         from kdump.schemas.export import ExportedSchemas
 
         files.outside(paths, given["folder"])
+        run.must_be_whole(given["folder"])
         made = ExportedSchemas(query.versions(store), store)
         with files.new_folder(given["folder"], note=run.note) as part:
             for name, data in made.files.items():

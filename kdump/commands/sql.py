@@ -359,6 +359,7 @@ class _Command:
 
         with files.new_file(self.out, force=self.given["overwrite"], note=self.session.note) as part:
             yield part
+            self.session.must_be_whole(self.out)
 
 
 @contextmanager

@@ -79,6 +79,8 @@ class Found(NamedTuple):
     """The partitions in the given paths, including those without a segment."""
     names: frozenset[Any]
     """The names of all partitions in the inputs, including those that were not requested."""
+    unread: tuple[UnreadableError, ...] = ()
+    """The errors of inputs that are missing or cannot be read."""
 
     @property
     def parts(self) -> list[Partition]:
@@ -143,9 +145,12 @@ def find(paths: tuple[str, ...], wanted: Wanted, report: Reporter) -> Found:
     disk is only reported, because a failing disk may never return more.
     """
 
+    unread: list[UnreadableError] = []
+
     def failed(error: UnreadableError) -> None:
         if isinstance(error, StoreError):
             raise error
+        unread.append(error)
         report.fail(error)
 
     quiet = Reporter(note=report.note, fail=failed)
@@ -159,7 +164,7 @@ def find(paths: tuple[str, ...], wanted: Wanted, report: Reporter) -> Found:
     for part in elsewhere.remote():
         if part.segments:
             found.setdefault(_name(part), Replicas()).add(part)
-    return Found(found, local, frozenset(finder.met | elsewhere.met))
+    return Found(found, local, frozenset(finder.met | elsewhere.met), tuple(unread))
 
 
 def write(
@@ -186,12 +191,15 @@ def write(
     elif jobs is None:
         jobs = min(len(found.replicas), costs.processes_beside(parts, costs.enough_records(parts)))
     log_starts: list[PartitionOffset] = []
+    unread = list(found.unread)
     with files.new_folder(out, last=writer.LOGS, access=access, note=note) as folder:
         writer.begin(folder, access)
         for one in _salvaged(jobs, folder, how.limits, found.replicas, progress):
             log_starts += found.replicas[one.name].log_start_entries(one.written)
+            unread += one.unreadable
             yield one
         writer.write_log_starts(folder, log_starts, access)
+        writer.write_unread(folder, unread, access)
 
 
 def _salvaged(

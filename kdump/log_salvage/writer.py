@@ -5,6 +5,7 @@
     DIR/lost+found/TOPIC-PARTITION/ the bytes that could not be placed, and account.json
 
 A broker does not start if a log dir has a folder of another kind, so ``lost+found`` is not in ``logs``.
+If inputs could not be read, ``lost+found/unread.json`` lists them.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ SMALL: Final = 1 << 20
 """The size in bytes up to which no disk space is reserved for a log."""
 STEP: Final = 8 << 20
 """The number of bytes of a log that are reserved or flushed at a time."""
+UNREAD: Final = "unread.json"
+"""The file in ``lost+found`` that lists the inputs that could not be read, so that the output does not look whole."""
 MISSING: Final = '\n "missingOffsets": []'
 """The placeholder of the missing offsets in account.json."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
@@ -128,6 +131,14 @@ def write_log_starts(out: Path, starts: Iterable[PartitionOffset], access: Acces
     entries = list(starts)
     if entries:
         files.fill(out / LOGS / file_names.LOG_STARTS, checkpoints.encode(entries), access)
+
+
+def write_unread(out: Path, errors: Iterable[UnreadableError], access: Access) -> None:
+    """Write UNREAD, the list of the inputs that could not be read, unless there are none. Raises OSError."""
+    found = {str(error.path): error.reason for error in errors}
+    if found:
+        text = json.dumps([{"path": path_text(path), "reason": reason} for path, reason in found.items()], indent=1)
+        files.fill(out / files.LOST_AND_FOUND / UNREAD, f"{text}\n".encode(), access)
 
 
 class _Bounds(NamedTuple):

@@ -31,19 +31,14 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
 from kdump.output import parts
 from kdump.output.access import ANY, Access
-from kdump.output.parts import TakenError, append, create, identity
+from kdump.output.parts import TakenError, append, create, identity, unwritable
 from kdump.primitives import signals
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kdump.log_dirs.local import LocalFile
-
-
-__all__ = ["TakenError", "append", "create"]
+__all__ = ["TakenError", "append", "create", "unwritable"]
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from kdump.log_dirs.local import LocalFile
     from kdump.log_dirs.partition import Partition
 
     Note: TypeAlias = Callable[[str], None]
@@ -54,6 +49,73 @@ LOST_AND_FOUND: Final = "lost+found"
 """The folder in the root of a new Linux file system."""
 
 
+class NewFiles:
+    """New files of a folder, which may hold other files. They appear together, when all are written."""
+
+    def __init__(self, work: parts.OutputWork, part: Path, folder: Path) -> None:
+        self._work, self._part, self._folder = work, part, folder
+        self._access: dict[str, Access] = {}
+
+    def add(self, name: str, data: bytes, access: Access) -> None:
+        """Write a file. ``name`` is its path in the folder, such as ``orders-0/00000000000000000000.index``.
+
+        Raises OSError.
+        """
+        self._work.at = self._folder / name
+        make_folders(self._part, *Path(name).parts[:-1], access=ANY)  # only this user can enter the part
+        fill(self._part / name, data, access)
+        self._access[name] = access
+        self._work.at = self._folder
+
+    def publish(self, *, replaces: bool) -> list[Path]:
+        """Move the files to their names, and return the paths. If that fails, delete those that were moved.
+
+        With ``replaces`` existing files are replaced, and moved files stay. Raises TakenError, OSError.
+        """
+        placed: dict[Path, tuple[int, int]] = {}
+        try:
+            for name, access in self._access.items():
+                target = self._folder / name
+                self._work.make_folders(target.parent, access)
+                own = identity((self._part / name).lstat())
+                parts.publish(self._part / name, target, replaces=replaces)
+                placed[target] = own
+            for folder in {target.parent for target in placed}:
+                parts.flush_folder(folder)
+        except BaseException:
+            _take_back({} if replaces else placed)
+            raise
+        return list(placed)
+
+
+@contextmanager
+def new_files(
+    folder: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    access: Access = ANY,
+    note: Note = discard,
+    written: Callable[[Path], object] = discard,
+) -> Iterator[NewFiles]:
+    """Return the new files of ``folder``, which is created if it is missing. They appear when the block ends.
+
+    If the block fails, there are none of them. ``written`` receives the path of each file. ``force`` replaces existing
+    files. Raises TakenError if a file exists at the end of the block and ``force`` is false, UsageError if ``folder``
+    is a file, UnreadableError if writing fails. ``note`` is called about leftover parts of killed runs.
+    """
+    target = Path(folder)
+    with parts.work_in(target, target, access, note) as work:
+        part = work.folder()
+        made = NewFiles(work, part.path, target)
+        yield made
+        part.settle()
+        with signals.held():
+            paths = made.publish(replaces=force)
+            work.flush()
+    for path in paths:
+        written(path)
+
+
 def write(
     folder: str | os.PathLike[str],
     contents: Mapping[str, bytes],
@@ -61,36 +123,19 @@ def write(
     force: bool = False,
     access: Access = ANY,
     note: Note = discard,
-    again: bool = False,
 ) -> list[Path]:
     """Write files into ``folder``, create it if it is missing, and return the paths.
 
-    Readers see a complete file or none, also after a crash. Raises before the first write: UsageError if ``folder`` is
-    a file, TakenError if a file exists and ``force`` is false. Raises UnreadableError if writing fails; without
-    ``force`` the new files are then deleted. ``again``: this run wrote into the folder before, and has already reported
-    the parts of other runs in it.
+    Readers see complete files or none, also after a crash. Raises before the first write: UsageError if ``folder`` is
+    a file, TakenError if a file exists and ``force`` is false. Raises UnreadableError if writing fails.
     """
-    target = Path(folder)
-    paths = {target / name: data for name, data in contents.items()}
-    for path in () if force else paths:
-        must_be_free(path)
-    placed: dict[Path, tuple[int, int]] = {}
-    with parts.work_in(target, target, access, note, again=again) as work:
-        made = {path: work.file() for path in paths}
-        for path, data in paths.items():
-            made[path].opened.write(data)
-            made[path].flush()
-        try:
-            with signals.held():
-                for path, part in made.items():
-                    part.publish(path, replaces=force)
-                    placed[path] = part.identity
-                work.flush()
-        except BaseException:
-            with signals.held():
-                _take_back({} if force else placed)
-            raise
-    return list(paths)
+    for name in () if force else contents:
+        must_be_free(Path(folder) / name)
+    paths: list[Path] = []
+    with new_files(folder, force=force, access=access, note=note, written=paths.append) as made:
+        for name, data in contents.items():
+            made.add(name, data, access)
+    return paths
 
 
 def _take_back(placed: Mapping[Path, tuple[int, int]]) -> None:
@@ -322,7 +367,7 @@ def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--o
 
     ``overwrite`` is the option of the command, or None if the command has no such option; ``option`` is its name in
     messages. Raises UsageError if ``out`` is not the name of a file or must not be replaced, UnreadableError if its
-    folder cannot be written.
+    folder cannot be written, named after ``out``.
     """
     if out in {"", "-"}:
         raise UsageError(f"{out!r} is not the name of a file")
@@ -340,7 +385,8 @@ def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--o
             raise UsageError(f"{out} cannot be replaced (it is a mount, or another user's): name another file")
     folder = next(above for above in path.resolve().parents if above.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UnreadableError(folder, "cannot be written")
+        reason = f"this user may not write in {folder}, or its file system is read-only"
+        raise UnreadableError(out, f"cannot be written: {reason}", "name another place")
 
 
 def no_room(where: str | None, reason: str) -> UnreadableError:
@@ -357,7 +403,7 @@ def must_be_free(path: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):  # a missing folder is reported later
         return
     except OSError as reason:
-        raise UnreadableError(path, f"cannot be written: {reason.strerror}") from reason
+        raise unwritable(path, reason) from reason
     raise TakenError(f"{path} exists already: name a file or folder that does not exist")
 
 

@@ -32,6 +32,28 @@ _NO_FLUSH: Final = {errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP}
 """The errors of a file system that cannot flush folders."""
 _TRIES: Final = 100
 _PAUSE: Final = 0.01
+_NO_ROOM: Final = "free some room there, or name a place on another disk"
+_NOT_ALLOWED: Final = "name a place in which this user may write"
+_HINTS: Final = {
+    errno.ENOSPC: _NO_ROOM,
+    errno.EDQUOT: _NO_ROOM,
+    errno.EFBIG: "the file system, or a limit of this shell (ulimit -f), allows no larger file: name another place",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EACCES: _NOT_ALLOWED,
+    errno.EPERM: _NOT_ALLOWED,
+    errno.EROFS: _NOT_ALLOWED,
+}
+_HINT: Final = "name another place"
+
+
+def unwritable(target: object, error: OSError, *, within: str = "") -> UnreadableError:
+    """Return the error for an output that cannot be written, with a hint on what to do.
+
+    ``target`` is the output that the user named; ``within`` is another path in which the system reported the error.
+    """
+    reason = f"{within}: " if within else ""
+    hint = _HINT if error.errno is None else _HINTS.get(error.errno, _HINT)
+    return UnreadableError(target, f"cannot be written: {reason}{error.strerror or error}", hint)
 
 
 class TakenError(UsageError):
@@ -50,13 +72,7 @@ class AnyPart:
 
     def publish(self, target: Path, *, replaces: bool = False) -> None:
         """Rename the part to ``target``. Raises TakenError if that exists and ``replaces`` is false."""
-        if replaces:
-            self.path.replace(target)
-            return
-        try:
-            put(self.path, target)
-        except FileExistsError:
-            raise TakenError(f"{target} exists now: another program created it during this run") from None
+        publish(self.path, target, replaces=replaces)
 
     def close(self) -> None:
         """Close the part and release its lock."""
@@ -128,17 +144,23 @@ class OutputWork:
         self._parts: list[AnyPart] = []
         self._made: list[Path] = []
         self.is_done = False
+        self.at = target
+        """The output whose bytes are written now: errors of the system name it if they name no path."""
 
-    def begin(self) -> None:
-        """Create the missing folders. Raises OSError, UsageError."""
-        missing, above = [], self._place
+    def make_folders(self, folder: Path, access: Access) -> None:
+        """Create the missing folders of a path. :meth:`end` deletes those that are still empty. Raises OSError."""
+        missing, above = [], folder
         while not os.path.exists(above):  # noqa: PTH110  pathlib raises where a name is too long
             missing.append(above)
             above = above.parent
         for one in reversed(missing):
             with signals.held(), suppress(FileExistsError):  # another run was faster
-                make_folder(one, self._access)
+                make_folder(one, access)
                 self._made.append(one)
+
+    def begin(self) -> None:
+        """Create the missing folders. Raises OSError, UsageError."""
+        self.make_folders(self._place, self._access)
         if not self._place.is_dir():
             if self._place == self._target:
                 raise UsageError(f"{self._place} is a file: name a folder to write into")
@@ -200,17 +222,23 @@ class OutputWork:
                 _remove(part.path)
             except OSError as reason:
                 self._note(f"{part.path}: cannot be deleted: {reason.strerror}")
-        for made in [] if self.is_done else reversed(self._made):
-            with suppress(OSError):  # another file is in it
+        for made in reversed(self._made):
+            with suppress(OSError):  # the output or another file is in it
                 made.rmdir()
 
     def error(self, reason: OSError) -> UnreadableError:
-        """Return a write error that names the path in the output instead of the path in the part."""
-        name = str(self._target if reason.filename is None else reason.filename)
-        for part in self._parts:
-            if name == str(part.path) or name.startswith(f"{part.path}/"):
-                name = f"{self._target}{name[len(str(part.path)) :]}"
-        return UnreadableError(name, f"cannot be written: {reason.strerror or reason}")
+        """Return a write error that names the output, or the path in it, instead of a part."""
+        if reason.filename is None:
+            return unwritable(self.at, reason)
+        path = Path(os.fsdecode(reason.filename))
+        if path == self._target or self._target in path.parents:
+            first, *inside = path.relative_to(self._target).parts or ("",)
+            return unwritable(self._target.joinpath(*inside) if NAME.fullmatch(first) else path, reason)
+        if path.is_relative_to(self._place):
+            first, *inside = path.relative_to(self._place).parts or ("",)
+            if NAME.fullmatch(first):
+                return unwritable(self._target.joinpath(*inside), reason)
+        return unwritable(self.at, reason, within=str(path))
 
 
 @contextmanager
@@ -240,6 +268,17 @@ def work_in(
             raise
         except OSError as reason:
             raise work.error(reason) from reason
+
+
+def publish(part: Path, target: Path, *, replaces: bool) -> None:
+    """Rename a file or folder. Raises TakenError if ``target`` exists and ``replaces`` is false, and OSError."""
+    if replaces:
+        part.replace(target)
+        return
+    try:
+        put(part, target)
+    except FileExistsError:
+        raise TakenError(f"{target} exists now: another program created it during this run") from None
 
 
 def put(part: Path, target: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -214,6 +215,73 @@ def test_a_full_disk_leaves_no_half_written_output(folder, name):
     assert f"error: {folder.parent}/out" in done.stderr
     assert "cannot be written: File too large" in done.stderr
     assert [name for name in left(folder) if name != "out"] == []
+
+
+SPARSE_OUTPUTS = {
+    "parquet": ["dump", "{folder}", "-o", "parquet", "--out", "{out}"],
+    "arrow": ["dump", "{folder}", "-o", "arrow", "--out", "{out}"],
+    "parquet, first records": ["dump", "{folder}", "-o", "parquet", "--head", "5", "--out", "{out}"],
+    "sql csv": ["sql", "select * from records", "{folder}", "-o", "csv", "--out", "{out}"],
+    "sql parquet": ["sql", "select * from records", "{folder}", "--out", "{out}"],
+    "rebuild-index": ["rebuild-index", "{folder}", "--out", "{out}"],
+    "schemas": ["schemas", "{folder}", "--export", "{out}"],
+}
+"""Outputs without an account of what is not in them: with a part of the inputs they would look whole."""
+
+
+@pytest.mark.parametrize("gone", ["after", "before", "inside"])
+@pytest.mark.parametrize("name", SPARSE_OUTPUTS)
+def test_an_output_of_a_part_of_the_inputs_does_not_appear(folder, monkeypatch, capfd, name, gone):
+    out = folder.parent / "out"
+    given = [word.format(folder=folder, out=out) for word in SPARSE_OUTPUTS[name]]
+    at, missing = given.index(str(folder)), str(folder.with_name("u-0"))
+    if gone == "inside":
+        if name == "parquet, first records":  # they are in the segment that is there
+            pytest.skip("it does not read the second segment")
+        missing = str(folder / SECOND)
+        forbid(folder / SECOND, monkeypatch)
+    else:
+        given.insert(at + (gone == "after"), missing)
+    status, _, said = run(monkeypatch, capfd, given)
+    assert status == 1
+    assert f"error: {missing}: " in said
+    assert left(folder) == []
+    if gone != "inside" or name in {"parquet", "arrow", "sql csv", "sql parquet", "schemas"}:
+        assert f"error: {out}: it is not written, because an input cannot be read\nhint: leave" in said
+
+
+def test_salvage_lists_the_inputs_that_it_could_not_read(folder, monkeypatch, capfd):
+    out, missing = folder.parent / "out", folder.with_name("u-0")
+    given = ["salvage", str(folder), str(missing), "--out", str(out)]
+    assert run(monkeypatch, capfd, given)[0] == 1
+    listed = json.loads((out / "lost+found" / "unread.json").read_bytes())
+    assert listed == [{"path": str(missing), "reason": "No such file or directory"}]
+    given = ["salvage", str(folder), "--out", str(folder.parent / "whole")]
+    assert run(monkeypatch, capfd, given)[0] == 0
+    assert not (folder.parent / "whole" / "lost+found" / "unread.json").exists()
+
+
+@pytest.mark.parametrize("out", ["/proc/kdump", "/proc/kdump/deep"])
+@pytest.mark.parametrize("name", [*WRITERS, *SPARSE_OUTPUTS, "report"])
+def test_an_output_where_no_file_can_be_is_named_as_given(folder, monkeypatch, capfd, name, out):
+    line = {**SPARSE_OUTPUTS, **WRITERS, "report": ["report", "{folder}", "--out", "{out}"]}[name]
+    status, _, said = run(monkeypatch, capfd, [word.format(folder=folder, out=out) for word in line])
+    (error,) = [text for text in said.splitlines() if text.startswith("error: ")]
+    if name == "schemas":  # the folder has no schemas
+        assert status == 1
+        return
+    assert (status, error.startswith(f"error: {out}"), ".part" in said) == (1, True, False)
+    assert "cannot be written: " in error
+    assert "\nhint: name another place" in said
+
+
+@pytest.mark.parametrize("name", ["files", "jsonl", "check", "salvage"])
+def test_a_closed_standard_input_is_named(folder, name):
+    given = [word.replace(str(folder), "-") for word in words(name, folder)]
+    done = child(given if name != "files" else ["dump", "-", "-o", "csv"], shell="exec <&-;", stdout=subprocess.PIPE)
+    assert done.returncode == 1
+    reported = "error: -: standard input is closed, or open for writing only\nhint: redirect a file or a pipe to it\n"
+    assert done.stderr == reported
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -43,6 +43,25 @@ def test_a_name_that_is_taken_in_the_meantime_is_not_overwritten(tmp_path, monke
     assert (tmp_path / "y").read_bytes() == b"old"
 
 
+def test_files_of_several_folders_appear_together(tmp_path):
+    with files.new_files(tmp_path) as new:
+        new.add("a/x", b"1", files.ANY)
+        new.add("b/c/x", b"2", files.ANY)
+        assert not (tmp_path / "a").exists()
+    assert [(tmp_path / name).read_bytes() for name in ("a/x", "b/c/x")] == [b"1", b"2"]
+    (tmp_path / "d").mkdir()
+
+    def write_three():
+        with files.new_files(tmp_path) as new:
+            for name in ("d/x", "e/x", "b/c/x"):
+                new.add(name, b"3", files.ANY)
+
+    with pytest.raises(files.TakenError, match="b/c/x exists now"):
+        write_three()
+    assert names(tmp_path) == ["a", "b", "d"]
+    assert names(tmp_path / "d") == []
+
+
 @pytest.mark.parametrize("force", [True, False])
 def test_a_disk_that_refuses_writes_leaves_no_files(tmp_path, monkeypatch, force):
     calls = []
@@ -103,7 +122,9 @@ def test_only_a_file_is_replaced(tmp_path):
 
 def test_a_folder_that_refuses_is_named_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
-    with pytest.raises(UnreadableError, match="cannot be written"):
+    with pytest.raises(
+        UnreadableError, match=f"^{tmp_path}/x: cannot be written: this user may not write in {tmp_path}"
+    ):
         files.writable_file(str(tmp_path / "x"), overwrite=False)
 
 

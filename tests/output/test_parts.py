@@ -255,6 +255,45 @@ def test_errors_name_what_the_user_gave(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EROFS])
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_part_that_cannot_be_made_is_named_as_its_output(tmp_path, monkeypatch, name, number):
+    """As in /proc, where no file can be created: the random name of the part is nothing that the user gave."""
+    out, opened, made = tmp_path / "out", os.open, Path.mkdir
+    if name in {"files", "empty folder"}:
+        out.mkdir()
+
+    def refuse(call, path):
+        if parts.NAME.fullmatch(Path(path).name):
+            raise OSError(number, os.strerror(number), str(path))
+        return call
+
+    monkeypatch.setattr(os, "open", lambda path, *given, **more: refuse(opened, path)(path, *given, **more))
+    monkeypatch.setattr(Path, "mkdir", lambda path, *given: refuse(made, path)(path, *given))
+    with pytest.raises(UnreadableError) as caught:
+        WRITERS[name][0](out)
+    assert str(caught.value).startswith(f"{out}: cannot be written: {os.strerror(number)} (name ")
+
+
+def test_an_error_above_the_output_names_both(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "mkdir", lambda path, *_: (_ for _ in ()).throw(OSError(2, "No such file", str(path))))
+    with pytest.raises(UnreadableError, match=f"^{tmp_path}/a/out: cannot be written: {tmp_path}/a: No such file"):
+        write_file(tmp_path / "a" / "out")
+
+
+def test_the_file_of_several_that_has_no_room_is_named(tmp_path, monkeypatch):
+    def refuse(path, data, access):
+        if path.name == "y":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(path, data, access)
+
+    real = files.fill
+    monkeypatch.setattr(files, "fill", refuse)
+    with pytest.raises(UnreadableError, match=f"^{tmp_path}/out/y: cannot be written: No space left .*free some room"):
+        write_files(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_folders_that_were_made_go_and_those_of_others_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error")))
     (tmp_path / "there").mkdir()

@@ -221,7 +221,7 @@ def test_a_full_disk_leaves_no_half_written_output(export, full_disk, folder, mo
     status, said = export(folder, out, *WAYS[way])
     assert status == 1
     assert f"error: {out / name}" in said
-    assert said.endswith(": cannot be written: File too large\n")
+    assert ": cannot be written: File too large\n" in said
     is_committed = way == "incremental" and name == "_manifest.json"
     files = [path for path in out.rglob("*") if path.is_file()]
     assert offsets(out) == [*range(20)] if is_committed else files == []
@@ -245,7 +245,7 @@ def test_a_full_disk_leaves_nothing_beside_what_stood_there(export, full_disk, f
 
     monkeypatch.setattr(output.Output, "write_damaged", write_damaged)
     status, said = export(folder, out, "--mode", mode)
-    assert (status, said) == (1, f"error: {out}: cannot be written: File too large\n")
+    assert (status, said.partition("hint: ")[0]) == (1, f"error: {out}: cannot be written: File too large\n")
     assert contents(out) == before
 
 

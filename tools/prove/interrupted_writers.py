@@ -98,7 +98,7 @@ class Bench:
         return held(out, contents=name not in NEW_EACH_TIME) == self.whole[name]
 
     def is_absent(self, name: str, out: Path) -> bool:
-        """Whether nothing is there; of rebuild-index, which writes segment by segment, no half file."""
+        """Whether nothing is there; of rebuild-index, whose files are moved one by one, no half file."""
         if name != "rebuild-index":
             return not os.path.lexists(out)
         return held(out).items() <= self.whole[name].items()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.errors import KdumpError, UnreadableError
+from kdump.errors import KdumpError
 from kdump.output import files, parts
 from kdump.output.access import ANY
 from kdump.spark.failures import try_to, writing
@@ -265,7 +265,7 @@ class Folder:
             for folder in around:
                 parts.flush_folder(folder)
         except OSError as reason:
-            raise UnreadableError(self.shown, f"cannot be written: {reason.strerror}") from reason
+            raise files.unwritable(self.shown, reason) from reason
 
     def _at(self, name: str) -> Any:
         path = f"{self.path}/{name}" if name else self.path
@@ -279,4 +279,4 @@ def _take_place(part: Path, target: Path, shown: str, taken: str, *, is_durable:
     except FileExistsError:
         raise KdumpError(taken) from None
     except OSError as reason:
-        raise UnreadableError(shown, f"cannot be written: {reason.strerror}") from reason
+        raise files.unwritable(shown, reason) from reason

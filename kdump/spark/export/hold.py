@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.errors import KdumpError, UnreadableError
+from kdump.errors import KdumpError
 from kdump.output import files
 from kdump.spark.failures import try_to, writing
 
@@ -215,7 +215,7 @@ def _refusals(output: Output) -> Iterator[None]:
         with writing(output.shown):
             yield
     except OSError as reason:
-        raise UnreadableError(output.shown, f"cannot be written: {reason.strerror}") from reason
+        raise files.unwritable(output.shown, reason) from reason
 
 
 def _acquire(output: Output, place: Lock, holder: Holder) -> None:

@@ -331,4 +331,4 @@ def _refused(shown: str) -> Iterator[None]:
             shown, f"cannot be written: {hint}: workers and driver need a shared disk, HDFS or an object store"
         ) from reason
     except OSError as reason:
-        raise UnreadableError(shown, f"cannot be written: {reason.strerror or reason}") from reason
+        raise files.unwritable(shown, reason) from reason
