@@ -142,7 +142,7 @@ def found(
     from kdump.checks.log_dir import LogDirs
     from kdump.log_dirs.finder import Finder
 
-    wanted = wanted._replace(remote=None, logs_only=True, leftovers=True, log_dirs=True, siblings=True)
+    wanted = wanted._replace(remote=None, leftovers=True, log_dirs=True, siblings=True)
     finder = Finder(wanted, Reporter(note=note, fail=fail))
     partitions = list(finder.find(paths, None))
     for text in wanted.missing(finder.met, paths):

@@ -79,7 +79,7 @@ def command(
     run = session.Session(quiet=quiet)
     who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
-    finder = Finder(wanted._replace(remote=None, logs_only=True), run.report)
+    finder = Finder(wanted._replace(remote=None), run.report)
     partitions = list(run.watched(finder.find(checking.searchable(paths, configs), None)))
     how = whole_partition.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at

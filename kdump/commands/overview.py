@@ -92,7 +92,7 @@ class _Verdict:
 def overview(paths: tuple[str, ...]) -> int:
     """Print a summary of ``paths``; return the exit status of a check of the headers."""
     run = Session()
-    finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True), Reporter(fail=run.fail))
+    finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True), Reporter(fail=run.fail))
     found = list(finder.find(paths, None))
     if len(found) == len(paths) == 1 and _is_its_segment(paths[0], found[0]):
         return _segment(paths[0], found[0], run)
@@ -159,7 +159,7 @@ def _what(
 
 def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) -> list[str]:
     how = whole_partition.CheckOptions(records=False, at=timestamps.now())
-    wanted = Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True)
+    wanted = Wanted(siblings=True, leftovers=True, log_dirs=True)
     of, how = checking.prepared(paths, partitions, wanted, how, run.fail)
     verdict, dirs = _Verdict(), LogDirs(how.dispensable)
     output = FindingsOutput(run, verdict)

@@ -16,7 +16,7 @@ import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import RAISING, Reporter, StoreError, UnreadableError
+from kdump.errors import RAISING, Reporter, StoreError, UnreadableError, many
 from kdump.formats import record_layout
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import (
@@ -64,8 +64,6 @@ class Wanted(NamedTuple):
     """Largest batch accepted, compressed or decompressed, in bytes. It does not restrict the files."""
     log_dirs: bool = False
     """Whether folders with only snapshots of the metadata log, or only files of a log dir, are selected."""
-    logs_only: bool = False
-    """Whether a file with neither the name nor the start of a segment is an error, and not read with a note."""
     every_folder: bool = False
     """Whether all folders are selected, regardless of their contents."""
     remote: RemoteStorage | None = None
@@ -73,7 +71,7 @@ class Wanted(NamedTuple):
 
     def takes(self, name: Name) -> bool:
         """Return whether a folder is selected by its name."""
-        if self.topics and (name.topic is None or not any(fnmatchcase(name.topic, topic) for topic in self.topics)):
+        if self.topics and (name.topic is None or not any(_matches(name.topic, topic) for topic in self.topics)):
             return False
         if self.test is not None and not self.test(name):
             return False
@@ -91,7 +89,7 @@ class Wanted(NamedTuple):
                 from kdump.log_dirs.remote import without_secret  # few runs name a missing topic
 
                 where = without_secret(paths[0]) if len(paths) == 1 else "these paths"
-                of = "" if topic is None else f" of topic {topic!r}"
+                of = "" if topic is None else f" of topic '{topic}'"
                 yield f"no partition{of}{numbers} is in {where}{_hint(topic, met)}"
 
     @property
@@ -100,12 +98,39 @@ class Wanted(NamedTuple):
         return bool(self.topics or self.partitions or self.test)
 
 
+def _matches(topic: str, wanted: str) -> bool:
+    """Return whether a topic has a name or matches a glob, also in the escaped form in which outputs print it."""
+    if fnmatchcase(topic, wanted):
+        return True
+    if topic.isascii() and topic.isprintable():
+        return False
+    from kdump.primitives.terminal import harmless_line, path_text  # few topics have such names
+
+    return fnmatchcase(path_text(topic), wanted) or fnmatchcase(harmless_line(topic), wanted)
+
+
 def _hint(topic: str | None, met: Collection[Name]) -> str:
-    numbers = [name.partition for name in met if name.partition is not None and topic in {None, name.topic}]
+    numbers = [name.partition for name in met if name.partition is not None and (topic is None or topic == name.topic)]
     if numbers:
         low, high = min(numbers), max(numbers)
         return f"; found partition {low}" if low == high else f"; found partitions {low} to {high}"
     return "" if topic is None else did_you_mean(topic, {name.topic for name in met if name.topic is not None})
+
+
+def _no_segment(head: bytes) -> str | None:
+    """Return why a file with these first bytes is not a segment, or None if it may be one. Zeros are preallocated."""
+    at = record_layout.MAGIC_POSITION
+    if not head.strip(b"\0"):
+        return None
+    if len(head) < record_layout.UP_TO_MAGIC:
+        return f"it has only {many(len(head), 'byte')}" if _is_text(head) else None
+    if head[at] > record_layout.MAGIC_2:
+        return f"byte {at} holds {head[at]}, where a magic of 0, 1 or 2 is expected"
+    start, least = record_layout.ENTRY_START.read(head), record_layout.SMALLEST_ENTRY
+    if start.size < least:
+        at = record_layout.ENTRY_START.offsets["size"]
+        return f"byte {at} begins a size of {start.size}, where {least} or more is expected"
+    return None if start.offset >= 0 else f"byte 0 begins an offset of {start.offset}, which is below 0"
 
 
 def _is_text(head: bytes) -> bool:
@@ -248,8 +273,7 @@ class Finder:
             if not is_segment:
                 if entry.name.endswith(archive_formats.SUFFIXES):
                     raise self._no_archive(head, shown)
-                is_log = entry.name.endswith(f".{file_names.LOG}")
-                self._doubt(head, shown, must_be_log=self.wanted.logs_only and not is_log)
+                self._doubt(head, shown, may_begin_damaged=entry.name.endswith(f".{file_names.LOG}"))
         except UnreadableError as error:
             self.fail(error)
             return
@@ -272,8 +296,7 @@ class Finder:
         try:
             with place.open(entry.path) as source:
                 head = source.read(0, archive_formats.HEAD)
-            must_be_log = name != entry.name and not name.endswith(f".{file_names.LOG}")
-            self._doubt(head, entry.name, must_be_log=must_be_log)
+            self._doubt(head, entry.name, may_begin_damaged=name == entry.name or name.endswith(f".{file_names.LOG}"))
         except UnreadableError as error:
             self.fail(error)
             return
@@ -290,16 +313,22 @@ class Finder:
         self.fail(UnreadableError(archive.name, archive.broken, archive.hint))
         return True
 
-    def _doubt(self, head: bytes, shown: str, *, must_be_log: bool = False) -> None:
-        """Report a file that does not begin like a segment as a note; with ``must_be_log`` raise UnreadableError."""
-        if len(head) < record_layout.UP_TO_MAGIC or head[record_layout.MAGIC_POSITION] <= record_layout.MAGIC_2:
+    def _doubt(self, head: bytes, shown: str, *, may_begin_damaged: bool) -> None:
+        """Raise UnreadableError if a file whose name is not that of a segment does not begin like one.
+
+        With ``may_begin_damaged``, a file that does not begin as text is read, and reported as a note: a file that is
+        named ``.log`` or has no name.
+        """
+        wrong = _no_segment(head)
+        if wrong is None:
             return
-        at, found = record_layout.MAGIC_POSITION, head[record_layout.MAGIC_POSITION]
-        begins = f"byte {at} holds {found}, where a magic of 0, 1 or 2 is expected"
-        if must_be_log:
-            what = "text, not a file of Kafka's" if _is_text(head) else "not a file of Kafka's"
-            raise UnreadableError(shown, f"it is {what}: {begins}", "name a segment, a partition's folder or a log dir")
-        self.note(f"{shown} does not begin like a segment: {begins}; it is read anyway")
+        is_text = _is_text(head)
+        if is_text or not may_begin_damaged:
+            what = "text, not a file of Kafka's" if is_text else "not a file of Kafka's"
+            hint = "name a segment, a partition's folder or a log dir; "
+            hint += f"a damaged segment is read under its own name, such as {0:0{file_names.PADDED}}.{file_names.LOG}"
+            raise UnreadableError(shown, f"it is {what}: {wrong}", hint)
+        self.note(f"{shown} does not begin like a segment: {wrong}; it is read anyway")
 
     def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
         """Yield the partition of files that were named in one folder."""
@@ -338,11 +367,13 @@ class Finder:
         if segments or others:
             segments.sort(key=_order)
             unnamed = _unnamed(beside, segments)
-            first = segments[0].base_offset if segments else None
-            whole = is_listed and (first is None or max(unnamed, default=first) <= first)
             limit = self.wanted.max_batch_bytes
-            named = Partition(files, folder, *name, tuple(segments), tuple(others), whole, limit)
-            yield named._replace(is_named=True, is_listed=False, unnamed=unnamed if segments else ())
+            for log in _apart(segments):
+                first = log[0].base_offset if log else None
+                whole = is_listed and (first is None or max(unnamed, default=first) <= first)
+                named = Partition(files, folder, *name, tuple(log), tuple(others), whole, limit)
+                yield named._replace(is_named=True, is_listed=False, unnamed=unnamed if log else ())
+                others = []
 
     def _siblings(self, entries: list[Entry], files: Files) -> dict[str, str]:
         beside: dict[str, str] = {}
@@ -594,6 +625,23 @@ def _name_of(files: Files, folder: str) -> Name:
 def _folder_order(below: tuple[Name, Entry]) -> tuple[str, int, str]:
     name, entry = below
     return (name.topic or entry.name, name.partition or 0, entry.name)
+
+
+def _apart(segments: list[Segment]) -> list[list[Segment]]:
+    """Return the logs of segments in one folder: copies of a segment under other names are logs of their own.
+
+    Files that a broker names, such as a .deleted file beside its segment, belong to one log.
+    """
+    logs: list[list[Segment]] = [[]]
+    for segment in segments:
+        is_brokers = segment.base_offset is None or SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
+        free = (log for log in logs if is_brokers or all(one.base_offset != segment.base_offset for one in log))
+        found = next(free, None)
+        if found is None:
+            logs.append([segment])
+        else:
+            found.append(segment)
+    return logs
 
 
 def _order(segment: Segment) -> tuple[bool, int, str]:

@@ -18,7 +18,7 @@ from kdump.recovery.index_builder import IndexBuilder
 from kdump.segments import walk
 from testing import forge
 
-EVERYTHING = Wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True)
+EVERYTHING = Wanted(siblings=True, leftovers=True, log_dirs=True)
 STATES = (".swap", ".cleaned", ".deleted", ".tmp")
 TIME = 1_700_000_000_000
 

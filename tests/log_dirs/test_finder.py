@@ -53,25 +53,54 @@ def test_folder_names(path, topic, partition):
     assert folder_name(path) == Name(topic, partition)
 
 
+BINARY = bytes(range(3, 103))
+JPEG = bytes.fromhex("ffd8ffe000104a46494600010d01012c0000ffdb0043000503040404")
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
 @pytest.mark.parametrize(
     ("data", "reported"),
     [
-        (b"some text that is no segment", ["does not begin like a segment: byte 16 holds 115"]),
-        (b"short text", []),
-        (BATCH, []),
-        (bytes(100), []),
-        (b"", []),
+        (b"some text that is no segment", "it is text, not a file of Kafka's: byte 16 holds 115"),
+        (b"short text", "it is text, not a file of Kafka's: it has only 10 bytes"),
+        (BINARY, "it is not a file of Kafka's: byte 16 holds 19, where a magic of 0, 1 or 2 is expected"),
+        (JPEG, "it is not a file of Kafka's: byte 0 begins an offset of -10977661529601466"),
+        (bytes(11) + b"\x0d" + bytes(20) + b"x", "byte 8 begins a size of 13, where 14 or more is expected"),
+        (BATCH, None),
+        (BATCH[:9], None),
+        (bytes(100), None),
+        (b"", None),
     ],
 )
-def test_a_file_that_seems_to_be_no_segment_is_read_and_reported(tmp_path, pack, data, reported):
-    put(tmp_path, "any.name", "00000000000000000000.log", data=pack(data))
-    ((partition,), notes, fails) = found(tmp_path / "any.name")
-    assert len(partition.segments) == 1
-    assert [text in note for note, text in zip(notes, reported, strict=True)] == [True] * len(reported)
-    assert fails == []
+def test_a_file_that_is_no_segment_is_refused_and_one_of_a_segments_name_is_not(tmp_path, pack, data, reported):
+    put(tmp_path, "any.name", "00000000000000000000.log", "any.log", data=pack(data))
+    partitions, notes, fails = found(tmp_path / "any.name")
+    if reported is None:
+        assert [len(one.segments) for one in partitions] == [1]
+        assert (notes, fails) == ([], [])
+    elif pack is bytes or "it is text" in reported:
+        assert partitions == []
+        assert [reported in str(error) for error in fails] == [True]
+    else:  # a compressed file without a name for its content
+        assert (len(partitions), fails) == (1, [])
+        assert ["does not begin like a segment" in note for note in notes] == [True]
     if pack is bytes:
-        assert found(tmp_path / "00000000000000000000.log")[1] == []
+        partitions, notes, fails = found(tmp_path / "00000000000000000000.log")
+        assert ([len(one.segments) for one in partitions], notes, fails) == ([1], [], [])
+        partitions, notes, fails = found(tmp_path / "any.log")
+        is_text = reported is not None and "it is text" in reported
+        assert ([len(one.segments) for one in partitions], len(fails)) == (([], 1) if is_text else ([1], 0))
+        is_doubted = reported is not None and not is_text
+        assert ["does not begin like a segment" in note for note in notes] == [True] * is_doubted
+
+
+def test_copies_of_a_segment_in_one_folder_are_logs_of_their_own(tmp_path):
+    put(tmp_path, "a.bin", "b.bin", "c.bin")
+    put(tmp_path / "t-0", f"{0:020}.log", f"{0:020}.log.deleted", f"{5:020}.log")
+    partitions, _, _ = found(*(tmp_path / f"{name}.bin" for name in "abc"))
+    assert [names(one) for one in partitions] == [["a.bin"], ["b.bin"], ["c.bin"]]
+    partitions, _, _ = found(*sorted((tmp_path / "t-0").iterdir()))
+    assert [len(one.segments) for one in partitions] == [3]
 
 
 def test_a_glob_goes_on_after_a_file_that_cannot_be_read(tmp_path):

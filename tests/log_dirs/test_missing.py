@@ -170,3 +170,25 @@ def test_such_a_folder_on_the_way_is_left_out(loose):
     assert f"{loose} is left out: the name of its folder has no topic and partition".encode() in done.stderr
     done = kdump("stats", loose, "--topic", "*", "-o", "jsonl")
     assert done.stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("topic", "printed"),
+    [
+        ("a\udcff", r"a\xff"),
+        ("b\x1b[1m", r"b\x1b[1m"),
+        ("c\nd", r"c\x0ad"),
+        ("e\u202ef", r"e\u202ef"),
+        (r"g\x41", r"g\x41"),
+    ],
+)
+def test_a_topic_is_selected_by_the_name_that_is_printed(tmp_path, topic, printed):
+    folder = tmp_path / f"{topic}-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(data(0))
+    (tmp_path / "other-0").mkdir()
+    (tmp_path / "other-0" / f"{0:020}.log").write_bytes(data(0))
+    assert f"{printed}-0".encode() in kdump("stats", tmp_path).stdout
+    done = kdump("dump", tmp_path, "--topic", printed, "--count")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"1\n", b"")
+    assert f"no partition of topic '{printed}y' is in {tmp_path}" in said("dump", tmp_path, "--topic", f"{printed}y")[1]

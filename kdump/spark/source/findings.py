@@ -57,7 +57,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
         refuse(error, skip=options.skip_unreadable)
         unreadable.append(error)
 
-    wanted = options.wanted(siblings=True, leftovers=True, log_dirs=True, logs_only=True)
+    wanted = options.wanted(siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(wanted, Reporter(note=note, fail=fail))
     partitions = [one for files, paths in places(options.paths) for one in finder.find(paths, files)]
     for text in wanted.missing(finder.met, options.paths):
