@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.log_copy import Difference, HeldRecord, Lineage
     from kdump.answers.question import Asking
+    from kdump.log_dirs.partition import Segment
     from kdump.primitives.processes import Workers
 
 
@@ -264,6 +265,17 @@ class ReplicaPair(NamedTuple):
     left: BrokerReplica
     right: BrokerReplica
 
+    @property
+    def is_one(self) -> bool:
+        """Whether both sides have the same files: one folder named twice, links to one folder, or hard links."""
+        left, right = (side.place.partition.segments for side in self)
+        return bool(left) and list(map(_identity, left)) == list(map(_identity, right))
+
+
+def _identity(segment: Segment) -> object:
+    found = segment.files.look(segment.path)
+    return segment.name if found is None else found.identity
+
 
 Copies = dict[tuple[str, int], list[BrokerReplica]]
 
@@ -379,6 +391,13 @@ def _answer(brokers: Sequence[Asking], options: DiffOptions) -> Iterator[AnswerL
     if alone:
         more = f" and {len(alone) - _MANY} more" if len(alone) > _MANY else ""
         first.report.note(f"not compared, because only one broker has them: {', '.join(alone[:_MANY])}{more}")
+    same = [
+        f"{pair.left.place.key[0]}-{pair.left.place.key[1]}" for pair in found if pair.is_one and pair.left.place.key
+    ]
+    if same:
+        more = f" and {len(same) - _MANY} more" if len(same) > _MANY else ""
+        are = "both sides are the same files, so that they cannot differ"
+        first.report.note(f"{', '.join(same[:_MANY])}{more}: {are}: name another copy")
     if options.records:
         first.reads_alone("--records")
     report = first.watched(sum(map(size, found)))

@@ -57,8 +57,9 @@ def command(
       kdump salvage /var/kafka --remote /var/tiered --out /mnt/rescue
 
     DIR/logs, for the broker's log.dirs, gets the batches unchanged, with new indexes. DIR/lost+found gets the damaged
-    bytes, and account.json with every lost range. Several copies of a partition, and remote storage, are merged in
-    offset order. If copies contradict each other, the higher leader epoch is kept, and the account lists the conflict.
+    bytes, account.json with every lost range, and unread.json if inputs could not be read. Several copies of a
+    partition, and remote storage, are merged in offset order. If copies contradict each other, the higher leader epoch
+    is kept, and the account lists the conflict.
     Batches below the log start offset, left by DeleteRecords, are written too, and counted as belowLogStart. A
     checkpoint in DIR/logs hides them again. The log keeps its first offset, its end offset and its leader epochs.
 
@@ -110,11 +111,11 @@ def _conclusion(
 ) -> str:
     batches = sum(written.batches for written in all_written)
     counts = [written.records for written in all_written if written.records is not None]
-    held = many(batches, "batch", "batches")
+    held, number = many(batches, "batch", "batches"), batches
     if len(counts) == len(all_written):
-        held = f"{many(sum(counts), 'record')} in {held}"
+        held, number = f"{many(sum(counts), 'record')} in {held}", sum(counts)
     where = posixpath.join(out, "logs")
-    done = f"{held} of {many(len(all_written), 'partition')} {'is' if batches == 1 else 'are'} in {where}"
+    done = f"{held} of {many(len(all_written), 'partition')} {'is' if number == 1 else 'are'} in {where}"
     gone = f", {many(missing, 'offset')} missing in between" if missing else ""
     if lacking:
         lack = "lacks" if len(lacking) == 1 else "lack"

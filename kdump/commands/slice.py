@@ -78,9 +78,9 @@ def _beyond(written: slice_segment.Slice, wanted: slice_segment.SliceRange) -> I
     """Yield notes on batches that reach beyond the selected offsets: batches are copied whole."""
     (begins, first_ends), (last_begins, ends) = written.first, written.last
     if wanted.first is not None and begins < wanted.first:
-        yield f"the first batch starts before {wanted.first}; the next one starts at {first_ends + 1}"
+        yield f"the first batch has offsets {begins} to {first_ends}: it starts before {wanted.first}"
     if wanted.last is not None and ends > wanted.last:
-        yield f"the last batch ends after {wanted.last}; the one before ends at {last_begins - 1}"
+        yield f"the last batch has offsets {last_begins} to {ends}: it ends after {wanted.last}"
 
 
 def _beside(path: str, out: str) -> bool:

@@ -11,7 +11,7 @@ import posixpath
 from collections import Counter, defaultdict
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.errors import Reporter, StoreError, UnreadableError
 from kdump.log_dirs.file_names import Name, folder_name, folder_name_in, leftover_state
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 
 Ranges = tuple[tuple[int, int], ...]
+_AreCopies: TypeAlias = "Callable[[Partition, LogEnd, Partition, LogEnd], bool]"
 
 
 NAMED = 3
@@ -117,11 +118,14 @@ def each_once(partitions: Sequence[Partition], note: Callable[[str], None], opti
 
     ``option`` is the name of the command's option that reads all replicas.
     """
-    left_out = spares(partitions)
-    if not left_out:
-        return list(partitions)
-    note(f"{left_out_text(left_out)} ({option} reads all)")
-    gone = set(map(id, left_out))
+    left_out, copies = spares(partitions), unnamed_copies(partitions)
+    if left_out:
+        note(f"{left_out_text(left_out)} ({option} reads all)")
+    if copies:
+        are = "1 log is" if len(copies) == 1 else f"{len(copies)} logs are"
+        names = _first_names([_shown(one) for one in copies])
+        note(f"{are} left out, as another log has the same batches and ends no earlier: {names} ({option} reads all)")
+    gone = set(map(id, [*left_out, *copies]))
     return [one for one in partitions if id(one) not in gone]
 
 
@@ -136,17 +140,49 @@ def spares(partitions: Iterable[Partition]) -> list[Partition]:
     for one in partitions:
         if one.topic is not None and one.partition is not None and one.segments and leftover_state(one.folder) is None:
             same[one.topic, one.partition].append(one)
-    return [one for found in same.values() if len(found) > 1 for one in _others(found)]
+    return [one for found in same.values() if len(found) > 1 for one in _others(found, _are_replicas)]
+
+
+def unnamed_copies(partitions: Iterable[Partition]) -> list[Partition]:
+    """Return all logs without a topic for which there is a better copy, in the order of :func:`spares`.
+
+    Logs are copies if they have a batch in common, by base offset and CRC, among the first of their segments.
+    """
+    unnamed = [one for one in partitions if one.topic is None and one.segments and leftover_state(one.folder) is None]
+    if len(unnamed) < 2:
+        return []
+    from kdump.log_reader.unnamed_logs import first_batches  # few runs have logs without a name
+
+    known: list[tuple[set[tuple[int, int]], list[Partition]]] = []
+    for one in unnamed:
+        batches = {(batch.base_offset, batch.crc) for batch in first_batches(one)}
+        same = next((found for found in known if found[0] & batches), None)
+        if same is None:
+            known.append((batches, [one]))
+        else:
+            same[0].update(batches)
+            same[1].append(one)
+    return [one for _, found in known if len(found) > 1 for one in _others(found, _overlap)]
+
+
+def _shown(partition: Partition) -> str:
+    """Return the folder of a log, or its file if it is only one."""
+    alone = len(partition.segments) == 1 and not partition.is_listed
+    return partition.segments[0].name if alone else partition.files.shown(partition.folder)
+
+
+def _first_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def left_out_text(left_out: Sequence[Partition], what: str = "") -> str:
     """Return a sentence on :func:`spares` that are left out; ``what`` is inserted after "left out"."""
-    names = ", ".join(one.files.shown(one.folder) for one in left_out[:NAMED])
-    more = f" and {len(left_out) - NAMED} more" if len(left_out) > NAMED else ""
+    names = _first_names([one.files.shown(one.folder) for one in left_out])
     folders = "1 folder is" if len(left_out) == 1 else f"{len(left_out)} folders are"
     return (
         f"{folders} left out{what}, as another replica of the partition has the newest leader epoch and log end "
-        f"offset: {names}{more}"
+        f"offset: {names}"
     )
 
 
@@ -213,12 +249,12 @@ def _links(folder: str) -> int:
         return 0
 
 
-def _others(found: list[Partition]) -> Iterator[Partition]:
+def _others(found: list[Partition], are_copies: _AreCopies) -> Iterator[Partition]:
     ends = [(_end(one), one) for one in found]
     ranked = sorted(ends, key=lambda pair: (pair[0].epoch, pair[0].offset, -_first(pair[1])), reverse=True)
     kept: list[tuple[LogEnd, Partition]] = []
     for end, one in ranked:
-        if any(_are_replicas(one, end, other, best) for best, other in kept):
+        if any(are_copies(one, end, other, best) for best, other in kept):
             yield one
         else:
             kept.append((end, one))
@@ -231,8 +267,12 @@ def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: 
     if (one.files, one.folder) == (other.files, other.folder):  # separately named
         return False
     ids = {local_id(each, Reporter(fail=_raise_of_store)) for each in (one, other)} - {None}
-    overlap = _first(one) < other_end.offset and _first(other) < one_end.offset
-    return len(ids) < 2 and (overlap or one_end.offset <= _first(one))
+    return len(ids) < 2 and (_overlap(one, one_end, other, other_end) or one_end.offset <= _first(one))
+
+
+def _overlap(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
+    """Return whether two logs have offsets in common."""
+    return _first(one) < other_end.offset and _first(other) < one_end.offset
 
 
 def _raise_of_store(error: UnreadableError) -> None:

@@ -72,9 +72,12 @@ def with_names(
         if known is not None:
             number = _number(numbered.setdefault(known, []), one)
         named = one._replace(topic=topic, partition=number)
-        what = one.segments[0].name if len(one.segments) == 1 else f"{len(one.segments)} segments in {one.name}"
+        if len(one.segments) == 1:
+            what, its = f"{one.segments[0].name} is", "its"
+        else:
+            what, its = f"{len(one.segments)} segments in {one.name} are", "their"
         why = f", but its records are of {known}" if known is not None else ""
-        note(f"{what} is read as {named.name}: the name of its folder has no topic and partition{why}")
+        note(f"{what} read as {named.name}: the name of {its} folder has no topic and partition{why}")
         yield named
 
 
@@ -83,7 +86,7 @@ def _number(seen: list[set[tuple[int, int]]], partition: Partition) -> int:
 
     Without a common batch the log counts as another partition, because the real numbers are unknown.
     """
-    mine = {(batch.base_offset, batch.crc) for batch in _first_batches(partition)}
+    mine = {(batch.base_offset, batch.crc) for batch in first_batches(partition)}
     number = next((number for number, batches in enumerate(seen) if batches & mine), len(seen))
     if number == len(seen):
         seen.append(set())
@@ -120,11 +123,11 @@ def _is_of(topic: str, record: Record) -> bool:
 
 def first_records(partition: Partition) -> Iterator[Record]:
     """Yield the readable records in the data batches at the start of each segment."""
-    for batch in _first_batches(partition):
+    for batch in first_batches(partition):
         yield from _readable(batch)
 
 
-def _first_batches(partition: Partition) -> Iterator[RecordBatch]:
+def first_batches(partition: Partition) -> Iterator[RecordBatch]:
     """Yield the data batches in the first _SAMPLED_BYTES of each segment."""
     from kdump.records.record_batch import RecordBatch
     from kdump.segments import resync

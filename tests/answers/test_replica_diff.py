@@ -249,3 +249,15 @@ def test_a_log_that_ends_inside_a_batch_lacks_its_records_on_either_side(tmp_pat
     assert (found["verdict"], [offset for offset, *_ in records]) == ("behind", [5, 6, 7])
     assert ["the file ends inside a batch" in text for text in said] == [True]
     assert "its last batch is truncated" in found["because"]
+
+
+def test_a_folder_is_not_compared_with_itself_without_a_word(tmp_path):
+    left, right = tmp_path / "a", tmp_path / "b"
+    for place in (left, right):
+        replica(place, {0: data(0)}, name="t-0")
+    (tmp_path / "link").symlink_to(left)
+    reported = "note: t-0: both sides are the same files, so that they cannot differ: name another copy\n"
+    for other in (left, f"{left}/", tmp_path / "link", left / "t-0"):
+        done = kdump("diff", left, other)
+        assert (done.returncode, done.stderr.decode()) == (0, reported)
+    assert kdump("diff", left, right).stderr == b""

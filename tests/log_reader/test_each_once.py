@@ -10,6 +10,7 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
 from kdump.log_reader import replicas
+from testing import forge
 from tests.helpers.segments import data
 from tests.log_dirs.test_tiered import local
 
@@ -118,3 +119,18 @@ def test_partition_folders_are_not_listed_for_their_names(monkeypatch, tmp_path)
     monkeypatch.setattr(replicas.os, "scandir", lambda path: listed.append(path) or plain(path))
     assert len(replicas._names_below([str(tmp_path)])) == 31
     assert listed == [str(tmp_path)]
+
+
+def test_copies_of_a_log_without_a_name_are_read_once(tmp_path):
+    record = forge.record(b"k", b"v")
+    log = forge.batch([record]) + forge.batch([record], base_offset=1)
+    held = {"a": log, "b": log + forge.batch([record], base_offset=2), "c": forge.batch([forge.record(b"k", b"other")])}
+    for name, content in held.items():
+        (tmp_path / name).write_bytes(content)
+    notes = []
+    partitions = list(Finder().find([str(tmp_path / name) for name in held]))
+    kept = replicas.each_once(partitions, notes.append, OPTION)
+    assert [one.segments[0].name for one in kept] == [str(tmp_path / "b"), str(tmp_path / "c")]
+    reason = "1 log is left out, as another log has the same batches and ends no earlier"
+    assert notes == [f"{reason}: {tmp_path}/a ({OPTION} reads all)"]
+    assert both_ways([str(tmp_path / name) for name in held])[1][1] == notes
