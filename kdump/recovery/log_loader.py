@@ -155,6 +155,11 @@ class LoaderRules(NamedTuple):
     forgives_io: bool = True
     """Whether recovery empties a segment if it cannot write a file beside it (from 4.0 on). Else its log dir fails."""
 
+    @property
+    def searched(self) -> str:
+        """The field of a batch by which an offset is searched."""
+        return "base_offset" if self.searches_bases else "last_offset"
+
 
 NEWEST_RULES: Final = LoaderRules()
 
@@ -194,7 +199,7 @@ def dry_run(
     end, begin = log_start, log_start
     swaps = Swaps([], [], [])
     try:
-        swaps = after_swaps(partition, rules.searches_bases)
+        swaps = after_swaps(partition, rules.searched)
         start.cuts += swaps.cuts
         left = start.load(swaps.segments)
         if not clean:
@@ -366,8 +371,8 @@ class _Start:
                     return
                 if searching:
                     try:
-                        searching = region.greatest("base_offset") < start
-                    except DamageError as damage:
+                        searching = region.greatest(self.rules.searched) < start
+                    except DamageError as damage:  # the base offset is inside a compressed wrapper message
                         fault = damage.reason
                 if fault or (fault := _marker_fault(each, region.first)):
                     raise FailsError(f"{at(each, region.position)}: {fault}", each.name, Code.CONTROL_RECORD)
@@ -376,8 +381,10 @@ class _Start:
         """Search offset ``end`` from the last index entry on, as a broker does for its producer state.
 
         Raises FailsError for a wrapper that cannot be decompressed: ``FileRecords.searchForOffsetFromPosition`` reads
-        the base offset of each batch.
+        the base offset of each batch. Before 4.1 ``searchForOffsetWithSize`` reads only last offsets.
         """
+        if not self.rules.searches_bases:
+            return
         known = self._done.get(base_of(last))
         start, stop = (known.indexed, known.valid) if known else (indexed_at(last, end), last.size)
         with last.open() as source:
@@ -395,7 +402,7 @@ class _Start:
         sound = self.sound
         if sound is not None and (each in self.read or (sound.has_sound_indexes and sound.end > base_of(each))):
             return sound.end
-        found = read_next_offset(each, self.rules.searches_bases)
+        found = read_next_offset(each, self.rules.searched)
         if found is None:
             self.hidden_by = each.files.shown(each.siblings[file_names.INDEX]) if each.size else None
         return base_of(each) if found is None else found

@@ -109,17 +109,17 @@ def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
     return max(index.lookup(offset, among=among).position, 0)
 
 
-def read_next_offset(each: Segment, searches_bases: bool) -> int | None:
+def read_next_offset(each: Segment, searched: str) -> int | None:
     """Return the offset after the last batch, as ``LogSegment.readNextOffset`` finds it from the last index entry on.
 
-    None if it finds no batch there: the broker then uses the base offset of the segment.
+    ``searched`` is the field of a batch that is searched. None if it finds no batch there: the broker then uses the
+    base offset of the segment.
     """
     data = each.sibling(file_names.INDEX) or b""
     index = OffsetIndex(data, base_of(each))
     target = index[index.count - 1].offset if index.count else base_of(each)
     position = _position(index, target, index.count)
     found, next_offset = False, 0
-    searched = "base_offset" if searches_bases else "last_offset"
     with each.open() as source:
         for region in walk.walk(source, position, runs=DATA):
             if isinstance(region, Batches):

@@ -33,8 +33,11 @@ class Swaps(NamedTuple):
     discarded: list[str]
 
 
-def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
-    """Return the log after a start has finished an interrupted swap, or dropped it because cleaning was incomplete."""
+def after_swaps(partition: Partition, searched: str) -> Swaps:
+    """Return the log after a start has finished an interrupted swap, or dropped it because cleaning was incomplete.
+
+    ``searched`` is the field of a batch by which the release searches an offset.
+    """
     live: list[Segment] = []
     swaps: list[Segment] = []
     for each in sorted(partition.segments, key=base_of):
@@ -49,7 +52,7 @@ def after_swaps(partition: Partition, searches_bases: bool) -> Swaps:
     discarded = [each.name for each in swaps if each not in valid]
     if not valid:
         return Swaps(live, [], discarded)
-    first, end = base_of(valid[0]), max(read_next_offset(each, searches_bases) or base_of(each) for each in valid)
+    first, end = base_of(valid[0]), max(read_next_offset(each, searched) or base_of(each) for each in valid)
     bases = {base_of(each) for each in valid}
     gone = [each for each in live if first <= base_of(each) < end or base_of(each) in bases]
     kept = [each for each in live if each not in gone]

@@ -169,6 +169,15 @@ def test_an_offset_that_goes_back_at_the_end_is_found_by_release(tmp_path, by_ba
     assert start(tmp_path, files, clean=True, indexed=False, rules=rules).log_end_offset == end
 
 
+@pytest.mark.parametrize("by_base", [True, False])
+def test_only_a_search_by_base_offsets_decompresses_old_messages(tmp_path, by_base):
+    """A broker of 3.9.2 loads a batch whose magic became 1; one of 4.1 or later stops at it."""
+    changed = bytearray(one(4))
+    changed[16:18] = 1, 1  # a gzip wrapper
+    outcome = start(tmp_path, {**SOUND, 4: bytes(changed)}, clean=True, rules=LoaderRules(searches_bases=by_base))
+    assert (outcome.fails is not None, outcome.log_end_offset) == (by_base, None if by_base else 5)
+
+
 def test_an_empty_swap_replaces_the_segment_that_it_is_named_for(tmp_path):
     outcome = start(tmp_path, {**SOUND, f"{4:020}.log.swap": b""}, clean=True)
     (cut,) = outcome.cuts
