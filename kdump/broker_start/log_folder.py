@@ -42,11 +42,14 @@ _BY_STATE: Final = {
 
 
 class StopsError(Exception):
-    """A log cannot be loaded. If ``is_io``, its log dir goes offline; otherwise the broker stops."""
+    """A log cannot be loaded. If ``is_io``, its log dir goes offline; otherwise the broker stops.
 
-    def __init__(self, cause: StartCause, *, is_io: bool = False) -> None:
+    ``is_late``: the log dir goes offline after the start, when a client reads from the log.
+    """
+
+    def __init__(self, cause: StartCause, *, is_io: bool = False, is_late: bool = False) -> None:
         super().__init__(cause.text)
-        self.cause, self.is_io = cause, is_io
+        self.cause, self.is_io, self.is_late = cause, is_io, is_late
 
 
 class LogDirFiles:
@@ -190,7 +193,7 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first
     _check_names(folder)
-    _check_folders(folder)
+    unread = _index_folders(folder, how)
     blocked = _snapshot_folders(folder)
     outcome = log_loader.dry_run(
         folder.partition,
@@ -209,7 +212,7 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     if not known.has_sound_files:
         of = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
         topic_id = None if of is None else of.topic_id
-    return _result(folder, how, outcome, topic_id)
+    return _result(folder, how, outcome, topic_id).with_causes(*unread)
 
 
 def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code) -> T | None:
@@ -247,15 +250,42 @@ def _check_names(folder: LogFolder) -> None:
             raise StopsError(StartCause(code=Code.NAME_NO_OFFSET, file=folder.shown(entry.name), text=text))
 
 
-def _check_folders(folder: LogFolder) -> None:
-    """Raise StopsError for a folder with the name of an index: a broker fails at the first fetch or earlier."""
-    for each in folder.partition.segments:
-        stem, _, state = posixpath.basename(each.path).partition(f".{file_names.LOG}")
-        for suffix in () if state else file_names.INDEXES:
+def _index_folders(folder: LogFolder, how: Loading) -> list[StartCause]:
+    """Return the causes for folders that have the names of time indexes, which a loading broker does not open.
+
+    Raises StopsError for a folder that the broker opens while it loads the log: a ``.txnindex``, an index of a segment
+    that is the newest, is recovered, or is read for the producer state. Raises it too for the ``.index`` of an older
+    segment, which the first fetch opens (``LazyIndex.get``).
+    """
+    logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
+    bases = [each.base_offset or 0 for each in logs]
+    late: list[StopsError] = []
+    unread = []
+    for number, each in enumerate(logs):
+        stem = posixpath.basename(each.path).removesuffix(f".{file_names.LOG}")
+        for suffix in file_names.INDEXES:
             entry = folder.inside.get(f"{stem}.{suffix}")
-            if entry is not None and entry.is_folder:
-                cause = StartCause(code=Code.INDEX_UNREADABLE, file=folder.shown(entry.name), text="Is a directory")
+            if entry is None or not entry.is_folder:
+                continue
+            cause = StartCause(code=Code.INDEX_UNREADABLE, file=folder.shown(entry.name), text="Is a directory")
+            is_flushed = number + 1 < len(bases) and (how.clean or bases[number + 1] <= how.recovery_point)
+            if suffix == file_names.TXN_INDEX or not is_flushed:
                 raise StopsError(cause, is_io=True)
+            if suffix == file_names.TIME_INDEX:
+                unread.append(cause)
+            else:
+                is_replayed = _is_replayed(folder, bases[number + 1], how)
+                late.append(StopsError(cause, is_io=True, is_late=not is_replayed))
+    for stop in sorted(late, key=lambda each: each.is_late):
+        raise stop
+    return unread
+
+
+def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
+    """Return whether a broker reads a segment that ends at ``end`` for the producer state: no snapshot is newer."""
+    ends = (f".{file_names.PRODUCER_SNAPSHOT}",)
+    snapshots = [file_names.offset_of(name) or 0 for name in folder.inside if name.endswith(ends)]
+    return max(snapshots, default=0) < end and bool(snapshots or not how.clean)
 
 
 def _snapshot_folders(folder: LogFolder) -> frozenset[int]:

@@ -68,6 +68,8 @@ class _BrokerRun:
         self.options, self.known = options, known
         self.fatal: list[StartCause] = []
         self.offline: dict[LogDirFiles, StartCause] = {}
+        self.late: dict[LogDirFiles, StartCause] = {}
+        """The log dirs that go offline when a client reads from them."""
         self.unknown: list[StartCause] = []
         self.clean: set[LogDirFiles] = set()
         self.loaded: list[tuple[LogDirFiles, log_folder.LogFolder, LogStart]] = []
@@ -121,6 +123,8 @@ class _BrokerRun:
         self._assign(directories)
         self._begin_elsewhere(directories, failed)
         self._late_checkpoints()
+        for each, cause in self.late.items():
+            self.offline.setdefault(each, cause)
         self._fail_whole()
         logs = [self._shown(each, folder, log) for each, folder, log in self.loaded]
         logs += self.more
@@ -274,7 +278,9 @@ class _BrokerRun:
         try:
             return self._stray(folder, log_folder.load(folder, how))
         except log_folder.StopsError as stop:
-            if stop.is_io:
+            if stop.is_io and stop.is_late:
+                self.late.setdefault(folder.log_dir, stop.cause)
+            elif stop.is_io:
                 self.offline.setdefault(folder.log_dir, stop.cause)
             else:
                 self.fatal.append(stop.cause)

@@ -445,6 +445,7 @@ class _StartFindings:
             yield self._cut(log, others, name)
         yield from self._misnamed(log, facts)
         yield from self._hidden(log, facts)
+        yield from self._unread_indexes(log)
         for cause in log.causes:
             if cause.code is Code.CLEANED_DISCARDS_SWAP:
                 yield Finding(level=Level.REMARK, file=cause.file or where, kind=cause.code, text=cause.text)
@@ -473,6 +474,20 @@ class _StartFindings:
                 missing=most - end,
                 advice=self._elsewhere(log),
             )
+
+    def _unread_indexes(self, log: LogStart) -> Iterator[Finding]:
+        """Yield the findings on time indexes that a broker cannot open, and does not open when it starts."""
+        for cause in log.causes:
+            if cause.code is Code.INDEX_UNREADABLE:
+                yield Finding(
+                    level=Level.LOG,
+                    file=cause.file or log.path or "",
+                    kind=cause.code,
+                    text=f"{cause.text}: {self.broker} starts, but log dir {log.log_dir} goes offline when retention, "
+                    "compaction or a search by time opens this index",
+                    advice="Move the folder away: a broker rebuilds the index.",
+                    commands=tuple(self.repairs.commands(cause)),
+                )
 
     def _misnamed(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
         """Yield the findings on files that a broker lists as segments, but does not read."""

@@ -620,3 +620,44 @@ def test_two_segments_without_zeros_do_not_get_the_same_name(broker):
     commands = [line.strip() for line in text.splitlines() if line.startswith("  m")]
     assert [line for line in commands if line.startswith("mv ")] == [f"mv d2/idem-0/0.log d2/idem-0/{0:020}.log"]
     assert "mkdir -p d2.aside/idem-0/ && mv d2/idem-0/0.x.log d2.aside/idem-0/" in commands
+
+
+def _segments_with_a_folder(broker, name):
+    """Put two segments and a folder ``name`` into idem-0 of d2, beside idem-1 and idem-2 in the same log dir."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + records(*(assignment("idem", number, "d2") for number in (1, 2)), base=5))
+    folder = broker / "d2" / "idem-0"
+    for number in (1, 2):
+        shutil.copytree(folder, folder.with_name(f"idem-{number}"))
+    (folder / f"{2:020}.log").write_bytes(records(b"c", base=2))
+    (folder / f"{2:020}.index").write_bytes(b"")
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).mkdir()
+
+
+def _begun(logs):
+    return [key for key, what in logs.items() if key[2] is None and what[0] == "created-empty"]
+
+
+@pytest.mark.parametrize(("base", "begun"), [(0, 0), (2, 2)])
+def test_a_folder_as_index_of_an_old_segment_fails_after_the_start(broker, base, begun):
+    """The first fetch opens it (``LazyIndex``). The broker then knows all partitions, so it begins none elsewhere."""
+    _segments_with_a_folder(broker, f"{base:020}.index")
+    start, logs = started(broker)
+    assert (start["starts"], [each[-2:] for each in start["offlineLogDirs"]]) == (True, ["d2"])
+    assert (logs["idem", 1, "idem-1"][0], len(_begun(logs))) == ("offline", begun)
+
+
+@pytest.mark.parametrize(
+    ("base", "point", "outcome"),
+    [(0, None, "loaded"), (0, 2, "recovered"), (0, 0, "offline"), (2, None, "offline")],
+)
+def test_a_folder_as_time_index_of_an_old_segment_is_not_opened_by_a_start(broker, base, point, outcome):
+    """Brokers of 4.3.1 and 4.4.0 served such a log. ``point`` is the recovery point after a kill."""
+    _segments_with_a_folder(broker, f"{base:020}.timeindex")
+    if point is not None:
+        (broker / "d2" / ".kafka_cleanshutdown").unlink()
+        (broker / "d2" / "recovery-point-offset-checkpoint").write_text(f"0\n1\nidem 0 {point}\n")
+    _, logs = started(broker)
+    assert logs["idem", 0, "idem-0"][0] == outcome
+    assert b"index-unreadable" in kdump("check", str(broker / "d1"), str(broker / "d2"), "-o", "jsonl").stdout
