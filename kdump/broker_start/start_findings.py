@@ -63,6 +63,8 @@ class LogEvidence(NamedTuple):
     """Whether the check reports the records that recovery removes."""
     recovers: bool = False
     """Whether the check advises to move the clean shutdown marker away, so that a start recovers the log."""
+    is_closed: bool = False
+    """Whether the newest segment is closed, though the broker had nearly all other logs of the log dir open."""
 
 
 class Context(NamedTuple):
@@ -450,6 +452,12 @@ class _StartFindings:
             if cause.code is Code.CLEANED_DISCARDS_SWAP:
                 yield Finding(level=Level.REMARK, file=cause.file or where, kind=cause.code, text=cause.text)
         yield from self._begins_late(log, facts)
+        if not swapped:
+            yield from self._ends_early(log, facts)
+
+    def _ends_early(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
+        """Yield the finding on records that are missing at the end of a log."""
+        where = log.path or ""
         evidence = dict(facts.evidence)
         if log.high_watermark:
             evidence["high watermark"] = log.high_watermark
@@ -461,7 +469,7 @@ class _StartFindings:
             _named_stray(other) and self._records(other) and other.topic_id in {None, self.context.ids.get(log.topic)}
             for other in self.by_partition[log.topic, log.partition]
         )  # reported with the stray folder
-        if end is not None and most > end and not facts.is_reported and not swapped and not is_in_stray:
+        if end is not None and most > end and not facts.is_reported and not is_in_stray:
             copy = "" if log.log_dir in self.start.clean else COPY_OF_A_RUNNING_BROKER
             yield Finding(
                 level=Level.LOG,
@@ -472,6 +480,17 @@ class _StartFindings:
                 expected=f"{most} or later",
                 found=end,
                 missing=most - end,
+                advice=self._elsewhere(log),
+            )
+        elif facts.is_closed and log.log_dir not in self.start.clean and not facts.is_reported:
+            yield Finding(
+                level=Level.LOG,
+                file=where,
+                kind=Code.RECORDS_MISSING,
+                text=f"a segment from offset {end} on may be missing: the newest segment is closed (its indexes are "
+                "trimmed), but the broker had other logs of this log dir open when it stopped. Only a copy of the "
+                "folder from elsewhere, or a crash while the broker loaded its logs, would explain this otherwise",
+                offset=end,
                 advice=self._elsewhere(log),
             )
 

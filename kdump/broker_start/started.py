@@ -15,11 +15,13 @@ from kdump.broker_start.log_folder import KnownLog
 from kdump.broker_start.shortfall import CommittedOffsets, checkpointed
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks.folder import leftover_of
+from kdump.checks.indexes import is_preallocated
 from kdump.errors import DamageError, Reporter, UnreadableError
 from kdump.findings import of_a_copy
 from kdump.findings.codes import Code
 from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
 from kdump.formats import meta_properties
+from kdump.formats.offset_index import OffsetIndex
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
@@ -205,9 +207,41 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
     return [StartVerdict(text, (), is_safe=True), *made]
 
 
+def _closed(partitions: Sequence[Partition]) -> set[str]:
+    """Return the folders whose newest segment is closed, in log dirs where a broker has nearly all others open.
+
+    A broker preallocates both indexes of the newest segment (AbstractIndex), and trims them when the segment is rolled
+    or the log is closed. The newest segment of an open log is thus never trimmed.
+    """
+    found: set[str] = set()
+    by_dir: dict[str, dict[str, bool]] = {}
+    for part in partitions:
+        is_closed = _is_closed(part)
+        if is_closed is not None:
+            by_dir.setdefault(part.log_dir, {})[part.files.shown(part.folder)] = is_closed
+    for each in by_dir.values():
+        closed = {folder for folder, is_closed in each.items() if is_closed}
+        found |= closed if 4 * len(closed) <= len(each) - len(closed) else set()
+    return found
+
+
+def _is_closed(part: Partition) -> bool | None:
+    """Return whether the indexes of the newest segment are trimmed; None if an index or the segment is missing."""
+    logs = [each for each in part.segments if each.path.endswith(f".{file_names.LOG}")]
+    if part.topic in {None, CLUSTER_METADATA} or not logs or leftover_of(part):
+        return None
+    stem = posixpath.basename(logs[-1].path).removesuffix(f".{file_names.LOG}")
+    sizes = {entry.name: entry.size for entry in part.others}
+    index, times = (sizes.get(f"{stem}.{suffix}") for suffix in file_names.PREALLOCATED)
+    if index is None or times is None:
+        return None
+    return index <= OffsetIndex.layout.size or not is_preallocated(index, times)
+
+
 def _facts(
     partitions: Sequence[Partition], checked: Mapping[str, CheckedPartition], groups: CommittedOffsets
 ) -> Iterator[tuple[str, LogEvidence]]:
+    closed = _closed(partitions)
     for part in partitions:
         shown = part.files.shown(part.folder)
         result = checked.get(shown)
@@ -223,7 +257,16 @@ def _facts(
         yield (
             shown,
             LogEvidence(
-                result.start, result.end, result.size, evidence, result.begins, base, is_reported, cuts, recovers
+                result.start,
+                result.end,
+                result.size,
+                evidence,
+                result.begins,
+                base,
+                is_reported,
+                cuts,
+                recovers,
+                shown in closed,
             ),
         )
 

@@ -6,8 +6,10 @@ import posixpath
 from typing import TYPE_CHECKING, Any
 
 from kdump.errors import DamageError, UnreadableError
+from kdump.formats.offset_index import OffsetIndex
+from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import INDEX_NAME, LOG
+from kdump.log_dirs.file_names import INDEX, INDEX_NAME, LOG, TIME_INDEX
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.internal_topics.decode import DecodedRecord
-    from kdump.log_dirs.partition import Partition
+    from kdump.log_dirs.partition import Partition, Segment
 
 
 def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
@@ -47,6 +49,27 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
     if epochs and epochs[-1].start_offset > 0:
         found["leader epochs"] = epochs[-1].start_offset
     return found
+
+
+def indexed_end(segment: Segment) -> int:
+    """Return the offset after the last batch that both indexes of a segment have an entry for.
+
+    Only the entries up to the first one that does not rise are counted. A broker adds entries to both indexes together
+    (LogSegment.append), so one damaged index proves nothing. 0 without such a batch.
+    """
+    base = segment.base_offset or 0
+    offsets = [(each.offset, each.position) for each in OffsetIndex(segment.sibling(INDEX) or b"", base)]
+    times = [(each.offset, each.timestamp) for each in TimeIndex(segment.sibling(TIME_INDEX) or b"", base)]
+    return min(_last_rising(offsets), _last_rising(times)) + 1
+
+
+def _last_rising(entries: Sequence[tuple[int, int]]) -> int:
+    last = -1, -1
+    for entry in entries:
+        if entry[0] <= last[0] or entry[1] <= last[1]:
+            break
+        last = entry
+    return last[0]
 
 
 def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:

@@ -237,7 +237,7 @@ class IndexCheck:
         offsets, times = self.offsets.index, self.times.index
         if self.files.index is None or self.files.timeindex is None:
             return
-        if (offsets.zero_tail or times.zero_tail) and not _is_pair(offsets.size, times.size):
+        if (offsets.zero_tail or times.zero_tail) and not is_preallocated(offsets.size, times.size):
             text = (
                 f"zeros follow the entries, but a broker does not preallocate an index of {offsets.size} bytes with a "
                 f"time index of {times.size} bytes: the last entry may have been overwritten with zeros"
@@ -245,8 +245,8 @@ class IndexCheck:
             yield remark(self.files.beside("index"), Code.PREALLOCATION, text)
 
 
-def _is_pair(index_size: int, time_size: int) -> bool:
-    """Return whether one value of ``segment.index.bytes``, rounded down to whole entries, gives both sizes in bytes."""
+def is_preallocated(index_size: int, time_size: int) -> bool:
+    """Return whether both sizes in bytes come from one value of ``segment.index.bytes``, rounded to whole entries."""
     entry, step = TimeIndex.layout.size, OffsetIndex.layout.size
     return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 

@@ -119,7 +119,8 @@ def _with_logs(
         path = posixpath.join(partition.folder, log)
         if log in logs:
             continue
-        if partition.files.look(path) is not None:
+        beside = partition.files.look(path)
+        if beside is not None and not beside.is_folder:  # a broker ignores a folder of this name
             logs.add(log)
             missing.append(path)
             continue

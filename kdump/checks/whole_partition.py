@@ -114,6 +114,8 @@ def check(
     findings += (finding for snapshot in snapshots for finding in snapshot.findings)
     log = _log(part, options, place, epochs, read, failed, tap)
     findings += log.findings
+    if options.starts and not folder.leftover_of(part):
+        findings += _deleted(part, failed.append)
     if options.starts and log.live and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
         try:
             findings += _start(part, place, options, log.check, damaged=log.damaged)
@@ -140,12 +142,24 @@ def check(
         start=log.live[0].base_offset if log.live else None,
         end=log.check.next_offset if log.live else None,
         sound_end=sound_end,
-        reaches=evidence.evidence_of(part, epochs),
+        reaches=evidence.evidence_of(part, epochs) | _indexed(log),
         begins=evidence.first_evidence_of(part, epochs),
         has_sound_files=_has_sound_files(part, parsed),
         topic_id=None if metadata is None else metadata.topic_id,
         has_sound_indexes=sound_end is not None and _finds_end(part, log),
     )
+
+
+def _indexed(log: _Log) -> dict[str, int]:
+    """Return the offset that both indexes of the newest segment prove, if both point past its log."""
+    if not log.live:
+        return {}
+    stem = log.live[-1].name.removesuffix(f".{file_names.LOG}")
+    beyond = {each.file for each in log.findings if each.code == Code.BEYOND_THE_LOG}
+    if not {f"{stem}.{suffix}" for suffix in file_names.PREALLOCATED} <= beyond:
+        return {}
+    end = evidence.indexed_end(log.live[-1])
+    return {"index entries": end} if end > 0 else {}
 
 
 def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> Finding:
@@ -233,7 +247,7 @@ def _log(
     shown = tuple(with_index_swaps(live, index_swaps(part)))
     for checked in partition.check(part._replace(segments=shown), read, log, fail, tap, options.jobs):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
-    findings = [*log.findings, *log.finish(tuple(_cut(of_indexes)))]
+    findings = [*log.findings, *log.finish(tuple(_cut(part, of_indexes)))]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in findings)
     return _Log(log, live, findings + of_indexes, damaged)
 
@@ -245,13 +259,18 @@ def _is_cleaned(part: Partition, options: CheckOptions, place: LogDir) -> bool |
     return False if place.cleaned is None and part.topic in options.ids else place.cleaned
 
 
-def _cut(found: Sequence[Finding]) -> Iterator[int]:
-    """Yield the base offsets of segments whose index proves that the log or its end is missing."""
+def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
+    """Yield the base offsets of segments whose index proves that the log or its end is missing.
+
+    An empty time index proves that the missing log was empty, as compaction leaves it: if a segment with records is
+    rolled, its time index receives an entry (LogSegment.onBecomeInactiveSegment).
+    """
+    empty = {each.name for each in part.others if each.name.endswith(f".{file_names.TIME_INDEX}") and not each.size}
     for each in found:
         name = posixpath.basename(each.file)
         if each.code in {Code.BEYOND_THE_LOG, Code.NO_LOG} and name.endswith(f".{file_names.INDEX}"):
             stem = name.partition(".")[0]
-            if stem.isdecimal():
+            if stem.isdecimal() and not (each.code == Code.NO_LOG and f"{stem}.{file_names.TIME_INDEX}" in empty):
                 yield int(stem)
 
 
@@ -293,6 +312,34 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
             advice=MAY_HAVE,
             missing=place.high_watermark - end,
         )
+
+
+def _deleted(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterator[Finding]:
+    """Yield the findings on ``.deleted`` segments that have the only copy of records."""
+    if not any(each.path.endswith(f".{file_names.DELETED}") for each in part.segments):
+        return
+    from kdump.recovery import swaps  # few logs need it
+
+    names = {posixpath.basename(each.path) for each in part.segments}
+    try:
+        for each, records in swaps.only_in_deleted(part):
+            target = posixpath.basename(each.path).removesuffix(f".{file_names.DELETED}")
+            is_free = target not in names
+            path = each.name.removesuffix(f".{file_names.DELETED}")
+            yield Finding(
+                level=Level.LOG,
+                file=each.name,
+                kind=Code.ONLY_IN_DELETED,
+                text=f"this segment is marked for deletion, but no other segment has {many(records, 'record')} of it: "
+                "a start removes the file",
+                loses=records,
+                advice="Give the file its name back before a broker starts, unless a follower truncated its log."
+                if is_free
+                else f"Copy the file before a broker starts: {target} has other records.",
+                commands=(f"mv {shell_path(each.name)} {shell_path(path)}",) if is_free else (),
+            )
+    except UnreadableError as error:
+        fail(error)
 
 
 def _overflows(part: Partition, end: int | None) -> bool:

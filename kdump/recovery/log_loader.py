@@ -403,8 +403,8 @@ class _Start:
         if sound is not None and (each in self.read or (sound.has_sound_indexes and sound.end > base_of(each))):
             return sound.end
         found = read_next_offset(each, self.rules.searched)
-        if found is None:
-            self.hidden_by = each.files.shown(each.siblings[file_names.INDEX]) if each.size else None
+        if found is None and each.size:
+            self.hidden_by = each.files.shown(each.siblings[file_names.INDEX])
         return base_of(each) if found is None else found
 
 

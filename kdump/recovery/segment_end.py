@@ -119,7 +119,8 @@ def read_next_offset(each: Segment, searched: str) -> int | None:
     index = OffsetIndex(data, base_of(each))
     target = index[index.count - 1].offset if index.count else base_of(each)
     position = _position(index, target, index.count)
-    found, next_offset = False, 0
+    found = False
+    next_offset: int | None = None
     with each.open() as source:
         for region in walk.walk(source, position, runs=DATA):
             if isinstance(region, Batches):
@@ -132,4 +133,6 @@ def read_next_offset(each: Segment, searched: str) -> int | None:
                 next_offset = region.last_offset + 1
             elif isinstance(region, Damage):
                 raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, Code.RECORD_SIZE)
+    if next_offset is None:
+        return None
     return next_offset if found or next_offset > target else None

@@ -165,6 +165,25 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
                 yield None
 
 
+def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
+    """Yield each ``.deleted`` segment that has records which no other segment has, and the number of these records.
+
+    Records that compaction removes do not count. Segments before the log are skipped: retention deletes those.
+    """
+    suffix = f".{file_names.LOG}.{file_names.DELETED}"
+    deleted = [each for each in partition.segments if each.path.endswith(suffix)]
+    live = [each for each in partition.segments if each.path.endswith(f".{file_names.LOG}")]
+    deleted = [each for each in deleted if each.size and live and base_of(each) > base_of(live[0])]
+    if not deleted:
+        return
+    kept = {record.offset for _, record in _records(live)}
+    dropped = _dropped(deleted, live)
+    for each in deleted:
+        records = sum(record.offset not in kept for batch, record in _records([each]) if not batch.is_control)
+        if records > dropped.get(each.name, 0):
+            yield each, records - dropped.get(each.name, 0)
+
+
 def _dropped(gone: list[Segment], left: list[Segment]) -> dict[str, int]:
     """Return the number of records of each segment that compaction removed, so ``left`` lacks them, by file."""
     kept = {record.offset for _, record in _records(left)}

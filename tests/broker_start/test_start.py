@@ -7,6 +7,7 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
+from kdump.formats import offset_index, time_index
 from testing import forge
 from testing.processes import kdump
 from tests.helpers.metadata_records import metadata_value
@@ -661,3 +662,61 @@ def test_a_folder_as_time_index_of_an_old_segment_is_not_opened_by_a_start(broke
     _, logs = started(broker)
     assert logs["idem", 0, "idem-0"][0] == outcome
     assert b"index-unreadable" in kdump("check", str(broker / "d1"), str(broker / "d2"), "-o", "jsonl").stdout
+
+
+def _after_a_kill(broker, *, closed):
+    """Remove the marker of d2, and give idem-0 to idem-9 indexes as a running broker has; ``closed``: trimmed ones."""
+    (broker / "d2" / ".kafka_cleanshutdown").unlink()
+    folder = broker / "d2" / "idem-0"
+    for number in range(10):
+        place = folder.with_name(f"idem-{number}")
+        if number:
+            shutil.copytree(folder, place)
+        trims = number < closed
+        (place / f"{0:020}.index").write_bytes(b"" if trims else bytes(1200))
+        (place / f"{0:020}.timeindex").write_bytes((5).to_bytes(8, "big") + bytes(4) if trims else bytes(1200))
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + records(*(assignment("idem", number, "d2") for number in range(1, 10)), base=5))
+
+
+@pytest.mark.parametrize(("closed", "reported"), [(0, 0), (1, 1), (2, 2), (3, 0), (10, 0)])
+def test_a_closed_segment_beside_open_logs_shows_that_a_newer_one_is_lost(broker, closed, reported):
+    """A broker trims the indexes of a segment when it rolls the segment. Many closed logs: it was loading its logs."""
+    _after_a_kill(broker, closed=closed)
+    said = kdump("check", *(str(broker / each) for each in DIRS), "-o", "jsonl")
+    lines = [json.loads(line) for line in said.stdout.splitlines()]
+    missing = [line["file"][-6:] for line in lines if line.get("code") == "records-missing" and line["level"] == "log"]
+    assert missing == [f"idem-{number}" for number in range(reported)]
+
+
+def test_a_clean_stop_closes_all_segments(broker):
+    _after_a_kill(broker, closed=1)
+    (broker / "d2" / ".kafka_cleanshutdown").touch()
+    assert ("records-missing", None) not in findings(broker)[1]
+
+
+@pytest.mark.parametrize(("times", "missing"), [([(10, 3), (20, 5)], 4), ([], None)])
+def test_both_indexes_of_an_emptied_segment_prove_its_records(broker, times, missing):
+    folder = broker / "d2" / "idem-0"
+    (broker / "d2" / ".kafka_cleanshutdown").unlink()
+    (folder / f"{2:020}.log").write_bytes(b"")
+    (folder / f"{2:020}.index").write_bytes(offset_index.encode([(3, 90), (5, 180)], 2))
+    (folder / f"{2:020}.timeindex").write_bytes(time_index.encode(times, 2))
+    found = [held for code, held in findings(broker)[1] if code == "records-missing"]
+    assert found == ([] if missing is None else [missing])
+
+
+def test_a_file_marked_for_deletion_may_have_the_only_copy(broker):
+    folder = broker / "d2" / "idem-0"
+    for base in (2, 3):
+        (folder / f"{base:020}.log").write_bytes(records(b"c", base=base))
+        (folder / f"{base:020}.index").write_bytes(b"")
+    (folder / f"{2:020}.log.deleted").write_bytes((folder / f"{2:020}.log").read_bytes())
+    assert findings(broker)[0] == 0
+    (folder / f"{2:020}.log").unlink()
+    (folder / f"{2:020}.index").unlink()
+    done = kdump("check", *(str(broker / each) for each in DIRS))
+    assert (done.returncode, b"only-in-deleted" in kdump("check", str(folder), "-o", "jsonl").stdout) == (3, True)
+    (command,) = (line.strip() for line in done.stdout.decode().splitlines() if line.strip().startswith("mv "))
+    subprocess.run(["bash", "-c", command], check=True)
+    assert findings(broker)[0] == 0

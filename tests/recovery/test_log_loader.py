@@ -209,6 +209,13 @@ def test_a_negative_position_in_an_index_counts_as_0(tmp_path):
         assert (outcome.fails, outcome.log_end_offset, outcome.hidden_by is not None) == (None, end, is_hidden)
 
 
+def test_an_index_that_ends_in_a_negative_offset_hides_the_segment(tmp_path):
+    """A broker of 4.2.2 ended such a log at the base offset of its newest segment."""
+    bad = (-1121187223).to_bytes(4, "big", signed=True) + (1381823830).to_bytes(4, "big")
+    outcome = start(tmp_path, {**SOUND, f"{4:020}.index": bad}, clean=True, indexed=False)
+    assert (outcome.fails, outcome.log_end_offset, outcome.hidden_by is not None) == (None, 4, True)
+
+
 def batch(base):
     return forge.batch([forge.record(None, b"a"), forge.record(None, b"b", offset=1)], base_offset=base)
 
