@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kdump.answers.question import LineTable
-from kdump.schemas.store import STATES
+from kdump.schemas.store import STATES, HistoryLine, Reference, SubjectLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.answers.collector import AnswerLine
-    from kdump.schemas.store import HistoryRecord, SchemaStore, SchemaVersion
-
-
-@dataclass(frozen=True)
-class SchemaReference:
-    """A schema that another schema refers to by ``name``."""
-
-    name: str
-    subject: str
-    version: int
+    from kdump.schemas.store import SchemaStore, SchemaVersion
 
 
 @dataclass(frozen=True)
@@ -38,7 +29,7 @@ class SchemaLine:
     """The schema identifier in record headers."""
     schema_type: str
     """AVRO, PROTOBUF or JSON."""
-    references: tuple[SchemaReference, ...]
+    references: tuple[Reference, ...]
     """The schemas to which this schema refers."""
     metadata: dict[str, Any] | None
     rule_set: dict[str, Any] | None
@@ -54,37 +45,6 @@ class SchemaLine:
     last_offset: int
     """The offset of the version's last record in the topic."""
     timestamp_ms: int
-
-
-@dataclass(frozen=True)
-class SubjectLine:
-    """A subject. ``state`` is the state of its least deleted version, ``versions`` are the versions in this state.
-
-    ``config`` and ``mode`` are those of the subject itself, or None.
-    """
-
-    kind: ClassVar[str] = "subject"
-    subject: str
-    state: str
-    versions: tuple[int, ...]
-    config: dict[str, Any] | None
-    mode: str | None
-
-
-@dataclass(frozen=True)
-class HistoryLine:
-    """A record of the topic. ``keytype`` is null if the key is not one of a registry; ``why`` is then the reason."""
-
-    kind: ClassVar[str] = "history"
-    offset: int
-    timestamp_ms: int
-    keytype: str | None
-    subject: str | None
-    version: int | None
-    id: int | None
-    tombstone: bool
-    schema_deleted: bool | None
-    why: str
 
 
 class SchemaQuery(NamedTuple):
@@ -111,26 +71,10 @@ class SchemaQuery(NamedTuple):
 
 
 def schema_line(version: SchemaVersion) -> SchemaLine:
-    references = tuple(SchemaReference(*one) for one in version.references)
-    return SchemaLine(
-        subject=version.subject,
-        version=version.version,
-        id=version.id,
-        guid=version.guid,
-        schema_type=version.schema_type,
-        references=references,
-        metadata=version.metadata,
-        rule_set=version.rule_set,
-        schema=version.text,
-        state=version.state,
-        context=version.context,
-        topic=version.topic,
-        first_offset=version.first_offset,
-        last_offset=version.last_offset,
-        timestamp_ms=version.timestamp_ms,
-    )
+    return SchemaLine(schema=version.text, **{name: getattr(version, name) for name in _SAME})
 
 
+_SAME: Final = [field.name for field in fields(SchemaLine) if field.name != "schema"]
 TABLES: Final = (
     LineTable("schemas", SchemaLine),
     LineTable("subjects", SubjectLine, "--subjects"),
@@ -142,7 +86,7 @@ TABLES: Final = (
 def table_lines(table: LineTable, store: SchemaStore) -> Iterator[AnswerLine]:
     """Yield the lines of a table of :data:`TABLES`."""
     if table.line is HistoryLine:
-        yield from map(history_line, store.history)
+        yield from store.history
     elif table.line is SubjectLine:
         yield from subject_lines(store, SchemaQuery())
     else:
@@ -152,20 +96,4 @@ def table_lines(table: LineTable, store: SchemaStore) -> Iterator[AnswerLine]:
 def subject_lines(store: SchemaStore, query: SchemaQuery) -> Iterator[SubjectLine]:
     """Yield the subjects with a selected version, in log order."""
     names = {version.subject for version in query.versions(store)}
-    for one in store.subjects():
-        if one.subject in names:
-            yield SubjectLine(one.subject, one.state, one.versions, one.config, one.mode)
-
-
-def history_line(record: HistoryRecord) -> HistoryLine:
-    return HistoryLine(
-        record.offset,
-        record.timestamp_ms,
-        record.key_type,
-        record.subject,
-        record.version,
-        record.id,
-        record.tombstone,
-        record.schema_deleted,
-        record.why,
-    )
+    return (one for one in store.subjects() if one.subject in names)

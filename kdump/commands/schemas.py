@@ -97,7 +97,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         return run.status
     lines: list[AnswerLine]
     if given["history"]:
-        lines = [answer.history_line(record) for record in store.history]
+        lines = [*store.history]
     elif given["subjects"]:
         lines = list(answer.subject_lines(store, query))
     else:

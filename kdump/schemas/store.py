@@ -8,7 +8,8 @@ kept as long as it is in the log, because payloads may still have its id.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.schemas import TOPIC
 from kdump.schemas.framing import guid_of_value
@@ -25,7 +26,8 @@ _KEY_TYPES: Final = frozenset(
 _MAX_INT: Final = 2**31 - 1
 
 
-class Reference(NamedTuple):
+@dataclass(frozen=True)
+class Reference:
     """A reference of a schema to another schema: the name in the text, and the subject and version."""
 
     name: str
@@ -64,12 +66,14 @@ class SchemaVersion(NamedTuple):
         return split_context(self.subject)[0]
 
 
-class HistoryRecord(NamedTuple):
-    """A record of ``_schemas``. ``key_type`` is None for a record that no registry wrote; ``why`` has the reason."""
+@dataclass(frozen=True)
+class HistoryLine:
+    """A record of the topic. ``keytype`` is null if the key is not one of a registry; ``why`` is then the reason."""
 
+    kind: ClassVar[str] = "history"
     offset: int
     timestamp_ms: int
-    key_type: str | None
+    keytype: str | None
     subject: str | None = None
     version: int | None = None
     id: int | None = None
@@ -78,9 +82,14 @@ class HistoryRecord(NamedTuple):
     why: str = ""
 
 
-class Subject(NamedTuple):
-    """A subject: its state, its versions in this state, and its own config and mode."""
+@dataclass(frozen=True)
+class SubjectLine:
+    """A subject. ``state`` is the state of its least deleted version, ``versions`` are the versions in this state.
 
+    ``config`` and ``mode`` are those of the subject itself, or None.
+    """
+
+    kind: ClassVar[str] = "subject"
     subject: str
     state: State
     versions: tuple[int, ...]
@@ -102,7 +111,7 @@ class SchemaStore:
 
     def __init__(self, topic: str = TOPIC) -> None:
         self.topic = topic
-        self.history: list[HistoryRecord] = []
+        self.history: list[HistoryLine] = []
         self._versions: dict[tuple[str, int], SchemaVersion] = {}
         self._configs: dict[str, dict[str, Any]] = {}
         self._modes: dict[str, str] = {}
@@ -116,14 +125,14 @@ class SchemaStore:
         read, why = _read(key, value)
         if read is None:
             self.history.append(
-                HistoryRecord(offset=offset, timestamp_ms=timestamp_ms, key_type=None, tombstone=value is None, why=why)
+                HistoryLine(offset=offset, timestamp_ms=timestamp_ms, keytype=None, tombstone=value is None, why=why)
             )
             return
         names, content = read
-        record = HistoryRecord(
+        record = HistoryLine(
             offset=offset,
             timestamp_ms=timestamp_ms,
-            key_type=names["keytype"],
+            keytype=names["keytype"],
             subject=names.get("subject"),
             version=_int(names.get("version")) if content is None else _version(names, content),
             id=None if content is None else _int(content.get("id")),
@@ -135,21 +144,21 @@ class SchemaStore:
         self.history.append(record)
         self._apply(record, content)
 
-    def _apply(self, record: HistoryRecord, content: dict[str, Any] | None) -> None:
+    def _apply(self, record: HistoryLine, content: dict[str, Any] | None) -> None:
         subject = record.subject or ""
-        if record.key_type == "SCHEMA":
+        if record.keytype == "SCHEMA":
             self._apply_schema(record, content)
-        elif record.key_type == "DELETE_SUBJECT" and content is not None:
+        elif record.keytype == "DELETE_SUBJECT" and content is not None:
             for key, version in self._versions.items():
                 if key[0] == subject and version.state == "current" and key[1] <= (record.version or 0):
                     self._versions[key] = version._replace(state="soft-deleted")
-        elif record.key_type == "CONFIG":
+        elif record.keytype == "CONFIG":
             _set(self._configs, subject, content)
-        elif record.key_type == "MODE":
+        elif record.keytype == "MODE":
             mode = None if content is None else content.get("mode")
             _set(self._modes, subject, mode if isinstance(mode, str) else None)
 
-    def _apply_schema(self, record: HistoryRecord, content: dict[str, Any] | None) -> None:
+    def _apply_schema(self, record: HistoryLine, content: dict[str, Any] | None) -> None:
         key = (record.subject or "", record.version or 0)
         before = self._versions.get(key)
         if content is None:
@@ -211,7 +220,7 @@ class SchemaStore:
         """Return the mode of a subject, a context, or the registry (empty); None if it is not set."""
         return self._modes.get(subject)
 
-    def subjects(self) -> Iterator[Subject]:
+    def subjects(self) -> Iterator[SubjectLine]:
         """Yield the subjects. A subject has the first state in STATES that one of its versions has."""
         grouped: dict[str, list[SchemaVersion]] = {}
         for version in self._versions.values():
@@ -219,7 +228,7 @@ class SchemaStore:
         for name, versions in grouped.items():
             state = min((each.state for each in versions), key=STATES.index)
             live = tuple(sorted(each.version for each in versions if each.state == state))
-            yield Subject(name, state, live, self._configs.get(name), self._modes.get(name))
+            yield SubjectLine(name, state, live, self._configs.get(name), self._modes.get(name))
 
     def with_id(self, number: int) -> list[SchemaVersion]:
         """Return the versions with this schema id, in log order."""

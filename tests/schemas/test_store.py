@@ -53,10 +53,10 @@ def test_recorded_history_is_that_of_the_log(store, truth):
         record = found[line["offset"]]
         assert record.tombstone == line["tombstone"]
         if line.get("junk"):
-            assert record.key_type is None
+            assert record.keytype is None
             assert record.why
         else:
-            assert (record.key_type, record.subject, record.version, record.id, record.schema_deleted) == (
+            assert (record.keytype, record.subject, record.version, record.id, record.schema_deleted) == (
                 line["keytype"],
                 line["subject"],
                 line["version"],
@@ -126,7 +126,7 @@ def test_subjects_have_their_settings():
 )
 def test_what_no_registry_wrote_is_noted_and_skipped(name, value):
     found = store_of((name, value), schema())
-    assert found.history[0].key_type is None
+    assert found.history[0].keytype is None
     assert found.history[0].why
     assert len(list(found.versions())) == 1
 

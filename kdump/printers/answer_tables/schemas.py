@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.answers.schemas import HistoryLine, SchemaLine, SubjectLine
+from kdump.answers.schemas import SchemaLine
 from kdump.primitives.timestamps import iso_or_ms
 from kdump.printers.answer_lines import AnswerTable
+from kdump.schemas.store import HistoryLine, SubjectLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
