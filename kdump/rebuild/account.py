@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
     from kdump.rebuild.coordinators import RebuiltGroup, RebuiltTransaction
+    from kdump.rebuild.metadata import ClusterChange
+    from kdump.rebuild.partition_plan import LostOffsets, SourceRange
 
 VERSION: Final = 1
 FILE: Final = "account.json"
@@ -57,25 +59,6 @@ class RebuiltMetadata:
 
 
 @dataclass(frozen=True)
-class PartitionSource:
-    """A copy from which batches were taken, with their offsets and the leader epoch of the last batch."""
-
-    path: str
-    first_offset: int | None
-    end_offset: int | None
-    leader_epoch: int | None
-
-
-@dataclass(frozen=True)
-class RebuildLoss:
-    """Offsets that no copy has, from ``from_offset`` to ``until_offset`` - 1."""
-
-    from_offset: int
-    until_offset: int
-    why: str
-
-
-@dataclass(frozen=True)
 class RebuiltPartition:
     """A partition of the new cluster."""
 
@@ -86,29 +69,16 @@ class RebuiltPartition:
     partition: int
     state: str
     """``whole``, ``merged``, ``partial`` or ``lost``."""
-    from_: tuple[PartitionSource, ...]
+    from_: tuple[SourceRange, ...]
     log_start_offset: int
     end_offset: int
     leader_epoch: int
     """The first leader epoch of the new leader."""
     replicas: tuple[int, ...]
-    lost: tuple[RebuildLoss, ...]
+    lost: tuple[LostOffsets, ...]
     uncommitted: int
     """The number of offsets above the high watermark of the lost cluster."""
     bytes: int
-
-
-@dataclass(frozen=True)
-class DroppedLine:
-    """An object of the old cluster that the new cluster lacks, or has with another value."""
-
-    kind: ClassVar[str] = "dropped"
-
-    what: str
-    name: str
-    key: str | None
-    value: str | None
-    why: str
 
 
 @dataclass(frozen=True)
@@ -127,7 +97,7 @@ class RebuildAccount:
     metadata: RebuiltMetadata
     nodes: tuple[RebuiltNode, ...]
     partitions: tuple[RebuiltPartition, ...]
-    dropped: tuple[DroppedLine, ...]
+    dropped: tuple[ClusterChange, ...]
     transactions: tuple[RebuiltTransaction, ...]
     groups: tuple[RebuiltGroup, ...]
     warnings: tuple[str, ...]

@@ -22,10 +22,7 @@ from kdump.primitives.messages import did_you_mean
 from kdump.primitives.processes import Processes
 from kdump.rebuild import coordinators, first_start, metadata, one_partition
 from kdump.rebuild.account import (
-    DroppedLine,
-    PartitionSource,
     RebuildAccount,
-    RebuildLoss,
     RebuiltMetadata,
     RebuiltNode,
     RebuiltPartition,
@@ -248,12 +245,12 @@ def _partition(each: PartitionPlan, to: NewCluster, image: ClusterImage) -> Rebu
         topic_id=id_text(number),
         partition=each.partition,
         state=each.state,
-        from_=tuple(PartitionSource(*one) for one in each.sources),
+        from_=each.sources,
         log_start_offset=each.log_start,
         end_offset=each.end,
         leader_epoch=image.topics.by_id[number].partitions[each.partition].leader_epoch,
         replicas=to.replicas[number, each.partition],
-        lost=tuple(RebuildLoss(*one) for one in each.lost),
+        lost=each.lost,
         uncommitted=each.uncommitted,
         bytes=each.size,
     )
@@ -261,18 +258,17 @@ def _partition(each: PartitionPlan, to: NewCluster, image: ClusterImage) -> Rebu
 
 def _dropped(
     changes: Sequence[ClusterChange], unknown: Sequence[VolumeFolder], plans: Sequence[PartitionPlan]
-) -> Iterator[DroppedLine]:
-    for one in changes:
-        yield DroppedLine(*one)
+) -> Iterator[ClusterChange]:
+    yield from changes
     for folder in unknown:
         known = None if folder.topic_id is None else id_text(folder.topic_id)
-        yield DroppedLine("folder", folder.path, "topicId", known, "no partition of the cluster has this name and id")
+        yield ClusterChange("folder", folder.path, "topicId", known, "no partition of the cluster has this name and id")
     for each in plans:
         for left in each.left_out:
             where = f"byte {left.position}: {left.size} bytes"
             if left.first_offset is not None and left.end_offset is not None:
                 where += f", offsets {left.first_offset} to {left.end_offset - 1}"
-            yield DroppedLine("batches", left.path, left.kind, where, left.reason)
+            yield ClusterChange("batches", left.path, left.kind, where, left.reason)
 
 
 def choose(

@@ -17,7 +17,8 @@ A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from uuid import uuid4
 
 from kdump.answers.metadata import snapshot_writer
@@ -83,9 +84,11 @@ KEEP_ALL: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
 MIN_ISR: Final = "min.insync.replicas"
 
 
-class ClusterChange(NamedTuple):
+@dataclass(frozen=True)
+class ClusterChange:
     """An object of the old cluster that the new cluster lacks, or has with another value."""
 
+    kind: ClassVar[str] = "dropped"
     what: str
     """``topic config``, ``broker config``, ``feature``, ``folder``, ``topic``, ..."""
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise, starmap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -478,7 +479,7 @@ class _Planning:
             path = self._read[one.copy].folder.path
             end = one.last_offset + 1
             if held is not None and held.path == path:
-                held = held._replace(end_offset=end, leader_epoch=one.epoch)
+                held = replace(held, end_offset=end, leader_epoch=one.epoch)
                 continue
             if held is not None:
                 yield held

@@ -18,7 +18,8 @@ PARTIAL: Final = "partial"
 LOST: Final = "lost"
 
 
-class SourceRange(NamedTuple):
+@dataclass(frozen=True)
+class SourceRange:
     """The offsets from ``first_offset`` to ``end_offset`` - 1, which are taken from the folder ``path``.
 
     ``leader_epoch`` is the leader epoch of the last batch, -1 below magic 2.
@@ -30,7 +31,8 @@ class SourceRange(NamedTuple):
     leader_epoch: int
 
 
-class LostOffsets(NamedTuple):
+@dataclass(frozen=True)
+class LostOffsets:
     """The offsets from ``from_offset`` to ``until_offset`` - 1: no copy has them. Compaction may have removed some."""
 
     from_offset: int

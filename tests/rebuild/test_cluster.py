@@ -45,7 +45,7 @@ def test_a_topic_is_compacted_by_its_configs_or_by_the_cleaners_checkpoint(tmp_p
     volumes = survey([str(tmp_path)])
     topics = ("orders", TOPIC_ID, 1)
     (plain,) = choose(volumes, image(topics))
-    assert [each[:2] for each in plain.lost] == [(0, 3), (4, 9)]
+    assert [(each.from_offset, each.until_offset) for each in plain.lost] == [(0, 3), (4, 9)]
     (compacted,) = choose(volumes, image(topics, configs=[("orders", "cleanup.policy", "compact")]))
     assert compacted.state == "whole"
     (cleaned,) = choose(volumes, image(topics), has_configs=False)

@@ -10,13 +10,13 @@ from kdump.primitives.timestamps import iso
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import size
 from kdump.rebuild.account import (
-    DroppedLine,
     RebuildWarning,
     RebuiltMetadata,
     RebuiltNode,
     RebuiltPartition,
 )
 from kdump.rebuild.coordinators import RebuiltGroup, RebuiltTransaction
+from kdump.rebuild.metadata import ClusterChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     partitions = [line for line in lines if isinstance(line, RebuiltPartition)]
     yield _topics(partitions)
     yield from _lost(partitions)
-    yield from _dropped([line for line in lines if isinstance(line, DroppedLine)])
+    yield from _dropped([line for line in lines if isinstance(line, ClusterChange)])
     yield _nodes([line for line in lines if isinstance(line, RebuiltNode)])
     for line in lines:
         if isinstance(line, RebuiltMetadata):
@@ -78,7 +78,7 @@ def _lost(partitions: list[RebuiltPartition]) -> Iterator[AnswerTable]:
         yield AnswerTable("Lost", names, rows, frozenset(names[1:3]))
 
 
-def _dropped(lines: list[DroppedLine]) -> Iterator[AnswerTable]:
+def _dropped(lines: list[ClusterChange]) -> Iterator[AnswerTable]:
     if lines:
         rows = [(line.what, line.name or "<default>", line.key, line.value, line.why) for line in lines[:LISTED]]
         more = f", the first {LISTED} of them (-o jsonl has all)" if len(lines) > LISTED else ""
