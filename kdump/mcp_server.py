@@ -22,6 +22,9 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp import types
 from mcp.server.mcpserver import MCPServer
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from kdump import __version__
 from kdump.errors import UsageError
@@ -140,9 +143,73 @@ class KdumpServer(MCPServer):
             finally:
                 call.stop()  # a call that was cancelled still runs
         except CallError as error:
-            return types.CallToolResult(content=[types.TextContent(type="text", text=str(error))], is_error=True)
+            text = sendable(str(error))
+            return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
         text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=found)
+
+    async def run_stdio_async(self) -> None:
+        """Serve on standard input and output. Messages that cannot be read get an error, not silence as in the SDK."""
+        async with stdio_server() as (messages, answers):
+            server = self._lowlevel_server
+            await server.run(ReadableMessages(messages, answers), answers, server.create_initialization_options())
+
+
+class ReadableMessages:
+    """The stream of a client's messages. Messages that cannot be read are answered with an error of JSON-RPC."""
+
+    def __init__(self, messages: Any, answers: Any) -> None:
+        """``messages`` yields exceptions for messages that cannot be read; errors are sent to ``answers``."""
+        self._messages, self._answers = messages, answers
+
+    async def __aenter__(self) -> ReadableMessages:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._messages.aclose()
+
+    @property
+    def last_context(self) -> Any:
+        """The context of the last message's sender."""
+        return self._messages.last_context
+
+    def __aiter__(self) -> ReadableMessages:
+        return self
+
+    async def __anext__(self) -> Any:
+        async for message in self._messages:
+            if not isinstance(message, Exception):
+                return message
+            error = _unread(message)
+            if error is not None:
+                await self._answers.send(SessionMessage(error))
+        raise StopAsyncIteration
+
+    async def receive(self) -> Any:
+        return await anext(self)
+
+
+def _unread(error: Exception) -> types.JSONRPCError | None:
+    """Return the answer to a message that cannot be read, with its id if that can be read; None for an empty line."""
+    line: Any = error.errors()[0]["input"] if isinstance(error, ValidationError) else ""
+    if isinstance(line, str) and not line.strip():
+        return None
+    code, reason, found = types.PARSE_ERROR, "it is not JSON", None
+    try:
+        found = json.loads(line) if isinstance(line, str) else line
+    except ValueError:  # it has no id either
+        pass
+    else:
+        code, reason = types.INVALID_REQUEST, "it is not a message of JSON-RPC"
+        if sendable(found) != found:
+            code, reason = types.PARSE_ERROR, "a text in it holds half of a surrogate pair, which is not Unicode"
+    number = found.get("id") if isinstance(found, dict) else None
+    data = types.ErrorData(code=code, message=f"the message cannot be read: {reason}")
+    known = number if isinstance(number, (int, str)) and sendable(number) == number else None
+    return types.JSONRPCError(jsonrpc="2.0", id=known, error=data)
 
 
 _COMMON: Final[dict[str, Any]] = {
@@ -172,6 +239,28 @@ _OUTPUT: Final[dict[str, Any]] = {
 _KINDS: Final = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict, "number": (int, float)}
 
 
+class PageEnd(NamedTuple):
+    """The end of a page, at which the next page continues: the number of rows ``seen`` since a place in the logs.
+
+    Of ``dump`` the place is the last batch with a row, by its segment's file and its first byte: the next page is read
+    from there. In other answers it is the first row (``file`` is None), as these are computed whole.
+    """
+
+    file: str | None = None
+    position: int = 0
+    seen: int = 0
+
+    def after(self, row: dict[str, Any]) -> PageEnd:
+        """Return the end after one more row of ``dump``.
+
+        Damaged ranges are counted from the batch before them, because where they end depends on it.
+        """
+        position = row["position"] if row["kind"] != "damage" else self.position if row["file"] == self.file else 0
+        if (row["file"], position) != self[:2]:
+            return PageEnd(row["file"], position, 1)
+        return self._replace(seen=self.seen + 1)
+
+
 class ToolCall:
     """One call of a tool."""
 
@@ -185,11 +274,12 @@ class ToolCall:
         self._files: list[str] = []
         """Digests of the files in the paths. A cursor contains them, so that a change of the files is noticed."""
         known = shape["properties"]
-        for name, value in arguments.items():
+        for name in arguments:
             if name not in known:
                 raise CallError(f"there is no argument {name!r}: {spec.name} takes {', '.join(known)}")
-            _check(name, value, known[name])
-        self._given = {name: value for name, value in arguments.items() if value is not None}
+        self._given = {
+            name: _checked(name, value, known[name]) for name, value in arguments.items() if value is not None
+        }
         missing = [name for name in spec.required if name not in self._given]
         if missing:
             raise CallError(f"{spec.name} needs {' and '.join(missing)}")
@@ -199,9 +289,10 @@ class ToolCall:
     def run(self) -> dict[str, Any]:
         """Run the command, and return one page of its lines. Raises CallError."""
         paths = self._paths() if self._spec.needs_paths else []
-        skip = self._skipped()
+        end = self._end_before()
+        skip, at = end.seen, end._replace(seen=0)
         limit = min(self._given.get("limit", DEFAULT_LIMIT), self._options.max_rows)
-        words = self._words(paths)
+        words = self._words(paths, end, skip + limit + 1)
         try:
             done = self._run = ChildRun(self._options, words, self._given.get("query"))
         except OSError as reason:
@@ -212,15 +303,17 @@ class ToolCall:
         size, more = 0, False
         with done:
             for number, line in enumerate(done.lines()):
+                row = json.loads(line)
+                at = at.after(row) if self._spec.name == "dump" else PageEnd(seen=number + 1)
                 if number < skip:
                     continue
-                row = self._shown(json.loads(line))
+                row = sendable(self._shown(row))
                 width = len(json.dumps(row, ensure_ascii=False).encode())
                 if len(rows) == limit or (rows and size + width > self._options.max_bytes):
                     more = True
                     break
                 rows.append(row if width <= self._options.max_bytes else _cut(row, self._options.max_bytes))
-                size += width
+                size, end = size + width, at
         texts = done.texts()
         if done.is_late:
             raise CallError(f"stopped after {self._options.timeout:g} s: narrow the question, or raise --timeout")
@@ -229,7 +322,7 @@ class ToolCall:
         damage = [text for text in texts if _DAMAGE.search(text)]
         return {
             "rows": rows,
-            "nextCursor": self._cursor(skip + len(rows)) if more else None,
+            "nextCursor": self._cursor(end) if more else None,
             "truncated": more,
             "exitStatus": 0 if more else done.status,
             "damage": damage,
@@ -242,7 +335,8 @@ class ToolCall:
         if self._run is not None:
             self._run.stop()
 
-    def _words(self, paths: list[str]) -> list[str]:
+    def _words(self, paths: list[str], end: PageEnd, most: int) -> list[str]:
+        """Return the command line; ``dump`` begins at the end of the page before, and ends after ``most`` records."""
         spec, options = self._spec, self._options
         words = list(spec.words)
         plain: list[str] = []
@@ -259,6 +353,9 @@ class ToolCall:
             return [*words, *plain]
         if spec.name in {"dump", "sql"} and not options.plain:
             words.append("--redact" if options.payloads else "--no-payload")
+        if spec.name == "dump":
+            words += [f"--limit={most}", "--header-names"]
+            words += [] if end.file is None else [f"--begin={end.file}@{end.position}"]
         if spec.name == "sql":
             words += [f"--memory={options.memory}", f"--timeout={options.timeout:g}"]
             plain = ["-"]
@@ -299,25 +396,28 @@ class ToolCall:
             return row
         hidden = OF_CLIENTS if self._options.payloads else OF_CLIENTS | PAYLOADS
         found = _without(row, hidden)
+        if self._spec.name == "dump" and "headers" in hidden and "headers" in row:
+            found["headers"] = [{"key": one["key"]} for one in row["headers"]]
         return found if isinstance(found, dict) else {}
 
-    def _cursor(self, number: int) -> str:
-        return base64.urlsafe_b64encode(json.dumps([self._call(), number, self._files]).encode()).decode()
+    def _cursor(self, end: PageEnd) -> str:
+        return base64.urlsafe_b64encode(json.dumps([self._call(), end, self._files]).encode()).decode()
 
-    def _skipped(self) -> int:
-        """Return the number of rows on earlier pages, from the cursor. Raises CallError for another call's cursor."""
+    def _end_before(self) -> PageEnd:
+        """Return the end of the page before, from the cursor. Raises CallError for another call's cursor."""
         cursor = self._given.get("cursor")
         if cursor is None:
-            return 0
+            return PageEnd()
         try:
-            call, number, files = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+            call, (file, position, seen), files = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+            end = PageEnd(file, int(position), int(seen))
         except (TypeError, ValueError):
             raise CallError("the cursor is not from this server: leave it out for the first page") from None
         if call != self._call():
             raise CallError("the cursor belongs to other arguments: repeat those of the page before")
         if files != self._files:
             raise CallError("the files have changed since the page before: begin again without a cursor")
-        return int(number)
+        return end
 
     def _call(self) -> str:
         of = {name: value for name, value in self._given.items() if name not in {"cursor", "limit"}}
@@ -419,13 +519,19 @@ def _flagged(flag: str, value: Any) -> list[str]:
     return [flag if one is True else f"{flag}={one}" for one in _several(value) if one is not False]
 
 
-def _check(name: str, value: Any, shape: dict[str, Any]) -> None:
-    """Raise CallError if a value does not match its JSON schema."""
-    if value is None:
-        return
+def _checked(name: str, value: Any, shape: dict[str, Any]) -> Any:
+    """Return a value of an argument. Raises CallError if it does not match its JSON schema.
+
+    A number without a fraction, such as 100.0, is an integer in JSON.
+    """
     kind = shape["type"]
-    if isinstance(value, str) and "\0" in value:
-        raise CallError(f"{name} holds a NUL character")
+    if isinstance(value, str):
+        if "\0" in value:
+            raise CallError(f"{name} holds a NUL character")
+        if sendable(value) != value:
+            raise CallError(f"{name} is not Unicode text: it holds half of a surrogate pair: {value!a}"[:_LONGEST])
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        value = int(value)
     expected: Any = _KINDS[kind]
     if not isinstance(value, expected) or (kind == "integer" and isinstance(value, bool)):
         raise CallError(f"{name} is {kind}, not {value!r}")
@@ -433,8 +539,26 @@ def _check(name: str, value: Any, shape: dict[str, Any]) -> None:
         raise CallError(f"{name} is one of {', '.join(shape['enum'])}, not {value!r}")
     if "minimum" in shape and value < shape["minimum"]:
         raise CallError(f"{name} is {shape['minimum']} or more, not {value}")
-    for one in value if kind == "array" else ():
-        _check(name, one, shape["items"])
+    if kind == "array":
+        return [_checked(name, one, shape["items"]) for one in value]
+    if kind == "object":
+        text = {"type": "string"}
+        return {_checked(name, key, text): _checked(f"{name}.{key}", _as_text(one), text) for key, one in value.items()}
+    return value
+
+
+def _as_text(value: Any) -> Any:
+    """Return a number or a boolean as its text in JSON, other values unchanged."""
+    return json.dumps(value) if isinstance(value, (int, float)) else value
+
+
+def sendable(value: Any) -> Any:
+    """Return a JSON value with single halves of surrogate pairs escaped, which UTF-8 cannot have."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {sendable(name): sendable(one) for name, one in value.items()}
+    return [sendable(one) for one in value] if isinstance(value, list) else value
 
 
 def _is_in(path: Path, roots: Iterable[Path]) -> bool:

@@ -92,6 +92,56 @@ def test_pages_together_are_the_whole_answer():
     assert len(whole) > 1000
 
 
+def paged(name, options, limit, **arguments):
+    """Return the rows of all pages, and the damage of each page."""
+    rows, damage, cursor = [], [], None
+    while True:
+        page = call(name, options, limit=limit, **arguments, **({"cursor": cursor} if cursor else {}))
+        rows += page["rows"]
+        damage += page["damage"]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            return rows, damage
+
+
+@pytest.mark.parametrize(("limit", "arguments"), [(31, {}), (9, {"batches": True}), (37, {"offset": "3.."})])
+def test_pages_of_a_damaged_dump_together_are_its_lines(tmp_path, limit, arguments):
+    for name in ("c-gzip-0", "c-none-0", "segidx-0"):
+        shutil.copytree(f"{BROKER}/{name}", tmp_path / name)
+    for file, places in (("c-none-0", (20, 330, 700, 701, 1500)), ("segidx-0", (5, 400)), ("c-gzip-0", (100,))):
+        (log, *_) = sorted((tmp_path / file).glob("*.log"))
+        data = bytearray(log.read_bytes())
+        for place in places:
+            data[place] ^= 0xFF
+        log.write_bytes(data)
+    options = ServerOptions((str(tmp_path),), payloads=True, plain=True)
+    words = [word for name, one in arguments.items() for word in (f"--{name}", *([] if one is True else [one]))]
+    whole, _ = lines("dump", *words, str(tmp_path))
+    found, damage = paged("dump", options, limit, **arguments)
+    assert found == whole
+    assert sum(row["kind"] == "damage" for row in found) >= 4
+    assert len(damage) >= 4
+
+
+def test_a_page_of_a_dump_is_read_from_the_end_of_the_page_before(tmp_path):
+    folder = tmp_path / "c-gzip-0"
+    shutil.copytree(f"{BROKER}/c-gzip-0", folder)
+    first, second, *_ = sorted(folder.glob("*.log"))
+    options = ServerOptions((str(tmp_path),))
+    whole = call("dump", options, limit=1000)["rows"]
+    count = sum(row["file"] == str(first) for row in whole) + 12
+    page = call("dump", options, limit=count)
+    place = page["rows"][-1]["position"]
+    assert place > 0
+    for file, size in ((first, first.stat().st_size), (second, place)):
+        times = file.stat()
+        with file.open("r+b") as out:
+            out.write(b"\xff" * size)
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    rest = call("dump", options, limit=1000, cursor=page["nextCursor"])
+    assert (page["rows"] + rest["rows"], rest["damage"]) == (whole, [])
+
+
 def test_a_page_walks_the_folders_once(monkeypatch):
     walked = []
     walk = os.walk
@@ -124,7 +174,7 @@ def test_a_cursor_of_something_else_is_refused(tmp_path):
     assert call("dump", options, limit=1, cursor=cursor)["rows"][0]["offset"] == 1
     with pytest.raises(CallError, match="other arguments"):
         call("dump", options, limit=1, cursor=cursor, offset="1..")
-    for other in ("xyz", "MQ=="):  # no base64, and the JSON of a number
+    for other in ("xyz", "MQ==", "WzEsIDIsIDNd", "WzEsIFsxLCAieCIsIDJdLCAzXQ=="):  # no base64, 1, [1, 2, 3], no number
         with pytest.raises(CallError, match="is not from this server"):
             call("dump", options, cursor=other)
     (tmp_path / "c-none-0" / "new").write_text("x")
@@ -176,6 +226,10 @@ def test_a_path_inside_is_taken_by_its_name_too(roots):
         ("offsets", {"topic": "orders"}, "topic is array"),
         ("offsets", {"limit": 0}, "1 or more"),
         ("offsets", {"limit": True}, "limit is integer"),
+        ("offsets", {"limit": 1.5}, "limit is integer"),
+        ("sql", {"query": "select '\ud800'"}, r"query is not Unicode text: .*\\ud800"),
+        ("sql", {"query": "select $a", "params": {"a": None}}, "params.a is string"),
+        ("sql", {"query": "select $a", "params": {"\ud800": "1"}}, "params is not Unicode text"),
         ("du", {"by": "colour"}, "is one of"),
         ("offsets", {"at": "yesterday"}, "yesterday"),
         ("sql", {"query": "drop view records"}, "DROP is refused"),
@@ -218,6 +272,10 @@ def test_payloads_are_left_out_without_the_option():
     found = json.dumps(call("dump", options, topic=["c-none"])["rows"])
     assert "key-31" not in found
     assert '"value"' not in found
+    headers = [row["headers"] for row in call("dump", options, topic=["headers"])["rows"]]
+    plain, _ = lines("dump", BROKER, "--topic", "headers")
+    assert headers == [[{"key": one["key"]} for one in row["headers"]] for row in plain[: len(headers)]]
+    assert [{"key": "trace-id"}] in headers
     query = "select count(key) as k, count(value) as v, count(nullif(len(headers), 0)) as h from records"
     assert call("sql", options, query=query)["rows"] == [{"k": 0, "v": 0, "h": 0}]
     query = "select count(*) as n from records where key = 'key-31'::BLOB"
@@ -236,6 +294,19 @@ def test_payloads_are_hashed_unless_they_are_to_be_plain():
     (row,) = call("sql", options, query=query)["rows"]
     assert row["k"].startswith("hmac-sha256:")
     assert call("sql", PLAIN, query=query)["rows"] == [{"k": "key-31"}]
+
+
+def test_a_number_without_a_fraction_is_an_integer():
+    assert len(call("offsets", limit=2.0, partition=[0.0])["rows"]) == 2
+
+
+def test_parameters_may_be_numbers():
+    query = "select $a::bigint + $b::double as c, $d::boolean as d"
+    assert call("sql", query=query, params={"a": 1, "b": 0.5, "d": True})["rows"] == [{"c": 1.5, "d": True}]
+
+
+def test_halves_of_surrogate_pairs_are_escaped_in_rows():
+    assert mcp_server.sendable([{"a\ud800": "é\udc80", "b": 1}]) == [{"a\\ud800": "é\\udc80", "b": 1}]
 
 
 def test_a_time_limit_ends_a_call():
@@ -304,13 +375,36 @@ class RawClient:
 
     def ask(self, method, **params):
         line = json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
-        self.process.stdin.write(line.encode() + b"\n")
+        self.send(line.encode() + b"\n")
+
+    def send(self, line):
+        self.process.stdin.write(line)
         self.process.stdin.flush()
 
     def children(self):
         """Return the process ids of the commands that have begun to answer a call."""
         threads = Path(f"/proc/{self.process.pid}/task").iterdir()
         return [int(one) for thread in threads for one in (thread / "children").read_text().split()]
+
+
+def test_a_message_that_cannot_be_read_gets_an_error():
+    client = RawClient()
+
+    def answer():
+        found = json.loads(client.process.stdout.readline())
+        return found["id"], found["error"]["code"], found["error"]["message"].partition(": ")[2]
+
+    client.ask("tools/call", name="sql", arguments={"query": "select '\ud800'"})
+    assert answer() == ("tools/call", -32700, "a text in it holds half of a surrogate pair, which is not Unicode")
+    client.send(b'\n{"id": 1\n')
+    assert answer() == (None, -32700, "it is not JSON")
+    client.send(b'{"jsonrpc":"2.0","id":7}\n')
+    assert answer() == (7, -32600, "it is not a message of JSON-RPC")
+    client.ask("tools/call", name="offsets", arguments={"limit": 1.0})
+    assert len(json.loads(client.process.stdout.readline())["result"]["structuredContent"]["rows"]) == 1
+    client.process.stdin.close()
+    assert client.process.wait(20) == 0
+    client.process.stdout.close()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc and the end with a parent are Linux's")

@@ -11,6 +11,7 @@ from kdump.command_line import options as shared
 from kdump.errors import UsageError
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
+from kdump.log_reader.reader import ReadStart
 from kdump.output.stdout import is_terminal
 from kdump.parallel.costs import Effort
 from kdump.primitives import compression
@@ -45,6 +46,13 @@ TABLE_BATCH: Final = (
 )
 MARK: Final = "crcValid"
 """The column that marks batches with a wrong checksum."""
+
+
+def _place(text: str) -> ReadStart:
+    file, _, position = text.rpartition("@")
+    if not (file and position.isdecimal()):
+        raise UsageError(f"--begin {text}: a place is FILE@BYTE, such as orders-0/00000000000000000000.log@16384")
+    return ReadStart(file, int(position))
 
 
 def named_columns(
@@ -105,6 +113,10 @@ class DumpOptions:
         self.follow: bool = given["follow"]
         self.every_replica: bool = given["every_replica"]
         self.stats: bool = given["stats"]
+        self.begin = None if given["begin"] is None else _place(given["begin"])
+        """The place to begin at, from which the MCP server continues the page before."""
+        self.header_names: bool = given["header_names"]
+        """Whether --no-payload keeps the headers. The MCP server shows their names."""
         self.out: str | None = given["out"]
         self.overwrite: bool = given["overwrite"]
         self.fails_without_match: bool = given["fails_without_match"]
@@ -227,6 +239,8 @@ class DumpOptions:
         hidden = shared.VALUE_COLUMNS if self.keys_only or self.no_payload else frozenset()
         if self.no_payload:
             hidden |= shared.KEY_COLUMNS
+        if self.header_names:
+            hidden -= {"headers"}
         if self.fields:
             return named_columns(self.fields, known, hidden, decodes=self.decode != "none")
         names = {column.name for column in known}
@@ -280,6 +294,7 @@ class DumpOptions:
         """
         if (
             self.stats
+            or self.begin is not None
             or self.redact_fields
             or self.stops_early
             or self.follow

@@ -89,7 +89,7 @@ class Dump:
             report=run.report._replace(progress=run.progress),
             decoder=self.decoder,
         )
-        reader.stats = self.stats
+        reader.stats, reader.begin = self.stats, options.begin
         return reader
 
     def printer(self, out: BinaryIO) -> Printer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -121,6 +121,8 @@ SECTIONS: Final = {
 )
 @RAW_OUTPUT
 @click.option("--stats", is_flag=True, help="Print what was read, as one line of JSON on standard error.")
+@click.option("--begin", hidden=True, help="Begin at this byte of a segment: FILE@BYTE, as rows name the file.")
+@click.option("--header-names", is_flag=True, hidden=True, help="With --no-payload: headers, for the caller to strip.")
 @shared.add([shared.NO_PAGER])
 @click.option("-q", "--quiet", is_flag=True, help="Print errors and damage only, without notes.")
 def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
@@ -152,6 +154,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     partitions: Iterable[Partition] = finder.find(paths)
     if not (options.every_replica or options.follow):
         partitions = _each_once(partitions, paths, run)
+    if options.begin is not None:
+        partitions = dropwhile(lambda one: options.begin is None or not options.begin.is_in(one), partitions)
     if options.is_column_file:
         if not options.stops_early:  # a missing input ends the run before it reads the others
             partitions = list(run.watched(partitions))

@@ -117,7 +117,11 @@ def _spec(name: str, words: tuple[str, ...]) -> ToolSpec:
         flags[argument] = None if isinstance(one, click.Argument) else one.opts[-1]
     if name == "sql":
         options["query"] = {"type": "string", "description": "One statement: a SELECT or an EXPLAIN."}
-        options["params"] = {"type": "object", "description": "A text for each $NAME in the query."}
+        options["params"] = {
+            "type": "object",
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+            "description": "A text for each $NAME in the query.",
+        }
         flags["query"], flags["params"] = None, "--param"
         required = ["query"]
         del options["param"], flags["param"]

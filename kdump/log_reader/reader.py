@@ -6,7 +6,7 @@ It skips segments and bytes that cannot hold selected records (:mod:`kdump.log_r
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kdump.errors import Reporter, UnreadableError, discard
 from kdump.log_dirs import local
@@ -15,6 +15,7 @@ from kdump.log_reader.batch_selection import BatchSelection, Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.last_records import TailRanges
 from kdump.log_reader.segment_choice import CheckpointOffsets
+from kdump.primitives.terminal import path_text
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.rows.selection import DamagedRange, SelectedBatch, last_batches_of, last_of
 from kdump.segments import log_end
@@ -40,6 +41,16 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="SizedResult")
 
 
+class ReadStart(NamedTuple):
+    """A batch or a damaged range: the segment's file as rows name it, and the position of its first byte."""
+
+    file: str
+    position: int
+
+    def is_in(self, partition: Partition) -> bool:
+        return any(path_text(segment.name) == self.file for segment in partition.segments)
+
+
 class PartitionReader:
     """Reads partitions through a filter."""
 
@@ -49,6 +60,8 @@ class PartitionReader:
     """Explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
     stats: ReadStats | None = None
     """The object that counts the regions that are read, or None."""
+    begin: ReadStart | None = None
+    """Where to begin in the partition that has this segment; None to read partitions from their first byte."""
 
     def __init__(
         self,
@@ -108,9 +121,15 @@ class PartitionReader:
         selection, facts = self._begin(partition, reported=not whole)
         paths = None if only is None else {segment.path for segment in only}
         note = self.report.note if whole else discard
+        is_before = self.begin is not None and self.begin.is_in(partition)
         for segment in segment_choice.segments(partition, self.filter, self.report.progress, note):
-            if paths is None or segment.path in paths:
+            is_before = is_before and self._first_byte(segment) is None
+            if not is_before and (paths is None or segment.path in paths):
                 yield from self._pairs(segment, selection, facts._replace(name=segment.name), None, make)
+
+    def _first_byte(self, segment: Segment) -> int | None:
+        """Return the byte of ``begin`` if it is in this segment."""
+        return self.begin.position if self.begin is not None and self.begin.file == path_text(segment.name) else None
 
     def records(
         self, partitions: Iterable[Partition], lost: Callable[[DamagedRange], None] = lambda _: None
@@ -330,6 +349,9 @@ class PartitionReader:
         make: Callable[[SelectedBatch, Run], M | None] | None,
     ) -> Generator[tuple[Region, M | None], None, None]:
         span = segment_choice.byte_range(segment, source, self.filter, self.report.wrong)
+        first = self._first_byte(segment)
+        if span is not None and first is not None:
+            span = span._replace(start=max(span.start, first))
         runs = self._runs or selection.in_runs
         if part is not None:
             return region_stream.part_of(segment, source, part, self.on_error, runs=runs, packed=self._packed)
