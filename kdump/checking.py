@@ -12,6 +12,7 @@ from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import READERS
+from kdump.log_dirs.partition import listed_log_dirs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,10 +58,15 @@ class CheckedPaths(NamedTuple):
             yield one
         is_one = node_id(self.configs) is not None
         yield list(across_log_dirs.check(self.partitions, dirs, is_one_broker=is_one))
-        yield from self.starts(results, fail)
+        yield from self.starts(results, dirs, fail)
 
-    def starts(self, results: Sequence[CheckedPartition], fail: Callable[[UnreadableError], None]) -> Iterator[Started]:
-        """Yield the result of a dry start of each broker among the paths. A StoreError ends them."""
+    def starts(
+        self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
+    ) -> Iterator[Started]:
+        """Yield the result of a dry start of each broker among the paths. A StoreError ends them.
+
+        ``results`` are the checked partitions, ``dirs`` has their log dirs.
+        """
         if self.options is None:
             return
         from kdump.broker_start import started
@@ -68,9 +74,10 @@ class CheckedPaths(NamedTuple):
 
         try:
             known = started.known(results, self.partitions)
-            found = (dry_start(each, self.options, known, self.whole) for each in self.brokers)
+            states = dirs.read_so_far()
+            found = (dry_start(each, self.options, known, self.whole, states) for each in self.brokers)
             yield from started.started(
-                map(self._selected, found), self.partitions, results, self.image, self.configs, self.wanted
+                map(self._selected, found), self.partitions, results, self.image, self.configs, self.wanted, dirs
             )
         except StoreError as error:  # a disk error is part of the result instead
             fail(error)
@@ -103,7 +110,7 @@ def prepared(
             from kdump.broker_start import broker_dirs
 
             options = _options(release, given, wanted)
-            brokers = broker_dirs.brokers(places, options)
+            brokers = broker_dirs.brokers(places, options, partitions)
     except StoreError as error:
         fail(error)
     how = how._replace(dispensable=frozenset(each.name for one in brokers for each in one.dispensable))
@@ -188,13 +195,19 @@ def log_dirs(
         return [place for path in paths for place in _place(path)]
     given = [each for path in paths for each in _given(path)]
     found = []
+    partitions = list(partitions)
+    listed = listed_log_dirs(partitions)
     folders = ((one.files, one.state_dir) for one in partitions)
     for files_here, path in dict.fromkeys(folders):
         place, shown = _place_and_path(files_here, path)
         if not any(files == place and _holds(each, shown) for files, each in given):
             continue
         try:
-            names = {entry.name for entry in files_here.entries(path or ("." if files_here is LOCAL else ""))}
+            known = listed.get((files_here, path))
+            entries = (
+                files_here.entries(path or ("." if files_here is LOCAL else "")) if known is None else known.entries
+            )
+            names = {entry.name for entry in entries}
         except StoreError:
             raise
         except UnreadableError:

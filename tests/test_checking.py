@@ -1,4 +1,4 @@
-"""A StoreError in a dry start is reported once, and the other parts of the check and of the report are done."""
+"""A check reads the files of a log dir once; a StoreError in a dry start does not end the other parts."""
 
 import json
 
@@ -6,7 +6,10 @@ import pytest
 
 from kdump.broker_start import broker_dirs, start
 from kdump.errors import StoreError
+from kdump.formats import checkpoints
+from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.local import LocalFiles
 from testing import forge
 from tests.commands.test_faults import run
 from tests.helpers import log_dirs
@@ -15,6 +18,12 @@ COMMANDS = {
     "check": ["check", "-o", "jsonl"],
     "report": ["report", "-o", "jsonl", "--at", "1700000000000"],
 }
+CHECKPOINTS = [
+    file_names.RECOVERY_POINTS,
+    file_names.HIGH_WATERMARKS,
+    file_names.LOG_STARTS,
+    file_names.CLEANER_OFFSETS,
+]
 
 
 def wrong_log_dir(tmp_path):
@@ -49,3 +58,26 @@ def test_paths_are_listed_by_one_finder_even_without_a_log(tmp_path, monkeypatch
     status, _, said = run(monkeypatch, capfd, [*COMMANDS[command], str(tmp_path)])
     assert (status, said) == (1, f"error: {tmp_path}: no segment is in it or in the folders below\n")
     assert len(made) == 1
+
+
+def test_a_check_lists_a_log_dir_once_and_parses_each_checkpoint_once(tmp_path, monkeypatch, capfd):
+    batch = forge.batch([forge.record(b"k", b"v")])
+    for number in range(3):
+        log_dirs.write(tmp_path, f"orders-{number}", {0: batch}, partition__metadata="")
+    log_dirs.node(tmp_path, 7)
+    for name in CHECKPOINTS:
+        log_dirs.checkpoint(tmp_path / name, ("orders", 0, 1), ("orders", 7, 0))
+    listed, read = count(monkeypatch, LocalFiles, "entries"), count(monkeypatch, checkpoints, "read")
+    opened = count(monkeypatch, LocalFiles, "open")
+    run(monkeypatch, capfd, ["check", str(tmp_path)])
+    assert [folder for _, folder in listed].count(str(tmp_path)) == 1
+    assert len(read) == len(CHECKPOINTS)
+    paths = [path for _, path, *_ in opened]
+    assert [paths.count(str(tmp_path / name)) for name in CHECKPOINTS] == [1] * len(CHECKPOINTS)
+
+
+def count(monkeypatch, owner, name):
+    """Return the list of the arguments of all calls of a function."""
+    calls, called = [], getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *given, **more: (calls.append(given), called(*given, **more))[1])
+    return calls

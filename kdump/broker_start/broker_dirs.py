@@ -16,12 +16,14 @@ from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings.codes import Code
 from kdump.formats import meta_properties
 from kdump.log_dirs import file_names
+from kdump.log_dirs.partition import listed_log_dirs
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kdump.log_dirs.files import Files
+    from kdump.log_dirs.partition import Partition
 
 METADATA_DIR: Final = "metadata.log.dir"
 RESERVED: Final = 100
@@ -251,14 +253,18 @@ class BrokerDirs:
         return [each for each in self.log_dirs if each is not self.metadata_dir]
 
 
-def brokers(places: Iterable[tuple[Files, str]], options: StartOptions) -> list[BrokerDirs]:
+def brokers(
+    places: Iterable[tuple[Files, str]], options: StartOptions, partitions: Iterable[Partition] = ()
+) -> list[BrokerDirs]:
     """Return the log dirs grouped by broker.
 
     If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
     cluster.id do. Two log dirs with the same directory.id and a common partition are copies of one log dir: each copy
-    counts as a broker. A log dir without ids also counts as a broker.
+    counts as a broker. A log dir without ids also counts as a broker. Log dirs among ``partitions`` are not listed
+    again.
     """
-    dirs = [ids_of(LogDirFiles(files, path)) for files, path in places]
+    listed = listed_log_dirs(partitions)
+    dirs = [ids_of(LogDirFiles(files, path, listed.get((files, path)))) for files, path in places]
     if options.node_id is not None:
         return [BrokerDirs(dirs, options, is_complete=True)] if dirs else []
     found: list[tuple[object, list[DirIds]]] = []

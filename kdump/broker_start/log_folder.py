@@ -53,10 +53,13 @@ class StopsError(Exception):
 
 
 class LogDirFiles:
-    """A log dir, listed only once. ``path`` may be absent or a file. ``name`` is the path in messages."""
+    """A log dir, listed at most once. ``path`` may be absent or a file. ``name`` is the path in messages.
 
-    def __init__(self, files: Files, path: str) -> None:
-        self.files, self.path = files, path
+    ``listed`` is the log dir as a finder listed it.
+    """
+
+    def __init__(self, files: Files, path: str, listed: Partition | None = None) -> None:
+        self.files, self.path, self._listed = files, path, listed
         self.name = files.shown(path) if path else "."
 
     @cached_property
@@ -77,7 +80,8 @@ class LogDirFiles:
         """The entries of the log dir by name. Raises UnreadableError."""
         if not self.is_folder:
             return {}
-        return {entry.name: entry for entry in self.files.entries(self.path or ".")}
+        found = self.files.entries(self.path or ".") if self._listed is None else self._listed.entries
+        return {entry.name: entry for entry in found}
 
     def entry(self, name: str) -> Entry | None:
         return self.entries.get(name)
@@ -136,8 +140,7 @@ class LogFolder:
         """The entries of the folder by name. Raises UnreadableError."""
         if self._listed is None:
             return {entry.name: entry for entry in self.files.entries(self.path)}
-        logs = [each.entry for each in self._listed.segments]
-        return {entry.name: entry for entry in sorted([*logs, *self._listed.others, *self._listed.folders])}
+        return {entry.name: entry for entry in self._listed.entries}
 
     def shown(self, name: str) -> str:
         """Return the path of a file in the folder for messages."""

@@ -7,7 +7,7 @@ found by ``kdump check``.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata.image import image_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.broker_dirs import BrokerDirs
     from kdump.broker_start.log_folder import LogDirFiles
     from kdump.log_dirs.files import Files
+    from kdump.log_dirs.log_dir_state import Offsets
     from kdump.log_dirs.partition import Partition
 
 
@@ -91,27 +92,28 @@ class CommittedOffsets:
         return {"committed by a group": offset} if offset > 0 else {}
 
 
-def offsets_of(data: bytes | None) -> dict[tuple[str, int], int]:
+def _offsets(log_dir: LogDirFiles, name: str) -> Offsets:
     """Return the offsets of a checkpoint by partition. Empty for an absent or broken file, which a check reports."""
+    data = log_dir.read_if_present(name)
     try:
         entries = () if data is None else checkpoints.read(data)
     except DamageError:
         return {}
-    return {(str(topic), number or 0): offset for topic, number, offset in entries}
+    return {(topic, number): offset for topic, number, offset in entries}
 
 
-def checkpointed(reads: Iterable[Callable[[str], bytes | None]]) -> dict[tuple[str, int], dict[str, int]]:
+def checkpointed(dirs: Iterable[Callable[[str], Offsets]]) -> dict[tuple[str | None, int | None], dict[str, int]]:
     """Return the highest offset in the checkpoints for each partition, by the kind of checkpoint.
 
-    ``reads`` has a function for each log dir: file name -> content, or None if the file is absent.
+    ``dirs`` has a function for each log dir: file name -> the offsets of the checkpoint.
     """
-    found: dict[tuple[str, int], dict[str, int]] = {}
-    for read in reads:
+    found: dict[tuple[str | None, int | None], dict[str, int]] = {}
+    for offsets in dirs:
         for what, name in (
             ("high watermark", file_names.HIGH_WATERMARKS),
             ("recovery point", file_names.RECOVERY_POINTS),
         ):
-            for key, offset in offsets_of(read(name)).items():
+            for key, offset in offsets(name).items():
                 of_partition = found.setdefault(key, {})
                 of_partition[what] = max(offset, of_partition.get(what, 0))
     return found
@@ -150,7 +152,7 @@ class _BrokerShortfalls:
                     self._folders.setdefault((parsed.topic, parsed.partition), []).append(folder)
         commits = [held for (topic, _), held in self._folders.items() if topic == consumer_offsets.TOPIC]
         self._committed = CommittedOffsets(folder.partition for held in commits for folder in held)
-        self._log_starts: dict[LogDirFiles, dict[tuple[str, int], int]] = {}
+        self._log_starts: dict[LogDirFiles, Offsets] = {}
 
     def all(self) -> Iterator[Shortfall]:
         for (topic, number), folders in sorted(self._folders.items()):
@@ -213,12 +215,12 @@ class _BrokerShortfalls:
     def _log_start(self, log_dir: LogDirFiles, topic: str, number: int) -> int:
         found = self._log_starts.get(log_dir)
         if found is None:
-            found = self._log_starts[log_dir] = offsets_of(log_dir.read_if_present(file_names.LOG_STARTS))
+            found = self._log_starts[log_dir] = _offsets(log_dir, file_names.LOG_STARTS)
         return found.get((topic, number), 0)
 
     @cached_property
-    def _checkpointed(self) -> dict[tuple[str, int], dict[str, int]]:
-        return checkpointed(each.read_if_present for each in self.dirs)
+    def _checkpointed(self) -> dict[tuple[str | None, int | None], dict[str, int]]:
+        return checkpointed(partial(_offsets, each) for each in self.dirs)
 
     @cached_property
     def _image(self) -> ClusterImage | None:

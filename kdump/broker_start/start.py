@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.broker_dirs import BrokerDirs, StartOptions
     from kdump.broker_start.log_folder import LogDirFiles
     from kdump.broker_start.metadata_log import MetadataStart
+    from kdump.log_dirs.log_dir_state import LogDirState, Offsets
 
 ROLES: Final = "process.roles"
 CLEANER: Final = "log.cleaner.enable"
@@ -50,22 +51,28 @@ def dry_start(
     options: StartOptions,
     known: Mapping[str, KnownLog] | None = None,
     image: ClusterImage | None = None,
+    states: Mapping[str, LogDirState] | None = None,
 ) -> BrokerStart:
     """Return the result of a broker's start. Its ``unknown`` lists unreadable files.
 
     ``known``: path of a folder in messages -> the facts that a check found. ``image`` is the image of the metadata log,
-    if all its records could be applied.
+    if all its records could be applied. ``states``: path of a log dir in messages -> its files that were read before.
     """
-    return _BrokerRun(broker, options, known or {}, image).run()
+    return _BrokerRun(broker, options, known or {}, image, states or {}).run()
 
 
 class _BrokerRun:
     def __init__(
-        self, broker: BrokerDirs, options: StartOptions, known: Mapping[str, KnownLog], image: ClusterImage | None
+        self,
+        broker: BrokerDirs,
+        options: StartOptions,
+        known: Mapping[str, KnownLog],
+        image: ClusterImage | None,
+        states: Mapping[str, LogDirState],
     ) -> None:
         self.broker = broker
         self.dirs, self.is_complete, self.metadata_dir = broker.log_dirs, broker.is_complete, broker.metadata_dir
-        self.options, self.known = options, known
+        self.options, self.known, self.states = options, known, states
         self.fatal: list[StartCause] = []
         self.offline: dict[LogDirFiles, StartCause] = {}
         self.late: dict[LogDirFiles, StartCause] = {}
@@ -241,11 +248,18 @@ class _BrokerRun:
                 )
                 self.loaded.append((log_dir, folder, log))
 
-    def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> dict[tuple[str, int], int]:
+    def _read_before(self, log_dir: LogDirFiles, name: str) -> Offsets | None:
+        """Return the offsets of a checkpoint that was read before and is valid, else None."""
+        state = self.states.get(log_dir.name)
+        return None if state is None else state.offsets.get(name)
+
+    def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> Offsets:
         """Return the offsets of a checkpoint. A broken file takes the log dir offline, unless ``late``.
 
         A broker reads ``late`` checkpoints after the logs: see :meth:`_late_checkpoints`.
         """
+        if (known := self._read_before(log_dir, name)) is not None:
+            return known
         entry = log_dir.entry(name)
         if entry is None or entry.is_folder:
             return {}
@@ -553,7 +567,7 @@ class _BrokerRun:
                 late.append((file_names.CLEANER_OFFSETS, Code.CLEANER_CHECKPOINT_BROKEN))
             for name, code in late:
                 entry = each.entry(name)
-                if entry is None or entry.is_folder:
+                if entry is None or entry.is_folder or self._read_before(each, name) is not None:
                     continue
                 try:
                     checkpoints.read(each.read(name))

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kdump.checks.whole_partition import CheckedPartition
     from kdump.findings import Finding
     from kdump.log_dirs.finder import Wanted
+    from kdump.log_dirs.log_dir_state import LogDirState, LogDirStates, Offsets
     from kdump.log_dirs.partition import Partition
 
 
@@ -128,10 +129,12 @@ def started(
     image: ClusterImage | None,
     configs: Mapping[str, str],
     wanted: Wanted,
+    dirs: LogDirStates,
 ) -> Iterator[Started]:
     """Yield each dry start with its findings.
 
-    ``partitions`` are all partitions found, ``results`` their checks, ``image`` the image of the metadata log.
+    ``partitions`` are all partitions found, ``results`` their checks, ``image`` the image of the metadata log,
+    ``dirs`` the files of their log dirs.
     """
     groups = CommittedOffsets(partitions)
     facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
@@ -152,7 +155,7 @@ def started(
         mine = {log_dir: by_dir[log_dir] for log_dir in result.log_dirs if log_dir in by_dir}
         of_broker = [part for held in mine.values() for part in held]
         log_dirs = {log_dir: held[0] for log_dir, held in reversed(mine.items())}
-        marks = checkpointed(partial(_read, part) for part in log_dirs.values())
+        marks = checkpointed(partial(_offsets, dirs.of(part)) for part in log_dirs.values())
         context = Context(
             facts,
             lambda topic, number, marks=marks: {  # type: ignore[misc]  # bound now
@@ -276,6 +279,10 @@ def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:
         node: tuple(id_text(each) for each in fields.get("logDirs") or ())
         for node, fields in sorted(image.cluster.brokers.items())
     }
+
+
+def _offsets(state: LogDirState, name: str) -> Offsets:
+    return state.offsets.get(name, {})
 
 
 def _directories(log_dirs: Mapping[str, Partition]) -> dict[str, str]:

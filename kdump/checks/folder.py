@@ -86,9 +86,14 @@ def check(
         state = each.path.rpartition(".")[2]
         if state in UNFINISHED:
             yield remark(each.name, Code.LEFTOVER, UNFINISHED[state])
+    is_log_dir = partition.topic is None and partition.is_listed
+    if is_log_dir:
+        for error in dirs.inside(partition).failed:
+            fail(error)
     for entry in partition.others:
         try:
-            yield from _beside(partition, entry, dirs, parsed)
+            if not (is_log_dir and entry.name in log_dir.READERS):
+                yield from _beside(partition, entry, dirs, parsed)
         except UnreadableError as error:
             fail(error)
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kdump.errors import DamageError
     from kdump.formats.meta_properties import MetaProperties
-    from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.wire import Bytes
 
@@ -136,7 +135,7 @@ class LogDirs(LogDirStates):
         folder = partition.state_dir
         if folder not in self._folders:
             self._folders.add(folder)
-            self._news += check(partition.files, folder or ("." if partition.files is LOCAL else ""), fail)
+            self._news += check(partition, fail)
         state, here = self.of(partition), (partition.topic, partition.partition)
         for error in state.failed:
             fail(error)
@@ -163,13 +162,14 @@ class LogDirs(LogDirStates):
         return (log_dir or ".") in self._dispensable
 
 
-def check(files: Files, folder: str, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
-    """Yield the findings on a log dir itself. The files in :data:`READERS` are not checked here.
+def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
+    """Yield the findings on the log dir of a partition. The files in :data:`READERS` are not checked here.
 
     ``fail`` receives unreadable files; by default it raises.
     """
+    files, folder = partition.files, partition.state_dir or ("." if partition.files is LOCAL else "")
     try:
-        entries = files.entries(folder)
+        entries = partition.entries if partition.topic is None and partition.is_listed else files.entries(folder)
     except UnreadableError as error:  # its partition folders may still be readable
         if isinstance(error, StoreError):
             fail(error)

@@ -155,8 +155,10 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
     of, how = checking.prepared(run.paths, partitions, run.asked, how, say.fail)
     found = gathering.collectors_for(partitions, run.asked, say, how, configs)
     found.found_all = not said
-    gathering.gather(found, partitions, run.asked, say, workers=run.workers(partitions), progress=session.progress)
-    found.started += of.starts(found.checked, say.fail)
+    dirs = gathering.gather(
+        found, partitions, run.asked, say, workers=run.workers(partitions), progress=session.progress
+    )
+    found.started += of.starts(found.checked, dirs, say.fail)
     asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)
     report = document(asked, found, partitions, say, said)
     session.progress.clear()

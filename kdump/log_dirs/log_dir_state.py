@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kdump.errors import DamageError, UnreadableError, refused
 from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from kdump.errors import Reporter
     from kdump.formats.checkpoints import PartitionOffset
@@ -54,12 +55,26 @@ class LogDirState(NamedTuple):
     path: str
     sound: frozenset[str]
     properties: MetaProperties | None
-    recovery_points: Offsets
-    high_watermarks: Offsets
-    log_starts: Offsets
-    cleaned: Offsets
-    """The log cleaner's first dirty offset of each partition."""
+    offsets: Mapping[str, Offsets]
+    """The name of each valid checkpoint file -> its offsets."""
     failed: tuple[UnreadableError, ...]
+
+    @property
+    def recovery_points(self) -> Offsets:
+        return self.offsets.get(file_names.RECOVERY_POINTS, {})
+
+    @property
+    def high_watermarks(self) -> Offsets:
+        return self.offsets.get(file_names.HIGH_WATERMARKS, {})
+
+    @property
+    def log_starts(self) -> Offsets:
+        return self.offsets.get(file_names.LOG_STARTS, {})
+
+    @property
+    def cleaned(self) -> Offsets:
+        """The log cleaner's first dirty offset of each partition."""
+        return self.offsets.get(file_names.CLEANER_OFFSETS, {})
 
     @property
     def is_log_dir(self) -> bool:
@@ -98,16 +113,32 @@ class LogDirStates:
         """Return the state of the log dir that holds a partition's folder."""
         key = partition.files, partition.log_dir
         if key not in self._known:
-            self._known[key] = self._read(partition)
+            self._known[key] = self._read(*key, self._readers, partition.beside, partition.path_beside)
         return self._known[key]
 
-    def _read(self, partition: Partition) -> LogDirState:
+    def inside(self, partition: Partition) -> LogDirState:
+        """Return the state of a partition's own folder, which is a log dir. Its files are read in order of name."""
+        key = partition.files, partition.folder
+        if key not in self._known:
+            path_of = partial(posixpath.join, partition.folder)
+            self._known[key] = self._read(*key, sorted(self._readers), partition.file, path_of)
+        return self._known[key]
+
+    def _read(
+        self,
+        files: Files,
+        folder: str,
+        names: Iterable[str],
+        content_of: Callable[[str], bytes | None],
+        path_of: Callable[[str], str],
+    ) -> LogDirState:
         found: dict[str, object] = {}
         failed: list[UnreadableError] = []
-        for name in self._readers:
-            path = partition.files.shown(posixpath.join(partition.log_dir, name))
+        for name in names:
+            path = files.shown(posixpath.join(folder, name))
             try:
-                data = b"" if name == file_names.CLEAN_SHUTDOWN and _is_folder(partition) else partition.beside(name)
+                is_marker = name == file_names.CLEAN_SHUTDOWN and _is_folder(files, path_of(name))
+                data = b"" if is_marker else content_of(name)
             except UnreadableError as error:
                 failed.append(error.on(path))
                 self._report.fail(failed[-1])
@@ -115,15 +146,16 @@ class LogDirStates:
             if data is not None and (content := self.judge(name, path, data)) is not None:
                 found[name] = content
         return LogDirState(
-            path=partition.files.shown(partition.log_dir or "."),
+            path=files.shown(folder or "."),
             sound=frozenset(found),
             properties=cast("MetaProperties | None", found.get(file_names.META_PROPERTIES)),
-            recovery_points=_offsets(found, file_names.RECOVERY_POINTS),
-            high_watermarks=_offsets(found, file_names.HIGH_WATERMARKS),
-            log_starts=_offsets(found, file_names.LOG_STARTS),
-            cleaned=_offsets(found, file_names.CLEANER_OFFSETS),
+            offsets={name: _offsets(content) for name, content in found.items() if READERS[name] is _checkpoint},
             failed=tuple(failed),
         )
+
+    def read_so_far(self) -> dict[str, LogDirState]:
+        """Return the states that were read so far, by the path of the log dir as messages show it."""
+        return {state.path: state for state in self._known.values()}
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
         """Return the parsed content of a file, or None if it is broken. For a broken file :meth:`wrong` is called."""
@@ -138,12 +170,11 @@ class LogDirStates:
         self._report.damage(refused(path, damage))
 
 
-def _is_folder(partition: Partition) -> bool:
+def _is_folder(files: Files, path: str) -> bool:
     """Return whether the marker of a clean shutdown is a folder, which counts too (CleanShutdownFileHandler.exists)."""
-    marker = partition.files.look(partition.path_beside(file_names.CLEAN_SHUTDOWN))
+    marker = files.look(path)
     return marker is not None and marker.is_folder
 
 
-def _offsets(found: Mapping[str, object], name: str) -> Offsets:
-    entries = cast("tuple[PartitionOffset, ...]", found.get(name, ()))
-    return {entry[:2]: entry.offset for entry in entries}
+def _offsets(content: object) -> Offsets:
+    return {entry[:2]: entry.offset for entry in cast("tuple[PartitionOffset, ...]", content)}

@@ -13,7 +13,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Files, OpenSource, Source
@@ -121,6 +121,11 @@ class Partition(NamedTuple):
         """The path of the log dir of the folder, as the user wrote it as far as possible."""
         folder, name = posixpath.split(self.folder.rstrip("/"))
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The entries of a folder that :attr:`is_listed`, by name."""
+        return sorted([*(each.entry for each in self.segments), *self.others, *self.folders])
 
     @property
     def state_dir(self) -> str:
@@ -267,3 +272,8 @@ def first_offset_of(files: Files, path: str) -> int | None:
     with files.open(path) as source:
         data = source.read(0, LOG_OVERHEAD.offsets["size"])
     return int.from_bytes(data, "big", signed=True) if len(data) == LOG_OVERHEAD.offsets["size"] else None
+
+
+def listed_log_dirs(partitions: Iterable[Partition]) -> dict[tuple[Files, str], Partition]:
+    """Return the listed folders without a topic, which may be log dirs, by place and path."""
+    return {(one.files, one.folder): one for one in partitions if one.topic is None and one.is_listed}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 """The states in which a coordinator ends a transaction after a start."""
-_NO_STATE: Final = LogDirState("", frozenset(), None, {}, {}, {}, {}, ())
+_NO_STATE: Final = LogDirState("", frozenset(), None, {}, ())
 
 
 class OpenProducer(NamedTuple):

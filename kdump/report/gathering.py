@@ -171,8 +171,10 @@ def gather(
     *,
     workers: Workers | None = None,
     progress: Callable[[int], None] = lambda _: None,
-) -> None:
+) -> LogDirs:
     """Fill new collectors from partitions, in this process or with ``workers``, and look up log end offsets for lag.
+
+    Return the log dirs of the partitions.
 
     ``say`` may be called with the same sentence more than once.
     """
@@ -186,6 +188,7 @@ def gather(
     )
     into.checked.append(whole_partition.CheckedPartition(0, 0, 0, across))
     _look_up_ends(into, partitions, say)
+    return dirs
 
 
 def _feed(asked: Wanted, into: ReportCollectors, partitions: Sequence[Partition], say: Reporter) -> None:
