@@ -13,7 +13,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kdump.internal_topics import cluster_metadata, interpreter
-from kdump.internal_topics.config_names import SHOWN
 from kdump.internal_topics.decode import decode
 from kdump.primitives.wire import write_unsigned_varint
 
@@ -30,7 +29,7 @@ HIDDEN_BYTES: Final = HIDDEN.encode()
 CREDENTIAL: Final = frozenset(("salt", "saltedPassword", "storedKey", "serverKey"))
 """The secret fields of SCRAM credentials. Only 3.0 to 3.4 have a saltedPassword."""
 RESOURCES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
-"""``ConfigResource.Type`` -> its name in :data:`SHOWN`."""
+"""``ConfigResource.Type`` -> its name in :func:`shown`."""
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _MECHANISM: Final = (
     "sasl.jaas.config",
@@ -58,10 +57,20 @@ _CONNECT_CONFIGS_KEY: Final = re.compile(
 _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
 
 
+@cache
+def shown() -> dict[str, frozenset[str]]:
+    """Return type of resource -> the names of configs whose values are not secret (``config_names.txt``)."""
+    from importlib.resources import files
+
+    text = files("kdump.internal_topics").joinpath("config_names.txt").read_text(encoding="utf-8")
+    sections = (section.split() for section in text.split("\n\n")[1:])
+    return {owner: frozenset(names) for owner, *names in sections}
+
+
 def is_secret(resource: int, name: str) -> bool:
     """Return whether the value of a config is hidden; ``resource`` is the number of a ``ConfigResource.Type``."""
     owner = RESOURCES.get(resource, "")
-    known = SHOWN.get(owner, frozenset())
+    known = shown().get(owner, frozenset())
     if name in known:
         return False
     listener = _LISTENER.fullmatch(name) if owner == "broker" else None
@@ -72,10 +81,10 @@ def is_secret(resource: int, name: str) -> bool:
 
 def is_connect_secret(name: str) -> bool:
     """Return whether the value of a connector's or task's config is hidden."""
-    if name in SHOWN["connect"]:
+    if name in shown()["connect"]:
         return False
     client = _CONNECT_CLIENT.fullmatch(name)
-    return client is None or client[1] not in SHOWN["client"]
+    return client is None or client[1] not in shown()["client"]
 
 
 def connect_config(config: Mapping[str, Any]) -> dict[str, Any]:
