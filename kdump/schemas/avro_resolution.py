@@ -143,10 +143,13 @@ class _Source(avro.ReaderSource):
         shapes = dict(shape.fields) if isinstance(shape, StructShape) else {}
         written = {field.name: field for field in writer.fields}
         sources: dict[str, AvroField] = {}
-        for field in reader.fields:
-            found = next((name for name in (field.name, *field.aliases) if name in written), None)
+        for field in reader.fields:  # a new name for a field of the writer comes before a field that has its old name
+            found = None if field.name in written else next((name for name in field.aliases if name in written), None)
             if found is not None:
                 sources.setdefault(found, field)
+        for field in reader.fields:
+            if field.name in written:
+                sources.setdefault(field.name, field)
         targets = {field.name: f"v{index}" for index, field in enumerate(reader.fields)}
         for field in writer.fields:
             wanted = sources.get(field.name)
