@@ -219,10 +219,10 @@ def _enums(symbols: Sequence[str], kind: pa.DataType, values: Sequence[int | str
 
 
 def _texts(values: Sequence[str | None]) -> pa.Array:
-    """Return texts. Half of a surrogate pair (from JSON) becomes a question mark."""
+    """Return texts. Half of a surrogate pair (from JSON) becomes an escape as in JSON, which Arrow can hold."""
     import pyarrow as pa
 
     try:
         return pa.array(values, pa.string())
     except UnicodeEncodeError:
-        return pa.array([None if one is None else one.encode("utf-8", "replace").decode() for one in values])
+        return pa.array([None if one is None else one.encode("utf-8", "backslashreplace").decode() for one in values])

@@ -155,13 +155,10 @@ class _AvroParser:
     def _named(self, found: dict[str, Any], space: str) -> tuple[str, str, tuple[str, ...]]:
         """Return the full name, the namespace and the aliases of a type definition. Raises SchemaError."""
         name = found.get("name")
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name.removeprefix(".")):
             raise SchemaError(f"{_shown(name)} is not a name")
-        if "." in name:
-            full = name
-        else:
-            own = found.get("namespace")
-            full = _full_name(name, own if isinstance(own, str) else space)
+        own = found.get("namespace")
+        full = _full_name(name, own if isinstance(own, str) else space)
         if full in self._own:
             raise SchemaError(f"{_shown(full)} is defined twice")
         self._own.add(full)
@@ -220,7 +217,8 @@ class _AvroParser:
 
 
 def _full_name(name: str, space: str) -> str:
-    return name if "." in name or not space else f"{space}.{name}"
+    """Return a name with its namespace. A name that begins with a dot has none."""
+    return name.removeprefix(".") if "." in name or not space else f"{space}.{name}"
 
 
 def _member(found: dict[str, Any], name: str, what: str) -> object:

@@ -59,6 +59,10 @@ def test_names_take_the_namespace_around_them():
     assert found.name == "a.b.R"
     assert found.fields[0].type is found.fields[1].type is found.fields[2].type
     assert parse(json.dumps(record([], name="x.y.R", namespace="z"))).name == "x.y.R"
+    fields = [{"name": "a", "type": record([], name=".Q")}, {"name": "b", "type": ["null", ".Q"]}]
+    found = parse(json.dumps(record(fields, namespace="z")))
+    assert (found.name, found.fields[0].type.name) == ("z.R", "Q")
+    assert found.fields[1].type.branches[1] is found.fields[0].type
 
 
 @pytest.mark.parametrize(
