@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.errors import DamageError
 from kdump.output import files
 from kdump.output.access import ANY
+from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import resync
-from kdump.segments.regions import DATA, Damage
+from kdump.segments.log_end import damage_of
+from kdump.segments.regions import DATA, Damage, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -96,12 +98,18 @@ def _batches(
     for segment, after in zip(segments, [*segments[1:], None], strict=False):
         if not wanted.may_hold(segment, after):
             continue
+        following, end = segment.base_offset or 0, INT64_END if after is None else after.base_offset
         with segment.open() as source:
             for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
-                if isinstance(region, Damage) and wanted.may_have_lost(region):
-                    lost(segment, region)
-                elif isinstance(region, Batches):
+                if isinstance(region, Batches):
+                    following = region.last_offset + 1
                     yield from _held(region, wanted)
+                elif isinstance(region, Damage | Trailing):
+                    damage = damage_of(segment, region)
+                    if damage is not None and isinstance(region, Trailing):
+                        damage = damage._replace(missing_from=following, missing_until=end)
+                    if damage is not None and wanted.may_have_lost(damage):
+                        lost(segment, damage)
 
 
 def _held(batches: Batches, wanted: SliceRange) -> Iterator[Batches]:

@@ -216,6 +216,18 @@ def test_a_slice_says_which_offsets_it_holds_beyond_those_asked_for(tmp_path):
     assert "-1" not in said
 
 
+def test_a_slice_reports_a_truncated_batch_that_may_hold_its_offsets(tmp_path):
+    whole, out = one(0) + one(1), tmp_path / "s.log"
+    place = copy(tmp_path / "in", (0, whole + one(2)[:-3]))
+    said = kdump("slice", place, "--offset", "1..", "--out", out)
+    assert (said.returncode, out.read_bytes()) == (3, one(1))
+    size = len(one(2)) - 3
+    assert f"byte {len(whole)}: {size} bytes: the file ends inside a batch".encode() in said.stderr
+    lost = kdump("slice", place, "--offset", "2", "--out", tmp_path / "none.log")
+    assert (lost.returncode, (tmp_path / "none.log").exists()) == (3, False)
+    assert kdump("slice", place, "--offset", "0..1", "--out", tmp_path / "sound.log").returncode == 0
+
+
 def test_a_slice_of_lost_offsets_writes_nothing_and_damage_elsewhere_is_no_matter(tmp_path):
     place = copy(tmp_path / "in", (0, one(0) + one(1, crc=7) + one(2) + one(3)))
     out = tmp_path / "s.log"
