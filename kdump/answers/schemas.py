@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kdump.answers.question import LineTable
+from kdump.primitives.terminal import is_selected
 from kdump.schemas.store import STATES, HistoryLine, Reference, SubjectLine
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class SchemaQuery(NamedTuple):
             self.id in (None, version.id)
             and self.guid in (None, version.guid)
             and self.schema_type in (None, version.schema_type.lower())
-            and (self.subject is None or fnmatchcase(version.subject, self.subject))
+            and (self.subject is None or is_selected(version.subject, self.subject))
         )
 
 

@@ -7,12 +7,12 @@ Kafka's default. No log dir has the properties file of a broker: its values must
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import UsageError
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
 from kdump.primitives.messages import did_you_mean
+from kdump.primitives.terminal import is_selected
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class TopicConfigs:
 
     def knows(self, topic: str) -> bool:
         """Return whether the configs of a topic are known: by a metadata log, the command line, or as Kafka's own."""
-        given = (fnmatchcase(topic, one.topic) for one in self._given)
+        given = (is_selected(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)
 
     def _setting(self, key: str, topic: str, broker_id: str | None) -> Setting:
@@ -135,7 +135,7 @@ class TopicConfigs:
 
     def _settings(self, key: str, topic: str, broker_id: str | None) -> Iterator[Setting]:
         for given in reversed(self._given):
-            if given.key == key and fnmatchcase(topic, given.topic):
+            if given.key == key and is_selected(topic, given.topic):
                 yield Setting(given.value, "given")
         own = self._resources.get((_TOPIC, topic), {})
         if key in own:

@@ -43,10 +43,9 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
 
     Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was met.
     """
-    from fnmatch import fnmatchcase
-
     from kdump.answers.connect import ConnectNames, ConnectTopics
     from kdump.log_dirs.finder import Wanted
+    from kdump.primitives.terminal import is_selected
     from kdump.printers.answer_tables import connect as tables
 
     run = Session(quiet=quiet)
@@ -69,7 +68,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         if cluster.skipped:
             run.note(f"{names.configs}: {cluster.skipped:,} skipped records of its topics are not Connect's")
     if given["connectors"]:
-        lines = [line for line in lines if any(fnmatchcase(line.connector, glob) for glob in given["connectors"])]  # type: ignore[attr-defined]  # lines of this answer
+        lines = [line for line in lines if any(is_selected(line.connector, glob) for glob in given["connectors"])]  # type: ignore[attr-defined]  # lines of this answer
     write_answer(lines, output, tables.tables)
     run.sum_up()
     return run.status

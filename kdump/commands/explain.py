@@ -17,8 +17,11 @@ from kdump.errors import SILENT, UnreadableError, UsageError, discard
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import NO_SEGMENT, Finder
 from kdump.log_reader.unnamed_logs import with_names
+from kdump.primitives.terminal import harmless_line, path_text
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kdump.log_dirs.partition import Partition
 
 _WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\.\d+)", re.ASCII)
@@ -79,7 +82,16 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
     )
     from kdump.printers.answer_tables import explain as tables
 
-    return run.answer(QUESTION.ask(_asking(run, ranges), ExplainOptions(tuple(ranges))), tables.tables)
+    asking = _asking(run, ranges)
+    topics = {part.topic for part in asking.found if part.topic is not None}
+    named = tuple(one._replace(topic=_of_printed(one.topic, topics)) for one in ranges)
+    return run.answer(QUESTION.ask(asking, ExplainOptions(named)), tables.tables)
+
+
+def _of_printed(name: str, topics: Collection[str]) -> str:
+    """Return the topic whose name is printed as ``name``, or ``name`` itself."""
+    found = sorted(topic for topic in topics if name in {path_text(topic), harmless_line(topic)})
+    return found[0] if found and name not in topics else name
 
 
 def _range(text: str) -> OffsetRange:

@@ -34,6 +34,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.messages import did_you_mean
+from kdump.primitives.terminal import is_selected
 
 if TYPE_CHECKING:
     import re
@@ -71,7 +72,7 @@ class Wanted(NamedTuple):
 
     def takes(self, name: Name) -> bool:
         """Return whether a folder is selected by its name."""
-        if self.topics and (name.topic is None or not any(_matches(name.topic, topic) for topic in self.topics)):
+        if self.topics and (name.topic is None or not any(is_selected(name.topic, topic) for topic in self.topics)):
             return False
         if self.test is not None and not self.test(name):
             return False
@@ -96,17 +97,6 @@ class Wanted(NamedTuple):
     def is_choosy(self) -> bool:
         """Whether only some topics or partitions are selected."""
         return bool(self.topics or self.partitions or self.test)
-
-
-def _matches(topic: str, wanted: str) -> bool:
-    """Return whether a topic has a name or matches a glob, also in the escaped form in which outputs print it."""
-    if fnmatchcase(topic, wanted):
-        return True
-    if topic.isascii() and topic.isprintable():
-        return False
-    from kdump.primitives.terminal import harmless_line, path_text  # few topics have such names
-
-    return fnmatchcase(path_text(topic), wanted) or fnmatchcase(harmless_line(topic), wanted)
 
 
 def _hint(topic: str | None, met: Collection[Name]) -> str:

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import IO, Final
 
@@ -48,6 +49,15 @@ def harmless_line(text: str) -> str:
     if text.isascii() and text.isprintable():  # ten times as fast for most texts
         return text
     return harmless(path_text(text)).replace("\n", "\\x0a")
+
+
+def is_selected(name: str, wanted: str) -> bool:
+    """Return whether a name equals or matches the glob ``wanted``, also in the escaped form in which it is printed."""
+    if fnmatchcase(name, wanted):
+        return True
+    if name.isascii() and name.isprintable():
+        return False
+    return fnmatchcase(path_text(name), wanted) or fnmatchcase(harmless_line(name), wanted)
 
 
 def say(text: object) -> None:

@@ -7,7 +7,6 @@ are taken. For its damaged or missing ranges, batches of other copies are taken 
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -20,6 +19,7 @@ from kdump.errors import Reporter, UsageError, discard, many
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.processes import Processes
+from kdump.primitives.terminal import is_selected
 from kdump.rebuild import coordinators, first_start, metadata, one_partition
 from kdump.rebuild.account import (
     RebuildAccount,
@@ -188,10 +188,10 @@ def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterCh
         return
     names = list(image.topics.by_name)
     for glob in topics:
-        if not any(fnmatchcase(name, glob) for name in names):
+        if not any(is_selected(name, glob) for name in names):
             raise UsageError(f"--topic {glob}: no such topic in these volumes{did_you_mean(glob, names)}")
     for name in names:
-        if not name.startswith("__") and not any(fnmatchcase(name, glob) for glob in topics):
+        if not name.startswith("__") and not any(is_selected(name, glob) for glob in topics):
             image.handlers["RemoveTopicRecord"]({"topicId": image.topics.by_name[name].id})
             yield ClusterChange("topic", name, None, None, "--topic does not name it")
 

@@ -191,4 +191,8 @@ def test_a_topic_is_selected_by_the_name_that_is_printed(tmp_path, topic, printe
     assert f"{printed}-0".encode() in kdump("stats", tmp_path).stdout
     done = kdump("dump", tmp_path, "--topic", printed, "--count")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"1\n", b"")
+    assert b"0: visible; consumers get it" in kdump("explain", f"{printed}-0@0", "--in", tmp_path).stdout
+    due = kdump("retention", tmp_path, "--config", f"{printed}:retention.ms=1", "-o", "jsonl").stdout.splitlines()
+    topics = [line for line in map(json.loads, due) if line["kind"] == "topic"]
+    assert sorted(line["from"]["retention.ms"] for line in topics) == ["given", "unknown"]
     assert f"no partition of topic '{printed}y' is in {tmp_path}" in said("dump", tmp_path, "--topic", f"{printed}y")[1]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -35,6 +34,7 @@ from kdump.internal_topics.decode import decode
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives.encodings import java_utf8
+from kdump.primitives.terminal import is_selected
 from kdump.segments.log_end import end_of_log
 from kdump.segments.regions import Damage
 
@@ -290,7 +290,7 @@ class GroupsWanted:
     retention_ms: int = DEFAULT_RETENTION_MS
 
     def takes(self, group_id: str) -> bool:
-        return not self.groups or group_id in self.groups or any(fnmatchcase(group_id, one) for one in self.groups)
+        return not self.groups or group_id in self.groups or any(is_selected(group_id, one) for one in self.groups)
 
     def takes_partition(self, topic: str | None, partition: int | None) -> bool:
         return self.partitions.takes(Name(topic, partition))

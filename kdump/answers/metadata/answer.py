@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from kdump.answers.metadata import cluster_image
@@ -11,6 +10,7 @@ from kdump.answers.metadata.events import Event, without_secrets
 from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, cluster_metadata
 from kdump.internal_topics.secrets import fields
+from kdump.primitives.terminal import is_selected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -136,7 +136,7 @@ INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 
 def takes(wanted: Sequence[str], topic: str | None) -> bool:
     """Return whether the names and globs ``wanted`` select a topic. An empty sequence selects all topics."""
-    return not wanted or (topic is not None and any(fnmatchcase(topic, pattern) for pattern in wanted))
+    return not wanted or (topic is not None and any(is_selected(topic, pattern) for pattern in wanted))
 
 
 def topic_lines(image: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[TopicLine]:
