@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from kdump.primitives import signals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
@@ -21,6 +21,34 @@ ROW_GROUP_BYTES: Final = 8 << 20
 """Size in bytes from which on rows are written as a row group. The writer uses a few times as much memory."""
 
 
+def _is_payload(field: pa.Field) -> bool:
+    """Return whether a column holds values of records, or other bytes that are no key.
+
+    The statistics of such a column take five times its largest value in memory, and help no reader.
+    """
+    import pyarrow as pa
+
+    return pa.types.is_binary(field.type) and field.name != "key"
+
+
+def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    """Yield the paths of a schema's columns without children, as Parquet names them."""
+    import pyarrow as pa
+
+    for field in fields:
+        kind, path = field.type, f"{above}{field.name}"
+        if pa.types.is_struct(kind):
+            yield from _leaves(kind, f"{path}.")
+        elif pa.types.is_map(kind):
+            yield from _leaves(
+                [kind.key_field.with_name("key"), kind.item_field.with_name("value")], f"{path}.key_value."
+            )
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+            yield from _leaves([kind.value_field.with_name("element")], f"{path}.list.")
+        else:
+            yield path
+
+
 class ParquetFile:
     """Writes a Parquet file to ``out``. ``rows`` counts all rows, ``held_bytes`` the bytes of rows not yet written."""
 
@@ -28,7 +56,9 @@ class ParquetFile:
         with signals.held():  # an import of a compiled library may swallow Ctrl-C
             from pyarrow import parquet
 
-        self._writer = parquet.ParquetWriter(out, schema, compression="zstd")
+        payloads = {field.name for field in schema if _is_payload(field)}
+        others = [path for path in _leaves(schema) if path not in payloads] if payloads else True
+        self._writer = parquet.ParquetWriter(out, schema, compression="zstd", write_statistics=others)
         self._held: list[pa.RecordBatch] = []
         self.rows = self._held_rows = self.held_bytes = 0
 

@@ -218,6 +218,7 @@ cdef class ArrowColumns(Cursor):
             while self.left > 0 and self.read():
                 self.left -= 1
                 self.record()
+        self.data = None  # the columns have copies
         if self.left == 0:
             self.size += len(data)
             return True

@@ -216,6 +216,8 @@ def main() -> int:
     parser.add_argument("--package", type=Path, default=ROOT)
     parser.add_argument("--writer", choices=[*WRITERS], action="append")
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # children would ignore what a background job ignores
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     rng, total = random.Random(options.seed), Counter[str]()
     names, namespace = options.writer or [*WRITERS], namespaces()
     print(f"process ids of pairs are {'equal' if namespace else 'not equal: unshare is refused'}")
