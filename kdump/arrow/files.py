@@ -22,7 +22,7 @@ ROW_GROUP_BYTES: Final = 8 << 20
 
 
 def _is_payload(field: pa.Field) -> bool:
-    """Return whether a column holds values of records, or other bytes that are no key.
+    """Return whether a column holds values of records, or other bytes that are not keys.
 
     The statistics of such a column take five times its largest value in memory, and help no reader.
     """
