@@ -305,18 +305,19 @@ class TextTable:
             widths = self._shrunk(widths)
         if self._width is not None and sum(widths) + 2 * len(widths) - 2 > self._width:
             return self._one_by_one(first, rows, out)
-        out.write(self._line(self._names, widths) + self._line(["-" * width for width in widths], widths))
-        for row in first:
-            out.write(self._line(row, widths))
+        for row in (self._names, ["-" * width for width in widths], *first):
+            out.writelines(self._line(row, widths))
         return self._rest(len(first), rows, out, lambda row: self._line(row, widths))
 
-    def _rest(self, done: int, rows: Iterator[list[str]], out: IO[bytes], line: Callable[[list[str]], bytes]) -> int:
+    def _rest(
+        self, done: int, rows: Iterator[list[str]], out: IO[bytes], line: Callable[[list[str]], Iterable[bytes]]
+    ) -> int:
         """Write the remaining rows, or on a terminal only their number. Return the number of all rows."""
         count = done
         for row in rows:
             count += 1
             if self._width is None:
-                out.write(line(row))
+                out.writelines(line(row))
         if self._width is not None and count > done:
             out.write(f"... {count - done:,} more rows (--out FILE or a pipe gets all)\n".encode())
         return count
@@ -342,14 +343,23 @@ class TextTable:
             widths[at] -= 1
         return widths
 
-    def _line(self, cells: Sequence[str], widths: Sequence[int]) -> bytes:
+    def _line(self, cells: Sequence[str], widths: Sequence[int]) -> Iterator[bytes]:
+        """Yield a row, in pieces if it is large, because copies of a large cell take much memory."""
         shown = []
         for cell, width, right in zip(cells, widths, self._right, strict=True):
             if self._width is not None and wide(cell) > width:
                 cell = cut(cell, width)
             space = " " * (width - wide(cell))
-            shown.append(space + cell if right else cell + space)
-        return ("  ".join(shown).rstrip() + "\n").encode("utf-8", "backslashreplace")
+            shown += [space, cell, "  "] if right else [cell, space, "  "]
+        if sum(map(len, shown)) < _PIECE:
+            yield ("".join(shown).rstrip() + "\n").encode("utf-8", "backslashreplace")
+            return
+        last = ""
+        while shown and not last:
+            last = shown.pop().rstrip()
+        for text in (*shown, last, "\n"):
+            for at in range(0, len(text), _PIECE):
+                yield text[at : at + _PIECE].encode("utf-8", "backslashreplace")
 
     def _one_by_one(self, first: list[list[str]], rows: Iterator[list[str]], out: IO[bytes]) -> int:
         """Write a line for each column of each row, because even the names are wider than the terminal."""
@@ -364,7 +374,7 @@ class TextTable:
 
         for number, row in enumerate(first, 1):
             out.write(block(number, row))
-        return self._rest(len(first), rows, out, lambda _: b"")
+        return self._rest(len(first), rows, out, lambda _: ())
 
 
 def _hex_or_text(value: bytes) -> str:

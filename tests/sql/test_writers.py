@@ -73,3 +73,21 @@ class Sizes(list):
 
     def write(self, data):
         self.append(len(data))
+
+    def writelines(self, pieces):
+        self.extend(map(len, pieces))
+
+
+@pytest.mark.parametrize("value", ["a" * 40, "é" * 21 + "\udcff  ", " ", ""])
+def test_a_large_row_of_a_table_is_written_in_pieces(value, monkeypatch):
+    table = writers.TextTable(
+        ["VARCHAR", "BIGINT", "VARCHAR"], pa.schema({"a": pa.string(), "n": pa.int64(), "last": pa.string()}), None
+    )
+    widths = [45, 3, 45]
+    row = [value, "1", value]
+    whole = [*table._line(row, widths)]
+    monkeypatch.setattr(writers, "_PIECE", 7)
+    pieces = [*table._line(row, widths)]
+    assert len(whole) == 1
+    assert b"".join(pieces) == whole[0]
+    assert max(map(len, pieces)) <= 7 * len("\\udcff")
