@@ -82,10 +82,13 @@ _X8: Final = 1 << 23
 
 @cache
 def _power(polynomial: int, place: int, byte: int) -> int:
-    """Return x to the power of 8 * byte * 256 ** place, modulo the polynomial."""
-    if byte > 1:
-        return _times(_power(polynomial, place, byte - 1), _power(polynomial, place, 1), polynomial)
-    return _times(_power(polynomial, place - 1, 255), _power(polynomial, place - 1, 1), polynomial) if place else _X8
+    """Return x to the power of 8 * byte * 256 ** place, modulo the polynomial. Each call halves the exponent."""
+    if byte == 1 and not place:
+        return _X8
+    if byte == 1:
+        place, byte = place - 1, 256
+    half = byte // 2
+    return _times(_power(polynomial, place, byte - half), _power(polynomial, place, half), polynomial)
 
 
 def _times(one: int, other: int, polynomial: int) -> int:
