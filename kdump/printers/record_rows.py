@@ -6,6 +6,7 @@ UTF-8, with control characters escaped, and have one object per line. Their sche
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump import kernel
@@ -32,12 +33,24 @@ if TYPE_CHECKING:
 
 
 class RecordRows:
-    """Base class of printers with a row per record, or with ``batches`` per batch. ``redactor`` hashes payloads."""
+    """Base class of printers with a row per record, or with ``batches`` per batch. ``redactor`` hashes payloads.
+
+    ``columns`` are columns of records, or with ``batches`` columns of batches.
+    """
 
     shows_damage = False
 
-    def __init__(self, out: BinaryIO, *, batches: bool = False, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        out: BinaryIO,
+        columns: Sequence[Column] = RECORD,
+        *,
+        batches: bool = False,
+        encoding: Encoding = "auto",
+        redactor: Redactor | None = None,
+    ) -> None:
         self.out, self.batches, self.redactor = out, batches, redactor
+        self.columns, self.encoding = columns, encoding
         self._kernel: KernelRows | None = None
 
     def begin(self) -> None:
@@ -103,18 +116,6 @@ class RecordRows:
 
 class Separated(RecordRows):
     """Prints CSV. A damaged range has a row only with the column ``kind``; the row does not have the reason."""
-
-    def __init__(
-        self,
-        out: BinaryIO,
-        columns: Sequence[Column],
-        *,
-        batches: bool = False,
-        encoding: Encoding = "auto",
-        redactor: Redactor | None = None,
-    ) -> None:
-        super().__init__(out, batches=batches, redactor=redactor)
-        self.columns, self.encoding = columns, encoding
 
     def begin(self) -> None:
         """Print the names of the columns."""
@@ -186,23 +187,14 @@ class Plain(RecordRows):
 
 
 class JsonLines(RecordRows):
-    """Prints JSON lines. ``columns`` are columns of records, or with ``batches`` columns of batches."""
+    """Prints JSON lines."""
 
     shows_damage = True
     around = (b"", b"\n")
 
-    def __init__(
-        self,
-        out: BinaryIO,
-        columns: Sequence[Column] = RECORD,
-        *,
-        batches: bool = False,
-        encoding: Encoding = "auto",
-        redactor: Redactor | None = None,
-    ) -> None:
-        super().__init__(out, batches=batches, redactor=redactor)
-        self.shape = JsonShape(columns, encoding)
-        self.damage_shape = JsonShape(DAMAGE)
+    @cached_property
+    def shape(self) -> JsonShape:
+        return JsonShape(self.columns, self.encoding)
 
     def batch(self, item: SelectedBatch) -> None:
         self.line(self.shape.whole(item))
@@ -221,7 +213,7 @@ class JsonLines(RecordRows):
         return JsonRows(self.shape, self.redactor, self.around, batches=self.batches)
 
     def lost(self, item: DamagedRange) -> None:
-        self.line(self.damage_shape.whole(item))
+        self.line(JsonShape(DAMAGE).whole(item))
 
     def line(self, text: str) -> None:
         """Write one object."""
