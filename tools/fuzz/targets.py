@@ -1,5 +1,7 @@
 """Targets of the fuzzer: a function of bytes each, which every reader must answer or refuse with errors of kdump."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import io
@@ -12,13 +14,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from kdump import kernel
 from kdump.checks import whole_partition as check
 from kdump.checks.log_dir import LogDirs
 from kdump.dump_log_segments import Options, decoders
-from kdump.dump_log_segments.decoders.texts import Parser
 from kdump.dump_log_segments.dialects import payload as dialects_payload
 from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
@@ -31,7 +32,6 @@ from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics.decode import decode
 from kdump.log_dirs.file_names import FILES
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.log_dirs.partition import Partition
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
@@ -41,22 +41,26 @@ from kdump.primitives import compression
 from kdump.primitives.wire import Bytes, write_varint
 from kdump.printers.classic_text import DumpText
 from kdump.printers.format_string import parse as parse_format
-from kdump.printers.output_formats import Printer
 from kdump.printers.record_rows import JsonLines, Plain, Separated
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
 from kdump.rows import columns
 from kdump.rows.redaction import Redactor
 from kdump.rows.selection import DamagedRange, SelectedBatch
-from kdump.segments.regions import OnError
 from kdump.segments.resync import read
 from kdump.segments.walk import walk
+
+if TYPE_CHECKING:
+    from kdump.dump_log_segments.decoders.texts import Parser
+    from kdump.kernel.internal_topics import Payloads
+    from kdump.log_dirs.partition import Partition
+    from kdump.printers.output_formats import Printer
+    from kdump.segments.regions import OnError
 
 if kernel.COMPILED:
     from kdump.dump_log_segments.decoders import kernel_texts
     from kdump.kernel import arrow, lines
     from kdump.kernel.indexes import EntryCheck
-    from kdump.kernel.internal_topics import Payloads
     from kdump.kernel.records import Cursor, Records
 
 BESIDE = ("index", "timeindex", "txnindex")
