@@ -28,7 +28,7 @@ def _is_payload(field: pa.Field) -> bool:
     """
     import pyarrow as pa
 
-    return pa.types.is_binary(field.type) and field.name != "key"
+    return bool(pa.types.is_binary(field.type)) and field.name != "key"
 
 
 def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
