@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         salvage,
         verify_index,
     )
+    from kdump.queries.lazy_frame import scan
+    from kdump.queries.result import QueryResult, sql
     from kdump.questions import (
         Answer,
         compaction,
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
         stats,
         transactions,
     )
-    from kdump.sql.lazy_frame import scan
 
 __all__ = [
     "Answer",
@@ -49,6 +50,7 @@ __all__ = [
     "Log",
     "LogBatch",
     "LogRecord",
+    "QueryResult",
     "SalvageReport",
     "check",
     "compaction",
@@ -67,6 +69,7 @@ __all__ = [
     "retention",
     "salvage",
     "scan",
+    "sql",
     "statistics",
     "stats",
     "transactions",
@@ -91,9 +94,13 @@ def __getattr__(name: str) -> Any:
 
         return import_module("kdump.errors")
     if name == "scan":
-        from kdump.sql.lazy_frame import scan
+        from kdump.queries.lazy_frame import scan
 
         return scan
+    if name in {"sql", "QueryResult"}:
+        from kdump.queries import result
+
+        return getattr(result, name)
     if name in __all__:
         from kdump import questions
 

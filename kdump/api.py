@@ -495,6 +495,28 @@ class CheckReport:
 
         return [finding_line(one) for one in self.findings]
 
+    def to_arrow(self) -> pa.Table:
+        """Return the findings as an Arrow table with the columns of the SQL view of findings. Requires pyarrow.
+
+        ``expected`` and ``found``, which are numbers or texts, are texts.
+
+        >>> import kdump
+        >>> kdump.check("golden/damaged/fuzz000").to_arrow().select(["check", "position"]).to_pylist()[0]
+        {'check': 'crc', 'position': 798}
+        """
+        from kdump.arrow import answer_lines
+
+        return answer_lines.findings_table(self.findings)
+
+    def to_pandas(self) -> Any:
+        """Return the findings as a pandas DataFrame. Requires pandas.
+
+        >>> import kdump
+        >>> kdump.check("golden/brokers/4.2.2/one-0").to_pandas().empty
+        True
+        """
+        return self.to_arrow().to_pandas()
+
 
 def check(
     *paths: Path | Iterable[Path],

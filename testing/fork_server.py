@@ -28,7 +28,7 @@ BEFORE_MAIN = re.compile("PYTHON|LD_|LC_|LANG|TZ$|GLIBC_|MALLOC_|KDUMP_KERNEL$")
 """Environment variables that take effect before the first line of kdump: forked processes have those of the server."""
 LATE = ("kdump.mcp_server", "kdump.report", "kdump.spark", "kdump.commands.mcp")
 """Modules that no server imports, because they import packages that start threads."""
-OF_ARROW = ("kdump.arrow", "kdump.sql")
+OF_ARROW = ("kdump.arrow", "kdump.queries")
 """Modules that only the server for the words of ARROW imports: a run pays for PyArrow where a user's run does."""
 ARROW = {"sql", "parquet", "arrow", "feather"}
 """Words of a command line that needs PyArrow."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin, get
 import pyarrow as pa
 
 from kdump.answers.collector import as_json, camel_case
+from kdump.findings import Finding, Level
 from kdump.printers.answer_lines import json_cell
+from kdump.printers.findings_report import finding_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,6 +64,26 @@ def table(kind: type[AnswerLine], lines: Iterable[AnswerLine]) -> pa.Table:
         {name: json_text(value) if name in texts else value for name, value in as_json(line).items()} for line in lines
     ]
     return pa.Table.from_pylist(rows, plain)
+
+
+def findings_schema() -> pa.Schema:
+    """Return the columns of findings, named as in JSON."""
+    types = {"fatal": pa.bool_(), "commands": pa.list_(pa.field("element", pa.string()))}
+    types |= dict.fromkeys(("entry", "position", "offset", "missing", "loses"), pa.int64())
+    names = finding_row(Finding(level=Level.LOG, file="", kind="crc", text=""))
+    return pa.schema([(name, types.get(name, pa.string())) for name in names])
+
+
+def finding_row(finding: Finding) -> dict[str, Any]:
+    """Return a finding as JSON, without ``kind`` and ``version``; ``expected`` and ``found`` become texts."""
+    line = {name: value for name, value in finding_line(finding).items() if name not in {KIND, "version"}}
+    texts = {name: None if line[name] is None else str(line[name]) for name in ("expected", "found")}
+    return {**line, **texts}
+
+
+def findings_table(findings: Iterable[Finding]) -> pa.Table:
+    """Return findings as a table."""
+    return pa.Table.from_pylist([finding_row(one) for one in findings], findings_schema())
 
 
 def json_text(value: Any) -> str | None:

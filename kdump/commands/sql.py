@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from kdump.arrow.typed import TypedColumns
     from kdump.log_dirs.finder import Wanted
+    from kdump.queries.engine import Engine, Running
+    from kdump.queries.reading import QueryReading, SqlInputs
+    from kdump.queries.views import View
     from kdump.schemas.decoder import PayloadDecoder
-    from kdump.sql.engine import Engine, Running
-    from kdump.sql.reading import QueryReading, SqlInputs
-    from kdump.sql.views import View
 
 FORMS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
 MEMORY: Final = 128 << 20
@@ -119,8 +119,8 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     small_arrow()
     try:
         with signals.at_once():
-            from kdump.sql import engine, writers  # noqa: F401  their imports are compiled too
-            from kdump.sql.views import Views
+            from kdump.queries import engine, writers  # noqa: F401  their imports are compiled too
+            from kdump.queries.views import Views
     except ImportError as error:
         raise UsageError(MISSING) from error
     known = Views(decoded=given["decode"] != "none")
@@ -141,7 +141,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
 
 def _schema(names: tuple[str, ...], known: Mapping[str, View], output: str) -> int:
     from kdump.primitives.messages import did_you_mean
-    from kdump.sql.views import SECOND_NAMES, schema_lines
+    from kdump.queries.views import SECOND_NAMES, schema_lines
 
     for name in names:
         if name not in known and name not in SECOND_NAMES:
@@ -160,7 +160,7 @@ def _schema(names: tuple[str, ...], known: Mapping[str, View], output: str) -> i
 
 
 def _chosen(names: tuple[str, ...], known: Mapping[str, View]) -> list[View]:
-    from kdump.sql.views import SECOND_NAMES
+    from kdump.queries.views import SECOND_NAMES
 
     return [known[SECOND_NAMES.get(name, name)] for name in names or known]
 
@@ -179,7 +179,7 @@ def _asks_at_prompt(words: tuple[str, ...], file: str | None) -> bool:
 
 
 def _at_prompt(words: tuple[str, ...], given: dict[str, Any], known: Mapping[str, View]) -> int:
-    from kdump.sql.prompt import Prompt
+    from kdump.queries.prompt import Prompt
 
     first = _Command(given, words, known)  # raises UsageError for options that exclude each other
 
@@ -235,7 +235,7 @@ class _Command:
         self._refuse()
         wanted = shared.wanted(dict(given), siblings=True)
         at = timestamps.now() if given["at"] is None else given["at"]
-        from kdump.sql.reading import SqlInputs
+        from kdump.queries.reading import SqlInputs
 
         fields = shared.redacted_fields(given["redact"], given["decode"])
         self.redactor = shared.redactor(redact=bool(given["redact"]), file=given["redact_key"], fields=fields)
@@ -260,8 +260,8 @@ class _Command:
         if decoder is None or self.given["subject"] is None:
             return None
         from kdump.arrow.typed import TypedColumns
+        from kdump.queries.views import Views
         from kdump.schemas.typed import typed_sides
-        from kdump.sql.views import Views
 
         typed = TypedColumns(typed_sides(decoder, self.given["subject"]), "duckdb")
         self.known = Views(decoded=True, typed=typed)
@@ -298,7 +298,7 @@ class _Command:
     def run(self, text: str) -> int:
         """Run a query; return the exit status."""
         from kdump.output.files import scratch_folder
-        from kdump.sql.engine import Engine, QueryLimits
+        from kdump.queries.engine import Engine, QueryLimits
 
         running: list[Running] = []
         try:
@@ -318,7 +318,7 @@ class _Command:
 
     def query(self, engine: Engine, text: str, running: list[Running]) -> int:
         """Write the rows of a query; ``running`` receives the running query."""
-        from kdump.sql.reading import QueryReading
+        from kdump.queries.reading import QueryReading
 
         with metered(wanted=self.given["stats"]) as meter:
             reading = QueryReading(self.inputs, self.session)
@@ -340,7 +340,7 @@ class _Command:
         return self.session.status
 
     def _write(self, running: Running) -> int:
-        from kdump.sql import writers
+        from kdump.queries import writers
 
         with self._opened() as out:
             if self.output != "table":

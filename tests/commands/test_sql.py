@@ -15,8 +15,8 @@ import kdump as package
 from kdump.arrow.typed import TypedColumns
 from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.registry_topic import payload_decoder
+from kdump.queries.views import Views
 from kdump.schemas.typed import typed_sides
-from kdump.sql.views import Views
 from testing import ROOT, forge
 from testing.processes import kdump
 

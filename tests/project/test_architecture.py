@@ -40,7 +40,7 @@ LAYERS = """
     report
     api
     questions
-    sql
+    queries
     mcp_server
     spark
     spark_source spark_export
@@ -57,9 +57,9 @@ OWNERS = {
     "jinja2": {"report.page"},
     "vl_convert": {"report.drawing"},
     "pyspark": {"spark"},
-    "duckdb": {"api", "sql"},
+    "duckdb": {"api", "queries"},
     "mcp": {"mcp_server"},
-    "polars": {"api", "sql"},
+    "polars": {"api", "queries"},
     "zstandard": {"primitives.compression", "log_dirs.unpacking"},
     "lz4": {"primitives.compression", "log_dirs.unpacking"},
     "snappy": {"primitives.compression"},

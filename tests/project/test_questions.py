@@ -9,7 +9,7 @@ import kdump
 from kdump import api, questions
 from kdump.answers.transactions import PartitionTransaction
 from kdump.errors import UnreadableError, UsageError
-from kdump.sql import lazy_frame
+from kdump.queries import lazy_frame, result
 from testing import GOLDEN, ROOT
 from tests.helpers import log_dirs
 from tools.docs import shown
@@ -88,7 +88,7 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
         kdump.events(tmp_path)
 
 
-@pytest.mark.parametrize("module", [api, questions, lazy_frame], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [api, questions, lazy_frame, result], ids=lambda module: module.__name__)
 def test_docstrings_show_what_is_given(module, monkeypatch):
     monkeypatch.chdir(ROOT)
     found = doctest.testmod(module)

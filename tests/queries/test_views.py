@@ -9,8 +9,8 @@ duckdb = pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")
 
 from kdump.answers import QUESTIONS, question_named, schemas, table_names
+from kdump.queries.views import REGISTRY, Views, type_name
 from kdump.rows import columns
-from kdump.sql.views import REGISTRY, Views, type_name
 from testing import ROOT
 from tools.docs import shown
 

@@ -10,12 +10,12 @@ pytest.importorskip("pyarrow")
 
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives import compression, timestamps
-from kdump.sql import engine
-from kdump.sql.engine import Engine, QueryError, QueryLimits, WrongQueryError, message, pushes_down
-from kdump.sql.reading import QueryReading, SqlInputs
-from kdump.sql.views import SECOND_NAMES, Views
+from kdump.queries import engine
+from kdump.queries.engine import Engine, QueryError, QueryLimits, WrongQueryError, message, pushes_down
+from kdump.queries.reading import QueryReading, SqlInputs
+from kdump.queries.views import SECOND_NAMES, Views
 from testing import GOLDEN, ROOT, forge
-from tests.sql.reports import Kept
+from tests.queries.reports import Kept
 
 BROKER = str(GOLDEN / "brokers" / "4.2.2")
 QUERIES = [

@@ -7,7 +7,7 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 import pyarrow.compute as pc
 
-from kdump.sql.conditions import Condition, Values, read
+from kdump.queries.conditions import Condition, Values, read
 
 NAMES = {"topic": False, "partition": False, "offset": False, "timestamp": False, "key": True, "isControl": False}
 FIELD = {name: pc.field(name) for name in NAMES}

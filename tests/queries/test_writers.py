@@ -8,7 +8,7 @@ import pytest
 duckdb = pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")
 
-from kdump.sql import writers
+from kdump.queries import writers
 
 TIMES = {
     "timestamp_ns '2020-01-01 00:00:00.123456789'": "2020-01-01T00:00:00.123456789",

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.errors import KdumpError, UsageError
 from kdump.primitives.messages import message
-from kdump.sql.engine import MACROS
-from kdump.sql.statement import is_complete
+from kdump.queries.engine import MACROS
+from kdump.queries.statement import is_complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from types import ModuleType
 
-    from kdump.sql.views import View
+    from kdump.queries.views import View
 
 FIRST: Final = "kdump> "
 MORE: Final = "   ..> "

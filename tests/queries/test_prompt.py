@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from kdump.sql.prompt import Prompt, statements
-from kdump.sql.statement import is_complete
-from kdump.sql.views import Views
+from kdump.queries.prompt import Prompt, statements
+from kdump.queries.statement import is_complete
+from kdump.queries.views import Views
 from testing import ROOT
 
 FOLDER = "golden/brokers/4.2.2/txn-0"

@@ -8,9 +8,9 @@ pl = pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
 import kdump
-from kdump.sql import lazy_frame
-from kdump.sql.conditions import Values
-from kdump.sql.lazy_frame import DamageWarning, bounds_of
+from kdump.queries import lazy_frame
+from kdump.queries.conditions import Values
+from kdump.queries.lazy_frame import DamageWarning, bounds_of
 from testing import GOLDEN
 
 BROKER = GOLDEN / "brokers" / "4.2.2"

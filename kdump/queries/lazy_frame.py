@@ -10,10 +10,10 @@ from kdump.api import given_paths, numbers, topics
 from kdump.errors import discard
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives import timestamps
-from kdump.sql import conditions
-from kdump.sql.conditions import Bounds, Values
-from kdump.sql.reading import QueryReading, SqlInputs
-from kdump.sql.views import RECORDS, Views
+from kdump.queries import conditions
+from kdump.queries.conditions import Bounds, Values
+from kdump.queries.reading import QueryReading, SqlInputs
+from kdump.queries.views import RECORDS, Views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
 """The input of the views in one query. Files are listed once, so that all scans of the query read the same files.
 
 A scan receives the columns and the condition that DuckDB pushes down. The known part of the condition selects folders,
-segments, batches and records (:mod:`kdump.sql.conditions`). Then the complete condition is applied to each block.
+segments, batches and records (:mod:`kdump.queries.conditions`). Then the complete condition is applied to each block.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from kdump.log_reader.filter import MOST_TEXTS, Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
+from kdump.queries import conditions
+from kdump.queries.views import BATCHES, DAMAGE, FindingView, LineView, QuestionView, RowView
 from kdump.rows import values
 from kdump.rows.redaction import Secrets, bare
 from kdump.rows.selection import DamagedRange, SelectedBatch, may_hold_secrets
 from kdump.schemas import TOPIC
-from kdump.sql import conditions
-from kdump.sql.views import BATCHES, DAMAGE, FindingView, LineView, QuestionView, RowView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from kdump.arrow.typed import TypedColumns
     from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_storage import RemoteStorage
+    from kdump.queries.views import View
     from kdump.rows.redaction import Redactor
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.schemas.store import SchemaStore
     from kdump.segments.regions import Damage
-    from kdump.sql.views import View
 
 _ROWS: Final = 4096
 """Maximum number of rows in a block of an answer."""
@@ -366,9 +366,9 @@ class QueryReading:
     def _findings(self) -> list[dict[str, Any]]:
         """Return the findings of a check as JSON; the check runs once."""
         from kdump import checking
+        from kdump.arrow.answer_lines import finding_row
         from kdump.checks.whole_partition import CheckOptions
         from kdump.findings import status
-        from kdump.printers.findings_report import finding_line
 
         if self._found is None:
             found = list(
@@ -382,11 +382,7 @@ class QueryReading:
                 )
             )
             self.report.meets(status(found))
-            lines = [finding_line(one) for one in found if not one.is_remark]
-            texts = ("expected", "found")
-            self._found = [
-                {**line, **{name: None if line[name] is None else str(line[name]) for name in texts}} for line in lines
-            ]
+            self._found = [finding_row(one) for one in found if not one.is_remark]
         return self._found
 
     def _answer(self, view: LineView) -> Iterator[dict[str, Any]]:

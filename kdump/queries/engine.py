@@ -22,16 +22,16 @@ import pyarrow.dataset
 
 from kdump.errors import KdumpError, UsageError
 from kdump.primitives.signals import Interrupts
-from kdump.sql import statement
-from kdump.sql.views import SECOND_NAMES
+from kdump.queries import statement
+from kdump.queries.views import SECOND_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from kdump.sql.reading import QueryReading
-    from kdump.sql.statement import Query
-    from kdump.sql.views import View
+    from kdump.queries.reading import QueryReading
+    from kdump.queries.statement import Query
+    from kdump.queries.views import View
 
 GRACE: Final = 2.0
 """Seconds to wait for the end of an interrupted query."""

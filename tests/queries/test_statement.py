@@ -5,7 +5,7 @@ import pytest
 duckdb = pytest.importorskip("duckdb")
 
 from kdump.errors import UsageError
-from kdump.sql.statement import parse, quoted_offset
+from kdump.queries.statement import parse, quoted_offset
 
 REFUSED = [
     "attach ':memory:' as m",

@@ -164,15 +164,9 @@ class FindingView(View):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        from kdump.findings import Finding, Level
-        from kdump.printers.findings_report import finding_line
+        from kdump.arrow.answer_lines import findings_schema
 
-        types = {"fatal": pa.bool_(), "commands": pa.list_(pa.field("element", pa.string()))}
-        types |= dict.fromkeys(("entry", "position", "offset", "missing", "loses"), pa.int64())
-        finding = Finding(level=Level.LOG, file="", kind="crc", text="")
-        names = [name for name in finding_line(finding) if name not in {"kind", "version"}]
-        kept = names if self._whole else [name for name in names if name not in _OF_DETAILS]
-        return pa.schema([(name, types.get(name, pa.string())) for name in kept])
+        return pa.schema([one for one in findings_schema() if self._whole or one.name not in _OF_DETAILS])
 
     @property
     def docs(self) -> Mapping[str, str]:

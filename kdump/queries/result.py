@@ -1,0 +1,148 @@
+"""``kdump.sql``: the rows of a query in Python."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kdump.api import given_paths, moment, numbers, topics
+from kdump.errors import UsageError, many
+from kdump.log_dirs.finder import Wanted
+from kdump.output.files import scratch_folder
+from kdump.primitives import timestamps
+from kdump.queries import writers
+from kdump.queries.engine import Engine, QueryLimits
+from kdump.queries.reading import QueryReading, SqlInputs
+from kdump.queries.views import Views
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kdump.api import Path, Time
+    from kdump.errors import UnreadableError
+    from kdump.segments.regions import Damage
+
+_SHOWN: Final = 20
+"""Number of rows that a notebook shows."""
+MEMORY: Final = 128 << 20
+"""Memory of DuckDB in bytes, unless the caller chooses."""
+
+
+@dataclass(frozen=True, repr=False)
+class QueryResult:
+    """The rows of a query, in memory, and sentences on damage (``damage``), on unused index files, and notes."""
+
+    table: pa.Table
+    damage: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows as dicts: bytes for a BLOB, datetimes for times."""
+        found: list[dict[str, Any]] = self.table.to_pylist()
+        return found
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table."""
+        return self.table
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas DataFrame. Requires pandas."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the rows as a Polars DataFrame. Requires Polars."""
+        import polars as pl
+
+        return pl.from_arrow(self.table)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        damage = f", {many(len(self.damage), 'report')} of damage" if self.damage else ""
+        return f"<QueryResult: {many(self.table.num_rows, 'row')} of {', '.join(self.table.schema.names)}{damage}>"
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table of the first rows, for notebooks."""
+        from html import escape
+
+        def line(cells: Iterable[object], tag: str) -> str:
+            return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
+
+        body = "".join(line(row.values(), "td") for row in self.table.slice(0, _SHOWN).to_pylist())
+        return f"<p>{escape(repr(self))}</p><table>{line(self.table.schema.names, 'th')}{body}</table>"
+
+
+class _Collected:
+    """A reporter that collects messages, and raises read errors."""
+
+    def __init__(self) -> None:
+        self.damaged: list[str] = []
+        self.indexes: list[str] = []
+        self.notes: list[str] = []
+        self.damage, self.wrong_index, self.note = self.damaged.append, self.indexes.append, self.notes.append
+
+    def damaged_range(self, file: str, damage: Damage) -> None:
+        self.damage(f"{file}: byte {damage.position}: {damage}")
+
+    def fail(self, error: UnreadableError) -> None:
+        raise error
+
+    def reads(self, size: int) -> None:
+        """Show no progress."""
+
+    has_read = meets = reads
+
+
+def sql(  # noqa: PLR0913  each option by its name
+    query: str,
+    *paths: Path | Iterable[Path],
+    params: Mapping[str, object] | None = None,
+    topic: str | Iterable[str] = (),
+    partition: int | Iterable[int] = (),
+    at: Time | None = None,
+    committed: bool = False,
+    leftovers: bool = False,
+    every_replica: bool = False,
+    timeout: float | None = None,
+    memory: int = MEMORY,
+) -> QueryResult:
+    """Return the rows of a query over the views of ``kdump sql``, such as ``records``, ``batches`` and ``groups``.
+
+    Values of ``params`` replace ``$NAME`` in the query, as texts. ``at`` is the time that counts as now. ``committed``
+    returns only the records that a read_committed consumer receives. The query is stopped after ``timeout`` seconds;
+    ``memory`` is DuckDB's limit in bytes. All rows are held in memory. Of several columns ``n`` the second is ``n_1``.
+    Requires DuckDB and pyarrow.
+
+    Raises UsageError for a wrong query, KdumpError for a query that fails while it runs, and UnreadableError.
+
+    >>> import kdump
+    >>> kdump.sql("select topic, count(*) as n from records group by 1", "golden/brokers/4.2.2/one-0").rows()
+    [{'topic': 'one', 'n': 1}]
+    """
+    if not isinstance(query, str):
+        raise UsageError(f"{query!r} is not a query: the query comes first, then the paths")
+    when = moment(at)
+    inputs = SqlInputs(
+        given_paths(paths),
+        Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers, siblings=True),
+        timestamps.now() if when is None else when,
+        committed=committed,
+        every_replica=every_replica,
+    )
+    said = _Collected()
+    texts = {name: str(value) for name, value in (params or {}).items()}
+    with scratch_folder(None) as folder:
+        limits = QueryLimits(memory, min(4, os.cpu_count() or 1), folder, timeout)
+        running = Engine(Views(), limits).query(query, texts, QueryReading(inputs, said))
+        try:
+            running.wait()
+            rows = pa.Table.from_batches(list(running.batches()), running.schema)
+            table = rows.rename_columns(writers.distinct(rows.schema.names))
+        finally:
+            running.close()
+    return QueryResult(table, *map(tuple, (said.damaged, said.indexes, said.notes)))
