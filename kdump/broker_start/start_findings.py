@@ -443,7 +443,8 @@ class _StartFindings:
                 commands=(swaps_aside(cut.replaced_by or cut.file),),
             )
         others = [cut for cut in log.cuts if cut.code is not Code.SWAPPED]
-        if sum(cut.records for cut in others) and not facts.cuts_are_reported:
+        is_of_disk = any(cut.code is Code.LOG_UNREADABLE for cut in others)
+        if is_of_disk or (sum(cut.records for cut in others) and not facts.cuts_are_reported):
             yield self._cut(log, others, name)
         yield from self._misnamed(log, facts)
         yield from self._hidden(log, facts)
@@ -469,8 +470,20 @@ class _StartFindings:
             _named_stray(other) and self._records(other) and other.topic_id in {None, self.context.ids.get(log.topic)}
             for other in self.by_partition[log.topic, log.partition]
         )  # reported with the stray folder
-        if end is not None and most > end and not facts.is_reported and not is_in_stray:
-            copy = "" if log.log_dir in self.start.clean else COPY_OF_A_RUNNING_BROKER
+        is_clean = log.log_dir in self.start.clean
+        beyond = {what: offset for what, offset in evidence.items() if offset > (end or 0)}
+        if is_clean and end and end == log.recovery_point and len(beyond) == 1:
+            yield Finding(
+                level=Level.REMARK,
+                file=where,
+                kind=Code.HIGH_WATERMARK,
+                text=f"another file names a higher log end ({evidence_text(beyond)}), but after the clean stop the "
+                f"recovery point proves that the log ends at offset {end}: no record is missing",
+                offset=end,
+                found=most,
+            )
+        elif end is not None and most > end and not facts.is_reported and not is_in_stray:
+            copy = "" if is_clean else COPY_OF_A_RUNNING_BROKER
             yield Finding(
                 level=Level.LOG,
                 file=where,
@@ -482,7 +495,7 @@ class _StartFindings:
                 missing=most - end,
                 advice=self._elsewhere(log),
             )
-        elif facts.is_closed and log.log_dir not in self.start.clean and not facts.is_reported:
+        elif facts.is_closed and not is_clean and not facts.is_reported:
             yield Finding(
                 level=Level.LOG,
                 file=where,
@@ -556,7 +569,11 @@ class _StartFindings:
             f"would be lost, and the log would end at offset {log.log_end_offset} ({first.reason})",
             offset=first.first_offset,
             loses=records,
-            advice="Move the folder away before a broker starts." if is_blocked else "Salvage the records first.",
+            advice="Move the folder away before a broker starts."
+            if is_blocked
+            else "Copy the disk first, for example with ddrescue: a start would empty the segment."
+            if first.code is Code.LOG_UNREADABLE
+            else "Salvage the records first.",
             commands=(aside(first.blocked_by) if first.blocked_by is not None else salvage([folder]),),
         )
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, FailingDiskError
 from kdump.findings.codes import Code
 from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
@@ -153,7 +153,10 @@ class LoaderRules(NamedTuple):
     searches_bases: bool = True
     """Whether an offset is searched by base offsets of batches (from 4.1 on, KAFKA-18989), or by their last offsets."""
     forgives_io: bool = True
-    """Whether recovery empties a segment if it cannot write a file beside it (from 4.0 on). Else its log dir fails."""
+    """Whether recovery empties a segment if it cannot read it, or cannot write a file beside it (from 4.0 on).
+
+    Before 4.0 its log dir fails instead.
+    """
 
     @property
     def searched(self) -> str:
@@ -220,6 +223,8 @@ def dry_run(
             start.write_snapshot(left[-1], end)
     except FailsError as failed:
         fails = failed.failure
+    except FailingDiskError as error:
+        fails = LoadFailure(f"IOException: {error.reason}", str(error.path), Code.LOG_UNREADABLE, is_io=True)
     return Outcome(
         recovered=tuple(each.name for each in start.read),
         recovered_bytes=sum(each.size for each in start.read),
@@ -285,9 +290,9 @@ class _Start:
             self.read.append(each)
         if self.sound is not None:
             return False
-        if self.replay(before, base_of(each)) and loading and before:
-            self.find_end(before[-1], base_of(each))  # later segments are not loaded yet
         try:
+            if self.replay(before, base_of(each)) and loading and before:
+                self.find_end(before[-1], base_of(each))  # later segments are not loaded yet
             self.write_snapshot(each, base_of(each))
             done = _recover(each, self.interval)
             self.write_snapshot(each, done.next_offset)
@@ -300,6 +305,13 @@ class _Start:
                 raise
             text = "recovery empties a segment if it cannot write a file beside it"
             done = _Recovered(0, text, base_of(each), code=reason.failure.code, blocked_by=reason.failure.file)
+        except FailingDiskError as reason:
+            if loading or not self.rules.forgives_io:
+                raise
+            with each.open() as source:  # the broker reads this header again to truncate the segment
+                source.read(0, record_layout.UP_TO_MAGIC)
+            text = f"recovery empties a segment that the disk cannot read: {reason.reason}"
+            done = _Recovered(0, text, base_of(each), code=Code.LOG_UNREADABLE)
         self._done[base_of(each)] = done
         self.snapshots.add(done.next_offset)
         self.cut(each, done.valid, done.reason, done.code, done.blocked_by)

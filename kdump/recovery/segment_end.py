@@ -5,9 +5,10 @@ Source: Kafka's class LogSegment (``readNextOffset``, ``translateOffset``) as of
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, FailingDiskError
 from kdump.findings.codes import Code
 from kdump.formats.offset_index import OffsetIndex
 from kdump.log_dirs import file_names
@@ -75,10 +76,13 @@ def at(segment: Segment, position: int) -> str:
 
 
 def lost(each: Segment, position: int, reason: str) -> Cut:
-    """Return the loss if a segment is truncated at byte ``position``. It includes all valid batches after this byte."""
+    """Return the loss if a segment is truncated at byte ``position``. It includes all valid batches after this byte.
+
+    Batches after a byte that the disk cannot read are not counted.
+    """
     first = last = None
     records = 0
-    with each.open() as source:
+    with suppress(FailingDiskError), each.open() as source:
         for region in resync.read(source, position, on_error="resync", runs=DATA):
             if isinstance(region, Batches):
                 begin, end, count = _span(region)

@@ -1,5 +1,9 @@
 """The dry run of a broker's start. tools/prove/recovery.py holds it against a real broker."""
 
+import errno
+import os
+import pathlib
+
 import pytest
 
 from kdump.findings.codes import Code
@@ -167,6 +171,35 @@ def test_an_offset_that_goes_back_at_the_end_is_found_by_release(tmp_path, by_ba
     files[f"{0:020}.index"] = offset_index.encode([(2, SIZE)], 0)
     rules = LoaderRules(searches_bases=by_base)
     assert start(tmp_path, files, clean=True, indexed=False, rules=rules).log_end_offset == end
+
+
+@pytest.mark.parametrize(
+    ("from_byte", "rules", "clean", "expected"),
+    [
+        (SIZE, LoaderRules(), False, (2, "log-unreadable", 0)),  # the second batch of the segment of offset 2
+        (SIZE, LoaderRules(forgives_io=False), False, "offline"),
+        (0, LoaderRules(), False, "offline"),  # it cannot truncate the segment, either
+        (SIZE, LoaderRules(), True, (5, None, 0)),
+    ],
+)
+def test_recovery_empties_a_segment_that_the_disk_cannot_read(tmp_path, monkeypatch, from_byte, rules, clean, expected):
+    """From 4.0 on ``LogLoader.recoverLog`` catches the IOException, and truncates the segment to its base offset."""
+    pread = os.pread
+
+    def failing(descriptor, size, position):
+        name = pathlib.Path(f"/proc/self/fd/{descriptor}").readlink().name
+        if name == f"{2:020}.log" and position + size > from_byte:
+            raise OSError(errno.EIO, "Input/output error")
+        return pread(descriptor, size, position)
+
+    monkeypatch.setattr(os, "pread", failing)
+    outcome = start(tmp_path, SOUND, clean=clean, rules=rules)
+    if expected == "offline":
+        assert (outcome.fails.is_io, outcome.fails.code) == (True, "log-unreadable")
+    else:
+        first = outcome.cuts[0] if outcome.cuts else None
+        said = (outcome.log_end_offset, first and first.code, first.records if first else 0)
+        assert (outcome.fails, said) == (None, expected)
 
 
 @pytest.mark.parametrize("by_base", [True, False])
