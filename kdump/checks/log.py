@@ -21,6 +21,7 @@ from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
 from kdump.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kdump.log_dirs.file_names import folder_name
+from kdump.log_dirs.partition import start_of
 from kdump.primitives.terminal import shell_path, shell_pattern
 from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2
@@ -52,6 +53,8 @@ UNUSUAL: Final = 0xFFF8
 SPECIAL: Final = UNUSUAL & ~(record_layout.TIMESTAMP_TYPE_FLAG | record_layout.TRANSACTIONAL_FLAG)
 """The attribute bits that few batches with data have set."""
 MOST_GAPS: Final = 1000
+AT_ONCE: Final = 1 << 20
+"""The number of bytes of two segments that are compared at a time."""
 
 
 ZEROS_ADVICE: Final = (
@@ -79,6 +82,7 @@ class LogCheck:
     leader-epoch-checkpoint, or None without the file. ``cleaned``: whether compaction may have left gaps, or None if
     this is unknown. ``first_dirty`` is the offset up to which a cleaner may have removed records. Pass it only for
     partitions with one replica, because a follower copies the gaps of its leader. ``at`` is the current time in ms.
+    Damage below ``log_start`` is only a remark, because no consumer receives these records.
     """
 
     def __init__(
@@ -91,8 +95,11 @@ class LogCheck:
         cleaned: bool | None = None,
         first_dirty: int | None = None,
         at: int | None = None,
+        log_start: int = 0,
     ) -> None:
         self._records = records
+        self._log_start = log_start
+        self._until: int | None = None
         self._remarks = LogRemarks(at)
         self._decode = _decoder(topic)
         self._is_payload = _is_payload(topic)
@@ -137,10 +144,10 @@ class LogCheck:
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
         """Begin a segment. ``base_offset`` is None if its name has no offset; ``segment`` is None for a snapshot."""
         self._file, self._active, self._has_epoch_finding = file, active, False
-        self._segment = segment
+        before, self._segment = self._segment, segment
         self._epoch_until = 0
         if base_offset is not None:
-            self._begin(base_offset)
+            self._begin(base_offset, before)
 
     def forget(self) -> None:
         """Reset the state after an unreadable segment."""
@@ -210,10 +217,25 @@ class LogCheck:
 
     def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:
         fields: dict[str, Any] = {"level": Level.LOG, "file": self._file, **rest}
+        if fields["level"] is Level.LOG and self._until is not None and self._until <= self._log_start:
+            fields |= {"level": Level.REMARK, "advice": ""}
+            text += f", below the log start offset {self._log_start}: no consumer receives these records"
         self.findings.append(Finding(kind=kind, text=text, position=position, **fields))
 
-    def _begin(self, base_offset: int) -> None:
+    def _begin(self, base_offset: int, before: Segment | None) -> None:
         if self.next_offset is not None and base_offset < self.next_offset:
+            if before is not None and self._segment is not None and _repeats(before, self._segment, base_offset):
+                self._say(
+                    Code.BASE_OFFSET,
+                    f"the segment begins with the last batches of the segment before, from offset {base_offset} on, "
+                    "byte by byte: consumers receive each record once",
+                    0,
+                    level=Level.REMARK,
+                )
+                self._producers.clear()
+                self._epoch, self._epoch_until = -1, 0
+                self.next_offset = self._base = base_offset
+                return
             self._say(
                 Code.BASE_OFFSET,
                 f"the name of the segment has offset {base_offset}, but the segment before ends at offset "
@@ -247,6 +269,7 @@ class LogCheck:
             level, advice = (Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, "")
             self._say(Code.END_OF_LOG, found.text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
+            self._until = region.missing_until
             self._say(
                 region.kind,
                 str(region),
@@ -256,6 +279,7 @@ class LogCheck:
                 found=text_of(region.found),
                 advice=LOG_ADVICE,
             )
+            self._until = None
             self.next_offset = region.missing_until if region.missing_until is not None else self.next_offset
 
     def _gap(self, position: int, first: int, until: int, after: int | None = None) -> None:
@@ -712,6 +736,17 @@ class LogCheck:
             raise DamageError(
                 Code.CONTROL_RECORD.kind, f"a control record of type {kind} does not occur in this topic", found=kind
             )
+
+
+def _repeats(before: Segment, segment: Segment, base_offset: int) -> bool:
+    """Return whether a segment begins with all batches of the segment before from ``base_offset`` on."""
+    with before.open() as old, segment.open() as new:
+        start = start_of(old, base_offset)
+        rest = old.size - start
+        if not 0 < rest <= new.size:
+            return False
+        pieces = ((at, min(AT_ONCE, rest - at)) for at in range(0, rest, AT_ONCE))
+        return all(old.read(start + at, size) == new.read(at, size) for at, size in pieces)
 
 
 def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], DecodedRecord] | None:

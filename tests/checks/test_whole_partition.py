@@ -650,3 +650,37 @@ def test_an_index_distinguishes_lost_offsets_from_compaction(tmp_path):
     assert "are missing" not in kdump("check", str(folder)).stdout.decode()
     (folder / f"{5:020}.index").write_bytes(struct.pack(">ii", 2, 300))
     assert "offsets 5 to 9 are missing" in kdump("check", str(folder)).stdout.decode()
+
+
+def test_a_segment_that_repeats_the_end_of_the_one_before_is_a_remark(tmp_path):
+    """Brokers of 4.3.1 and 4.4.0 served such logs: fetches from the first repeated offset on read the later one."""
+    whole = one(0) + one(1) + one(2)
+    place = folder(tmp_path, (0, whole), (1, one(1) + one(2)), (3, one(3)))
+    assert findings(place, status=0) == []
+    for other in (one(1), one(1) + one(2, crc=1), one(1) + one(2, count=2)):
+        (place / f"{1:020}.log").write_bytes(other)
+        assert "base-offset" in [line["code"] for line in findings(place, status=3)]
+
+
+def test_damage_below_the_log_start_is_a_remark(tmp_path):
+    place = folder(tmp_path, (0, one(0, crc=1) + one(1)), (2, one(2, crc=1) + one(3)))
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    assert [line["code"] for line in findings(place, status=3)] == ["crc", "crc"]
+    for start, left in ((1, 1), (2, 1), (3, 0)):
+        (tmp_path / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {start}\n")
+        assert len(findings(place, status=3 if left else 0)) == left
+
+
+@pytest.mark.parametrize(("point", "snapshot", "status"), [(2, None, 0), (1, None, 3), (2, 9, 3), (None, None, 3)])
+def test_after_a_clean_stop_the_recovery_point_proves_the_log_end(tmp_path, point, snapshot, status):
+    """Unless two other files contradict it."""
+    place = folder(tmp_path, (0, one(0) + one(1)))
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders 0 7\n")
+    if point is not None:
+        (tmp_path / "recovery-point-offset-checkpoint").write_text(f"0\n1\norders 0 {point}\n")
+    if snapshot is not None:
+        (place / f"{snapshot:020}.snapshot").write_bytes(producer_snapshot.encode([]))
+    assert kdump("check", tmp_path).returncode == status
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    assert kdump("check", tmp_path).returncode == 3
