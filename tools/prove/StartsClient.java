@@ -300,7 +300,7 @@ public class StartsClient {
             starts.putAll(consumer.beginningOffsets(wanted));
             ends.putAll(consumer.endOffsets(wanted));
             long quiet = System.nanoTime();
-            while (!open.isEmpty() && System.nanoTime() - quiet < 2_500_000_000L) {
+            while (!open.isEmpty() && System.nanoTime() - quiet < 5_000_000_000L) {
                 try {
                     for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
                         quiet = System.nanoTime();
@@ -310,12 +310,13 @@ public class StartsClient {
                     open.removeIf(each -> consumer.position(each) >= ends.get(each));
                 } catch (Exception reason) {
                     quiet = System.nanoTime();
-                    TopicPartition bad = open.size() == 1 ? open.get(0) : named(open, reason);
+                    TopicPartition bad = named(wanted, reason);  // it may have failed before: it was still fetched
+                    bad = bad == null && open.size() == 1 ? open.get(0) : bad;
                     if (bad == null) {
                         nameless.addAll(open);
                         break;
                     }
-                    failed.put(bad, reason.toString());
+                    failed.putIfAbsent(bad, reason.toString());
                     open.remove(bad);
                     consumer.assign(open);
                 }

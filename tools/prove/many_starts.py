@@ -199,6 +199,13 @@ class Run:
             kept = self.keep(some, folder)
             truth = observe(self.machines[base.release], base, folder, 25)
             self.counts["starts"] += 1
+            if is_unanswered(truth):  # the machine is too busy, or the change is the reason
+                shutil.rmtree(folder)
+                copy(base.folder, folder)
+                for change in some.changes:
+                    change.make(base, folder)
+                truth = observe(self.machines[base.release], base, folder, 120)
+                self.counts["starts again, without an answer"] += 1
             self.counts["starts of many"] += len(some.changes) > 1
             offline = set(cast("list[str]", start.get("offlineLogDirs", [])))
             foreseen = bool(start) and start["starts"] is not False and truth.starts and truth.offline == offline
@@ -273,6 +280,11 @@ class Run:
             line |= {"wrong": list(wrong.values()), "truth": asdict(truth)}
             with self.options.out.open("a") as file:
                 print(json.dumps(line, default=sorted), file=file)
+
+
+def is_unanswered(truth: Truth) -> bool:
+    """Return whether a broker did not say in time that it is up, or then answered no consumer."""
+    return truth.why == "no answer" or (truth.starts and not any(truth.records.values()))
 
 
 def by_change(some: Group, truth: Truth, rows: Sequence[dict[str, object]], err: str) -> dict[Change, list[str]]:
