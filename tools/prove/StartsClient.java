@@ -381,12 +381,12 @@ public class StartsClient {
         List<TopicPartition> open = new ArrayList<>(offsets.keySet());
         settings.put("fetch.max.wait.ms", "100");
         long from = System.nanoTime();
-        while (!open.isEmpty() && System.nanoTime() - from < 2_500_000_000L) {
+        while (!open.isEmpty() && System.nanoTime() - from < 5_000_000_000L) {
             // a consumer of its own after each failure: one may repeat that of a partition it no longer has
             try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings, back, back)) {
                 consumer.assign(open);
                 open.forEach(each -> consumer.seek(each, offsets.get(each)));
-                while (!open.isEmpty() && System.nanoTime() - from < 2_500_000_000L) {
+                while (!open.isEmpty() && System.nanoTime() - from < 5_000_000_000L) {
                     for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
                         TopicPartition of = new TopicPartition(record.topic(), record.partition());
                         if (offsets.get(of).equals(record.offset())) {
@@ -396,7 +396,8 @@ public class StartsClient {
                     }
                 }
             } catch (Exception reason) {
-                TopicPartition bad = open.size() == 1 ? open.get(0) : named(open, reason);
+                TopicPartition bad = named(new ArrayList<>(offsets.keySet()), reason);  // it may have been read before
+                bad = bad == null && open.size() == 1 ? open.get(0) : bad;
                 if (bad == null) {
                     open.forEach(each -> told.put(each, reason.toString()));
                     break;
