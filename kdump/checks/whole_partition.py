@@ -125,6 +125,8 @@ def check(
         start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
         end = log.check.next_offset if log.live else None
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
+    if file_names.leftover_state(part.folder) == file_names.DELETE_FOLDER:  # a start removes the folder
+        findings = [replace(one, level=Level.REMARK) if _is_derived(one) else one for one in findings]
     findings = [_with_command(finding, part, options) if finding.fatal else finding for finding in findings]
     if part.topic in options.alone:
         findings = [of_one_replica(finding) for finding in findings]
@@ -160,6 +162,11 @@ def _indexed(log: _Log) -> dict[str, int]:
         return {}
     end = evidence.indexed_end(log.live[-1])
     return {"index entries": end} if end > 0 else {}
+
+
+def _is_derived(finding: Finding) -> bool:
+    """Return whether a finding is on a file that can be rebuilt, and neither records nor a start depend on it."""
+    return finding.level is Level.DERIVED and not finding.is_grave
 
 
 def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> Finding:

@@ -189,15 +189,16 @@ def _dropped(gone: list[Segment], left: list[Segment]) -> dict[str, int]:
     kept = {record.offset for _, record in _records(left)}
     found: dict[str, int] = {}
     wanted: dict[bytes, list[tuple[int, str]]] = {}
+    aborted: dict[int | None, list[txn_index.AbortedTxn]] = {}
+    for each in (*gone, *left):  # an entry is in the segment of the transaction's end marker
+        for entry in txn_index.entries(each.sibling(file_names.TXN_INDEX) or b""):
+            aborted.setdefault(entry.producer_id, []).append(entry)
     for each in gone:
-        aborted = list(txn_index.entries(each.sibling(file_names.TXN_INDEX) or b""))
         for batch, record in _records([each]):
             if record.offset in kept:
                 continue
-            producer = batch.producer_id
             is_aborted = batch.is_control or any(
-                entry.producer_id == producer and entry.first_offset <= record.offset <= entry.last_offset
-                for entry in aborted
+                entry.first_offset <= record.offset <= entry.last_offset for entry in aborted.get(batch.producer_id, ())
             )
             if is_aborted or (record.key is not None and record.value is None):
                 found[each.name] = found.get(each.name, 0) + 1

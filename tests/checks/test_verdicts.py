@@ -265,3 +265,16 @@ def test_commands_are_the_indented_lines_at_the_end():
     text = f"x\n  not this\nDO NOT START\n  mv a b\n  ... and 2 more\n{printed_commands.NEXT}\n"
     assert printed_commands.commands(text) == ["mv a b"]
     assert printed_commands.commands("safe to start\n") == []
+
+
+def test_a_folder_marked_for_deletion_needs_no_leader_epochs(cases, tmp_path):
+    """A broker that marks a folder empties its leader-epoch-checkpoint; the next start removes the folder."""
+    subprocess.run(["cp", "-a", cases / "healthy" / "three-clean-stops", tmp_path], check=True)
+    place = tmp_path / "three-clean-stops"
+    folder = next(path for path in sorted(place.rglob("*-0")) if path.is_dir() and not path.name.startswith("__"))
+    doomed = folder.with_name(f"gone-0.{'0' * 32}-delete")
+    subprocess.run(["cp", "-a", folder, doomed], check=True)
+    (doomed / "leader-epoch-checkpoint").write_text("0\n0\n")
+    code, text, _ = check(place, ".")
+    assert (code, "leader-epoch-checkpoint" in text) == (0, False), text
+    assert check(place, ".", "--notes")[1].count("the file has no epoch") == 1

@@ -2,8 +2,9 @@
 
 import pytest
 
+from kdump.formats import txn_index
 from kdump.log_dirs.finder import Finder, Wanted
-from kdump.recovery import log_loader
+from kdump.recovery import log_loader, swaps
 from testing import forge
 
 
@@ -72,3 +73,21 @@ def test_a_record_without_a_value_may_go(folder):
     (folder / f"{0:020}.log.swap").write_bytes(b"")
     (found,) = cut(folder)
     assert (found.records, found.superseded, found.is_replaced_by_nothing) == (1, 1, True)
+
+
+def test_an_aborted_transaction_may_go_though_its_marker_is_in_the_next_segment(folder):
+    """The entry of the transaction is then in the next transaction index."""
+    inside = {"attributes": 0x10, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    aborted = forge.batch([forge.record(b"x", b"v")], base_offset=6, **inside)
+    marker = forge.record(b"\0\0\0\0", b"\0\0\0\0\0\1")
+    end = forge.batch([marker], base_offset=7, **{**inside, "attributes": 0x30, "base_sequence": -1})
+    (folder / f"{6:020}.log").rename(folder / f"{6:020}.log.deleted")
+    (folder / f"{6:020}.index").unlink()
+    (folder / f"{6:020}.log.deleted").write_bytes(aborted)
+    (folder / f"{7:020}.log").write_bytes(end)
+    (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
+    assert [(each.base_offset, records) for each, records in swaps.only_in_deleted(found)] == [(6, 1)]
+    entries = txn_index.encode([txn_index.AbortedTxn(0, 7, 6, 7, 6)])
+    (folder / f"{7:020}.txnindex").write_bytes(entries)
+    (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
+    assert list(swaps.only_in_deleted(found)) == []
