@@ -444,7 +444,8 @@ class _StartFindings:
             )
         others = [cut for cut in log.cuts if cut.code is not Code.SWAPPED]
         is_of_disk = any(cut.code is Code.LOG_UNREADABLE for cut in others)
-        if is_of_disk or (sum(cut.records for cut in others) and not facts.cuts_are_reported):
+        records = sum(cut.records for cut in others)
+        if is_of_disk or (records and not facts.cuts_are_reported):
             yield self._cut(log, others, name)
         yield from self._misnamed(log, facts)
         yield from self._hidden(log, facts)
