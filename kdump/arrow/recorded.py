@@ -83,7 +83,7 @@ class KernelColumns:
 
             self._lines = Lines()
             self._lines.stops_at_frames = True
-        self._kernel = arrow.ArrowColumns(
+        self._buffers = arrow.ArrowColumns(
             [name for name in arrow.COLUMNS if name in fields],
             _bounds(wanted.first_offset, wanted.last_offset),
             _bounds(wanted.since, None if wanted.until is None else wanted.until - 1),
@@ -93,16 +93,16 @@ class KernelColumns:
 
     def clear(self) -> None:
         if self._taken is None:
-            self._kernel.take()
+            self._buffers.take()
         self._taken = None
 
     def __len__(self) -> int:
-        rows: int = self._kernel.rows
+        rows: int = self._buffers.rows
         return rows
 
     @property
     def size(self) -> int:
-        size: int = self._kernel.size
+        size: int = self._buffers.size
         return size
 
     def add(self, batch: Batch) -> bool:
@@ -115,14 +115,14 @@ class KernelColumns:
         lines = self._lines
         if lines is not None and not (lines.begin(*payload, batch.header, ()) and lines.sound()):
             return False
-        return self._kernel.add(*payload, batch.header)
+        return self._buffers.add(*payload, batch.header)
 
     def are_sound(self, batch: Batch) -> bool:
         """Return whether all records of a batch are well-formed. The records are not added."""
         if batch.count == 0:
             return True
         payload = self._payload(batch)
-        return payload is not None and self._kernel.begin(*payload, batch.header, ()) and self._kernel.sound()
+        return payload is not None and self._buffers.begin(*payload, batch.header, ()) and self._buffers.sound()
 
     def _payload(self, batch: Batch) -> tuple[Bytes, int] | None:
         """Return the decompressed records and their position; None if the general path must read them."""
@@ -137,7 +137,7 @@ class KernelColumns:
         import pyarrow as pa
 
         if self._taken is None:
-            self._rows, self._taken = len(self), self._kernel.take()
+            self._rows, self._taken = len(self), self._buffers.take()
         if field in self._taken:
             return _of_buffers(self._taken[field], kind)
         return pa.nulls(self._rows, kind)  # the checksum, which records of magic 2 do not have

@@ -66,12 +66,12 @@ class KernelLines:
         self.printer = printer
         self.decodes = printer.run.parser is not None
         self.ahead = LinesAhead(self._lines)
-        self.kernel = self.ahead.kernel
+        self.writer = self.ahead.writer
         self.shapes = printer.run.shapes
 
     def end(self) -> None:
         """Release the kernel's memory."""
-        del self.ahead, self.kernel
+        del self.ahead, self.writer
 
     def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
         """Print a batch, with its own line if ``head``. Return None if the batch is printed completely.
@@ -92,19 +92,19 @@ class KernelLines:
             return 0
         if len(data) >= LARGE_BATCH and _holds_large(batch, data, start):
             return 0
-        printer, kernel = self.printer, self.kernel
+        printer, writer = self.printer, self.writer
         others = (batch.last_offset, batch.last_sequence, batch.position, batch.size)
-        if not kernel.begin(data, start, header, others):
+        if not writer.begin(data, start, header, others):
             return 0
         if not deep:
-            printer.out.write(kernel.lines(shapes[0], None, 0))
+            printer.out.write(writer.lines(shapes[0], None, 0))
             return None
-        printer.lead(kernel)
+        printer.lead(writer)
         limit = CHUNK
-        if batch.codec and kernel.left:
+        if batch.codec and writer.left:
             if len(data) <= WHOLE:
                 limit = 1 << 62
-            elif not kernel.sound():
+            elif not writer.sound():
                 return 0
         return self.records(shapes[0] if head else None, shapes[1], limit, header.records_count)
 
@@ -120,17 +120,17 @@ class KernelLines:
         if shapes is None:
             return first, 0
         printer = self.printer
-        self.kernel.memory = getattr(printer.out, "room", None)  # only this thread writes to it
-        kernel, lines = self.ahead.begin(batches, first, stop, made)
+        self.writer.memory = getattr(printer.out, "room", None)  # only this thread writes to it
+        writer, lines = self.ahead.begin(batches, first, stop, made)
         if lines:
-            printer.follow(kernel, lines)
-        printer.lead(kernel)
-        while not kernel.stuck and (kernel.left or kernel.row < stop):
-            printer.follow(kernel, kernel.run(shapes[0] if head else None, shapes[1] if deep else None, CHUNK))
-        self.ahead.end(kernel)
-        if not kernel.left:
-            return kernel.row, 0
-        return kernel.row - 1, batches.batch(kernel.row - 1).count - kernel.left
+            printer.follow(writer, lines)
+        printer.lead(writer)
+        while not writer.stuck and (writer.left or writer.row < stop):
+            printer.follow(writer, writer.run(shapes[0] if head else None, shapes[1] if deep else None, CHUNK))
+        self.ahead.end(writer)
+        if not writer.left:
+            return writer.row, 0
+        return writer.row - 1, batches.batch(writer.row - 1).count - writer.left
 
     def make(self, batches: Run, *, head: bool) -> MadeLines | None:
         """Return the first lines of a run for :meth:`print_batches`. Any thread may call this."""
@@ -158,18 +158,18 @@ class KernelLines:
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
         """Print the records of the batch that the kernel has begun; return the same as :meth:`batch`."""
-        printer, kernel = self.printer, self.kernel
+        printer, writer = self.printer, self.writer
         while True:
-            lines = kernel.lines(head, shape, limit)
-            if kernel.left and (limit > CHUNK or kernel.left == count):
-                kernel.gaps.clear()
+            lines = writer.lines(head, shape, limit)
+            if writer.left and (limit > CHUNK or writer.left == count):
+                writer.gaps.clear()
                 return 0
             head = None
-            printer.follow(kernel, lines)
-            if not kernel.left:
+            printer.follow(writer, lines)
+            if not writer.left:
                 return None
             if len(lines) < limit:
-                return count - int(kernel.left)
+                return count - int(writer.left)
 
     def compile(self, key: tuple[int, bool, int | None], batch: Batch) -> tuple[Shape, Shape]:
         """Compile the lines of a batch and of its records, and cache them for all batches with this ``key``."""
@@ -198,7 +198,7 @@ class KernelEntries:
 
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
-        self.kernel = Messages(*printer.decoders.of_classes)
+        self.writer = Messages(*printer.decoders.of_classes)
         self.entries: dict[tuple[int, int], Shape] = {}
         self.inner: dict[tuple[int, int, int], Shape] = {}
         names = {part.name for line in printer.legacy_record_line for part in line.parts if not isinstance(part, str)}
@@ -207,41 +207,41 @@ class KernelEntries:
 
     def end(self) -> None:
         """Release the kernel's memory."""
-        del self.kernel
+        del self.writer
 
     def print_messages(self, messages: Entries, *, head: bool, deep: bool) -> Iterator[Message]:
         """Print consecutive messages: their batch lines if ``head``, their records if ``deep``.
 
         Yield each message that the kernel cannot print; the caller prints it.
         """
-        kernel = self.kernel
+        writer = self.writer
         by_hand = deep and self.printer.run.parser is not None
-        kernel.turn_to(messages.block, messages.at, messages.stop, place=messages.start)
-        while (at := kernel.position()) < messages.stop:
+        writer.turn_to(messages.block, messages.at, messages.stop, place=messages.start)
+        while (at := writer.position()) < messages.stop:
             entry = messages.entry(at)
             key = (entry.magic, entry.attributes)
-            done = kernel.done
+            done = writer.done
             if not by_hand:
                 shape = self.entries.get(key) or self.of_entry(key, entry, head=head, deep=deep)
                 self.print(shape, entry, CHUNK, deep=deep)
-            if kernel.done == done:
+            if writer.done == done:
                 yield entry
-                kernel.skip(entry.size)
+                writer.skip(entry.size)
 
     def wrapper(self, batch: Message) -> int | None:
         """Print messages inside a wrapper. Return None if all are printed, else the number of printed messages."""
         run = self.printer.run
         if batch.codec == NONE or batch.magic not in (0, 1) or run.parser is not None:
             return 0
-        kernel = self.kernel
+        writer = self.writer
         in_chunks = run.dialect.reads_lz4_in_chunks
         try:
             data = batch.unpacked(batch.codec, run.options.max_batch_bytes, in_chunks=in_chunks)
         except DamageError:  # raised again by the general path
             return 0
         try:
-            kernel.turn_to(data, 0, len(data))
-            last = kernel.last_offset_stored()
+            writer.turn_to(data, 0, len(data))
+            last = writer.last_offset_stored()
             base = 0 if last is None else batch.inner_base(last)
             if last is None or not -FAR < base < FAR:
                 return 0
@@ -250,23 +250,23 @@ class KernelEntries:
                 timestamp = batch.timestamp
                 if timestamp < 0:
                     return 0
-            kernel.turn_to(data, 0, len(data), base=base, timestamp=timestamp)
+            writer.turn_to(data, 0, len(data), base=base, timestamp=timestamp)
             done = -1
-            while kernel.done > done and kernel.position() < len(data):
-                done = kernel.done
-                message = batch.inner(data, kernel.position(), base)
+            while writer.done > done and writer.position() < len(data):
+                done = writer.done
+                message = batch.inner(data, writer.position(), base)
                 if message.magic != batch.magic or message.codec != NONE:
                     break
                 self.print(self.of_inner(batch, message), message, CHUNK, deep=True)
         except DamageError:  # raised again by the general path
             pass
-        return int(kernel.done) if kernel.position() < len(data) else None
+        return int(writer.done) if writer.position() < len(data) else None
 
     def print(self, shape: Shape, first: Message, limit: int, *, deep: bool) -> None:
         """Print the next messages that are of the same kind as ``first``."""
-        self.printer.lead(self.kernel)
-        lines = self.kernel.lines_like(shape, first.magic, first.attributes & 0xFF, limit, deep=deep)
-        self.printer.follow(self.kernel, lines)
+        self.printer.lead(self.writer)
+        lines = self.writer.lines_like(shape, first.magic, first.attributes & 0xFF, limit, deep=deep)
+        self.printer.follow(self.writer, lines)
 
     def of_entry(self, key: tuple[int, int], entry: Message, *, head: bool, deep: bool) -> Shape:
         """Compile the lines for the messages of one kind that are not in a wrapper, cache and return them."""

@@ -149,23 +149,23 @@ class LineValues:
         self.legacy_record_line = [line(text) for text in dialect.legacy_record]
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
 
-    def lead(self, kernel: Lines) -> None:
-        """Copy the last offset to the kernel."""
-        kernel.last_offset, kernel.armed = self.last_offset, self.armed
+    def lead(self, writer: Lines) -> None:
+        """Copy the last offset to the writer of the kernel."""
+        writer.last_offset, writer.armed = self.last_offset, self.armed
 
-    def follow(self, kernel: Lines, lines: Bytes) -> None:
-        """Print lines of the kernel, and copy the last offset and the gaps from the kernel.
+    def follow(self, writer: Lines, lines: Bytes) -> None:
+        """Print lines of the kernel's writer, and copy the last offset and the gaps from it.
 
         UNKNOWN in a gap stands for the last offset before these lines.
         """
-        for last, current in kernel.gaps:
+        for last, current in writer.gaps:
             if last != UNKNOWN:
                 self.gap(last, current)
             elif self.last_offset != -1 or self.armed:
                 self.gap(self.last_offset, current)
-        kernel.gaps.clear()
-        if kernel.last_offset != UNKNOWN:
-            self.last_offset = kernel.last_offset
+        writer.gaps.clear()
+        if writer.last_offset != UNKNOWN:
+            self.last_offset = writer.last_offset
         self.out.write(lines)  # last, because dropped lines (WrongAssumptionError) must add no gaps
 
     def gap(self, last: int, current: int) -> None:

@@ -41,13 +41,13 @@ MOST_ELEMENTS: Final = 1_000_000
 class PayloadError(DamageError):
     """A message that cannot be read.
 
-    ``field`` is the path to the field, ``said`` the text of Kafka's own error (None for a buffer underflow).
+    ``field`` is the path to the field, ``java_message`` the text of Kafka's own error (None for a buffer underflow).
     ``position`` counts from the start of the payload.
     """
 
-    def __init__(self, said: str | None, reason: str, position: int) -> None:
+    def __init__(self, java_message: str | None, reason: str, position: int) -> None:
         super().__init__("payload", reason, position=position)
-        self.said = said
+        self.java_message = java_message
         self.what = reason
         self.field = ""
 
@@ -197,8 +197,8 @@ def _read_tagged(schema: Struct, reader: Reader, values: Values) -> None:
         position = reader.position
         tag, size = reader.varint(), reader.varint()
         if tag in schema.invalid_tags:
-            said = f"Tag {tag} is not valid for version {schema.version}"
-            raise PayloadError(said, f"tag {tag} does not exist in version {schema.version}", position)
+            java_message = f"Tag {tag} is not valid for version {schema.version}"
+            raise PayloadError(java_message, f"tag {tag} does not exist in version {schema.version}", position)
         slot = schema.tagged.get(tag)
         try:
             if slot is None:
@@ -215,10 +215,10 @@ def _refuse_tagged(count: int, remaining: int, position: int) -> PayloadError:
     if count < 0:
         return PayloadError(f"Invalid negative number of tagged fields {count}", f"{count} tagged fields", position)
     if count > remaining:
-        said = f"Tried to read {count} tagged fields, but there are only {remaining} bytes remaining."
-        return PayloadError(said, f"{count} tagged fields do not fit into {remaining} bytes", position)
-    said = f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of {MOST_TAGGED}."
-    return PayloadError(said, f"more than {MOST_TAGGED} tagged fields: {count}", position)
+        java_message = f"Tried to read {count} tagged fields, but there are only {remaining} bytes remaining."
+        return PayloadError(java_message, f"{count} tagged fields do not fit into {remaining} bytes", position)
+    java_message = f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of {MOST_TAGGED}."
+    return PayloadError(java_message, f"more than {MOST_TAGGED} tagged fields: {count}", position)
 
 
 def _read_slot(slot: Slot, reader: Reader) -> Value:

@@ -294,10 +294,10 @@ def parse_release(text: str) -> Release:
 
 def _pairs(words: list[str], allowed: set[str], line: str) -> dict[str, str]:
     """Return word -> value from a list of pairs such as ``tag 0 from 4.1``."""
-    said = dict(zip(words[::2], words[1::2], strict=True))
-    if unknown := set(said) - allowed:
+    pairs = dict(zip(words[::2], words[1::2], strict=True))
+    if unknown := set(pairs) - allowed:
         raise ValueError(f"{line!r}: the notation has no word {sorted(unknown)}")
-    return said
+    return pairs
 
 
 def _era(words: dict[str, str]) -> Era:
@@ -316,10 +316,10 @@ def _dated(text: str, convert: Callable[[str], T]) -> PerRelease[T]:
 
 def _header(line: str) -> tuple[str, dict[str, str]]:
     name, *clauses = (part.strip() for part in line.split(";"))
-    said = {word: rest for word, _, rest in (clause.partition(" ") for clause in clauses)}
-    if unknown := set(said) - {"type", "versions", "flexible"}:
+    header = {word: rest for word, _, rest in (clause.partition(" ") for clause in clauses)}
+    if unknown := set(header) - {"type", "versions", "flexible"}:
         raise ValueError(f"{line!r}: a header has no part {sorted(unknown)}")
-    return name, said
+    return name, header
 
 
 def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSchema, ...]]) -> FieldSchema:
@@ -339,9 +339,9 @@ def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSche
         words.pop(0)
         if words and VERSIONS.fullmatch(words[0]):
             nullable = _versions(words.pop(0))
-    said = _pairs(words, {"tag", "=", "from", "before"}, line)
-    tag = int(said["tag"]) if "tag" in said else None
-    return FieldSchema(name, kind, array, versions, nullable, tag, said.get("=", ""), _era(said), fields)
+    pairs = _pairs(words, {"tag", "=", "from", "before"}, line)
+    tag = int(pairs["tag"]) if "tag" in pairs else None
+    return FieldSchema(name, kind, array, versions, nullable, tag, pairs.get("=", ""), _era(pairs), fields)
 
 
 class SchemaText(Mapping[str, "MessageSchema"]):
@@ -375,13 +375,13 @@ def parse(text: str) -> dict[str, MessageSchema]:
     while at < len(lines):
         while lines[at].endswith(";"):
             lines[at : at + 2] = [f"{lines[at]} {lines[at + 1].strip()}"]
-        name, said = _header(lines[at])
+        name, header = _header(lines[at])
         fields, at = _block(lines, at + 1, 1, known)
         messages[name] = MessageSchema(
             name,
-            _dated(said.get("type", ""), int),
-            _dated(said["versions"], _versions),
-            _dated(said.get("flexible", ""), _versions),
+            _dated(header.get("type", ""), int),
+            _dated(header["versions"], _versions),
+            _dated(header.get("flexible", ""), _versions),
             fields,
         )
     return messages

@@ -94,7 +94,7 @@ class KernelRows:
             decoded=self.decoded,
         )
         self.ahead = LinesAhead(self._lines)
-        self.kernel = self.ahead.kernel
+        self.writer = self.ahead.writer
 
     def _lines(self) -> RowLines:
         keyed_hash = None if self.redactor is None else KeyedHash(self.redactor.key)
@@ -164,7 +164,7 @@ class KernelRows:
     def begin(self, records: BatchRecords) -> bool:
         """Give the records of a batch to the kernel; return whether it can read them."""
         others = [getattr(records.batch, name) for name in OTHERS]
-        return self.kernel.begin(records.data, records.start, records.batch.header, others)
+        return self.writer.begin(records.data, records.start, records.batch.header, others)
 
     def shape_of(self, item: SelectedBatch) -> Shape | None:
         """Return the shape of the rows of a batch or run; None if the general path must print them."""
@@ -194,10 +194,10 @@ class KernelRows:
 
     def _of_batch(self, shape: Shape) -> Iterator[Bytes]:
         """Yield the rows of the batch that the kernel is reading."""
-        kernel = self.kernel
-        while kernel.left:
-            lines = kernel.lines(None, shape, CHUNK)
-            kernel.gaps.clear()
+        writer = self.writer
+        while writer.left:
+            lines = writer.lines(None, shape, CHUNK)
+            writer.gaps.clear()
             if not lines:
                 raise self._stuck()
             yield lines
@@ -205,19 +205,19 @@ class KernelRows:
     def _of_run(self, shape: Shape, records: RunRecords, made: MadeLines | None) -> Iterator[Bytes]:
         """Yield the rows of a run. Stop at the first unchecked batch that cannot be printed completely."""
         head, of_record = self.lines(shape)
-        kernel, lines = self.ahead.begin(records.run, records.row, records.stop, made)
+        writer, lines = self.ahead.begin(records.run, records.row, records.stop, made)
         while True:
-            kernel.gaps.clear()
-            if kernel.stuck and (kernel.left or not records.may_break):
+            writer.gaps.clear()
+            if writer.stuck and (writer.left or not records.may_break):
                 raise self._stuck()
             if lines:  # empty if the last batches have no records
                 yield lines
-            if kernel.stuck:
-                records.stop = kernel.row
-            if not kernel.left and kernel.row == records.stop:
+            if writer.stuck:
+                records.stop = writer.row
+            if not writer.left and writer.row == records.stop:
                 break
-            lines = kernel.run(head, of_record, CHUNK)
-        self.ahead.end(kernel)
+            lines = writer.run(head, of_record, CHUNK)
+        self.ahead.end(writer)
 
     def lines(self, shape: Shape) -> tuple[Shape | None, Shape | None]:
         """Return the shape for batches and the shape for records; one of the two is None."""

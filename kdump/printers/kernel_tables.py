@@ -54,13 +54,13 @@ class TableRows(KernelRows):
         super().__init__(stored, encoding, None, self._by_general, batches=batches)
         self.table = table
         self._at = {column.name: at for at, column in enumerate(columns)}
-        self.kernel.stops_at_frames = self._decodes = stored != [*columns]
+        self.writer.stops_at_frames = self._decodes = stored != [*columns]
         self.reset_widths()
 
     def reset_widths(self) -> None:
         self.shapes.clear()
         above, below = self.table.frame()
-        self.kernel.frame(above, below, group=cells.GROUP, longest=cells.LONGEST)
+        self.writer.frame(above, below, group=cells.GROUP, longest=cells.LONGEST)
 
     def _by_general(self, column: Column, data: bytes) -> bytes:
         return self.table.fitted(self._at[column.name], to_text(data, self.encoding).text)
@@ -105,46 +105,46 @@ class TableRows(KernelRows):
         return self._of_one(item, records, shape)
 
     def _of_table(self, item: SelectedBatch, records: RunRecords, shape: Shape | None) -> Iterator[SelectedBatch]:
-        kernel, run, row = self.kernel, records.run, records.row
+        writer, run, row = self.writer, records.run, records.row
         while row < records.stop:
             if shape is None:
                 break
             head, of_record = self.lines(shape)
-            kernel.stack(run.block, run.rows, WIDTH, row, records.stop)
-            kernel.stuck = False
-            while not kernel.stuck and (kernel.left or kernel.row < kernel.rows):
+            writer.stack(run.block, run.rows, WIDTH, row, records.stop)
+            writer.stuck = False
+            while not writer.stuck and (writer.left or writer.row < writer.rows):
                 self._begin()
-                self._draw(kernel.run(head, of_record, CHUNK))
-            if not kernel.stuck:
+                self._draw(writer.run(head, of_record, CHUNK))
+            if not writer.stuck:
                 return
-            row = kernel.row - (kernel.left > 0)
+            row = writer.row - (writer.left > 0)
             (stuck,) = item._replace(records=RunRecords(run, row, row + 1)).each(batches=self.batches)
-            yield _rest(stuck, kernel.left)
+            yield _rest(stuck, writer.left)
             row += 1
             shape = self.shape_of(item)
         for one in item._replace(records=RunRecords(run, row, records.stop)).each(batches=self.batches):
             yield _rest(one, 0)
 
     def _of_one(self, item: SelectedBatch, records: BatchRecords, shape: Shape) -> Iterator[SelectedBatch]:
-        kernel = self.kernel
+        writer = self.writer
         if not self.begin(records):
             yield _rest(item, 0)
             return
-        while kernel.left:
+        while writer.left:
             self._begin()
-            lines = kernel.lines(None, shape, CHUNK)
-            is_stuck = len(lines) < CHUNK and kernel.left
+            lines = writer.lines(None, shape, CHUNK)
+            is_stuck = len(lines) < CHUNK and writer.left
             self._draw(lines)
             if is_stuck:
-                yield _rest(item, kernel.left)
+                yield _rest(item, writer.left)
                 return
 
     def _begin(self) -> None:
-        self.kernel.is_open, self.kernel.count = self.table.group
+        self.writer.is_open, self.writer.count = self.table.group
 
     def _draw(self, lines: Bytes) -> None:
-        self.kernel.gaps.clear()
-        self.table.group = self.kernel.is_open, self.kernel.count
+        self.writer.gaps.clear()
+        self.table.group = self.writer.is_open, self.writer.count
         self.table.draw(lines)
 
 

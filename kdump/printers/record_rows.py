@@ -51,7 +51,7 @@ class RecordRows:
     ) -> None:
         self.out, self.batches, self.redactor = out, batches, redactor
         self.columns, self.encoding = columns, encoding
-        self._kernel: KernelRows | None = None
+        self._kernel_rows: KernelRows | None = None
 
     def begin(self) -> None:
         """Do nothing: these formats have no first line."""
@@ -85,7 +85,7 @@ class RecordRows:
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
         """Return the first rows of a batch run, or None. A thread may call this."""
-        return None if self._kernel is None else self._kernel.make(item, run)
+        return None if self._kernel_rows is None else self._kernel_rows.make(item, run)
 
     def batch(self, item: SelectedBatch) -> None:
         """Print a batch."""
@@ -102,10 +102,10 @@ class RecordRows:
         raise NotImplementedError
 
     def _of_kernel(self) -> KernelRows:
-        if self._kernel is None:
-            self._kernel = self.kernel_rows()
-            self._kernel.kernel.memory = getattr(self.out, "room", None)  # only worker processes have it
-        return self._kernel
+        if self._kernel_rows is None:
+            self._kernel_rows = self.kernel_rows()
+            self._kernel_rows.writer.memory = getattr(self.out, "room", None)  # only worker processes have it
+        return self._kernel_rows
 
     def lost(self, item: DamagedRange) -> None:
         """Do nothing, because the command reports damaged ranges on standard error."""

@@ -102,7 +102,7 @@ class Tables:
         """The lines before and after each group of rows but the first."""
         self.group = False, 0
         """Whether a group of rows is open, and its number of rows and damaged ranges."""
-        self._kernel: TableRows | None = None
+        self._kernel_rows: TableRows | None = None
 
     def make(self, item: SelectedBatch, run: Run) -> None:
         """Return None, because the column widths are not known yet."""
@@ -132,11 +132,11 @@ class Tables:
         """Print records with the kernel, and return the items that it cannot print; None if it prints none."""
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
-        if self._kernel is None:
+        if self._kernel_rows is None:
             from kdump.printers.kernel_tables import TableRows
 
-            self._kernel = TableRows(self.columns, self.encoding, self, batches=self.batches)
-        return self._kernel.print_rows(item)
+            self._kernel_rows = TableRows(self.columns, self.encoding, self, batches=self.batches)
+        return self._kernel_rows.print_rows(item)
 
     def frame(self) -> tuple[bytes, bytes]:
         above, below = self._frame(header=False)
@@ -208,8 +208,8 @@ class Tables:
             return
         self._widths, self._edges = widths, None
         self._fits = [_fit(width, right=at in self._numbers) for at, width in enumerate(widths)]
-        if self._kernel is not None:
-            self._kernel.reset_widths()
+        if self._kernel_rows is not None:
+            self._kernel_rows.reset_widths()
 
     def _stream(self, row: list[Text | str] | Text) -> None:
         """Draw a row without styles, or a damaged range, in the fixed widths."""

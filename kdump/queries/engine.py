@@ -254,10 +254,10 @@ class Running:
             except queue.Empty:
                 continue
             if isinstance(found, BaseException):
-                raise self._as_ours(found)
+                raise self._as_kdump_error(found)
             return found
 
-    def _as_ours(self, error: BaseException) -> BaseException:
+    def _as_kdump_error(self, error: BaseException) -> BaseException:
         """Return the scan's own error, which DuckDB has wrapped, or DuckDB's error as an error of kdump."""
         if self._reading.error is not None:
             return self._reading.error

@@ -250,7 +250,7 @@ def free_processors() -> int:
 class MadeLines(NamedTuple):
     """The first lines of a run, and the kernel's writer that makes the rest."""
 
-    kernel: Lines
+    writer: Lines
     lines: Bytes
 
     @property
@@ -259,14 +259,14 @@ class MadeLines(NamedTuple):
 
 
 class LinesAhead(Generic[L]):
-    """Makes the output lines of batch runs. ``kernel`` is the printer's own compiled writer; threads use others.
+    """Makes the output lines of batch runs. ``writer`` is the printer's own writer of the kernel; threads use others.
 
     A thread makes the first lines of a run (:meth:`make`). The printer prints them and makes the rest.
     """
 
-    def __init__(self, make_kernel: Callable[[], L]) -> None:
-        self.kernel = make_kernel()
-        self._make_kernel = make_kernel
+    def __init__(self, make_writer: Callable[[], L]) -> None:
+        self.writer = make_writer()
+        self._make_writer = make_writer
         self._spare: list[Lines] = []
 
     def make(self, run: Run, head: Shape | None, shape: Shape) -> MadeLines | None:
@@ -277,22 +277,22 @@ class LinesAhead(Generic[L]):
         if run.size < costs.PRINTED_AHEAD:
             return None
         try:
-            kernel: Lines = self._spare.pop()
+            writer: Lines = self._spare.pop()
         except IndexError:
-            kernel = self._make_kernel()
-        kernel.stack(run.block, run.rows, WIDTH, 0, run.batch_count)
-        kernel.last_offset = UNKNOWN
-        return MadeLines(kernel, kernel.run(head, shape, AHEAD))
+            writer = self._make_writer()
+        writer.stack(run.block, run.rows, WIDTH, 0, run.batch_count)
+        writer.last_offset = UNKNOWN
+        return MadeLines(writer, writer.run(head, shape, AHEAD))
 
     def begin(self, run: Run, row: int, stop: int, made: MadeLines | None) -> MadeLines:
         """Return ``made`` if ``row`` to ``stop`` (exclusive) is the whole run; else return no lines yet."""
         if made is not None and (row, stop) == (0, run.batch_count):
             return made
-        self.kernel.stack(run.block, run.rows, WIDTH, row, stop)
-        self.kernel.stuck = False
-        return MadeLines(self.kernel, b"")
+        self.writer.stack(run.block, run.rows, WIDTH, row, stop)
+        self.writer.stuck = False
+        return MadeLines(self.writer, b"")
 
-    def end(self, kernel: Lines) -> None:
-        """Keep ``kernel``, from the result of :meth:`begin`, to use it again for later runs."""
-        if kernel is not self.kernel and len(self._spare) < SPARE:
-            self._spare.append(kernel)
+    def end(self, writer: Lines) -> None:
+        """Keep ``writer``, from the result of :meth:`begin`, to use it again for later runs."""
+        if writer is not self.writer and len(self._spare) < SPARE:
+            self._spare.append(writer)

@@ -178,7 +178,7 @@ SAMPLE = parse("""
 def test_an_error_names_the_field_the_position_and_what_kafka_says(version, data, reason, said):
     with pytest.raises(PayloadError) as caught:
         read(SAMPLE.struct(version), Reader(bytes.fromhex(data)))
-    assert (str(caught.value.within(f"Sample v{version}")), caught.value.said) == (reason, said)
+    assert (str(caught.value.within(f"Sample v{version}")), caught.value.java_message) == (reason, said)
 
 
 def test_nulls_of_all_kinds():
@@ -206,7 +206,7 @@ def test_a_tag_that_only_another_version_has_is_refused():
     assert read_all(message.struct(0, (3, 6)), data) == {UNKNOWN_TAGS: [{"tag": 3, "data": b"\x07"}]}
     with pytest.raises(PayloadError) as caught:
         read_all(message.struct(0), data)
-    assert caught.value.said == "Tag 3 is not valid for version 0"
+    assert caught.value.java_message == "Tag 3 is not valid for version 0"
     assert str(caught.value.within("Shape v0")) == "Shape v0: tag 3 does not exist in version 0 at 1"
 
 
@@ -223,7 +223,7 @@ def test_the_outermost_struct_of_a_newer_version_is_read_as_the_newest_the_other
     assert read_fields(schema, Reader(write(SAMPLE.struct(4), {"end": None})))["offset"] == 0
     with pytest.raises(PayloadError) as caught:
         read_fields(schema, Reader(write(SAMPLE.struct(4), {"items": [{"key": "", "ids": []}]})))
-    assert caught.value.said == "Can't read version 9 of Item"
+    assert caught.value.java_message == "Can't read version 9 of Item"
     assert caught.value.field == "items[0]"
 
 

@@ -219,6 +219,6 @@ def test_large_values_come_in_small_blocks_with_one_thread_too(tmp_path):
 
 def test_an_error_of_an_arrow_stream_is_one_of_the_query(tmp_path):
     running = Engine(Views(), QueryLimits(128 << 20, 1, tmp_path)).query("", {}, QueryReading(None, Kept()))
-    error = running._as_ours(OSError("Out of Memory Error: failed\n\nPossible solutions:\n* SET threads=1"))
+    error = running._as_kdump_error(OSError("Out of Memory Error: failed\n\nPossible solutions:\n* SET threads=1"))
     assert isinstance(error, QueryError)
     assert str(error) == "query: Out of Memory Error: failed\nhint: --memory gives the query more"

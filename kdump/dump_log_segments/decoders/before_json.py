@@ -136,7 +136,7 @@ def _check_subscriptions(subscriptions: list[bytes]) -> None:
             reader.int16()
             read_fields(SUBSCRIPTION, reader)
     except PayloadError as error:
-        if error.said is not None:
+        if error.java_message is not None:
             raise
 
 

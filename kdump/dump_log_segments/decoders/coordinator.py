@@ -55,10 +55,10 @@ class CoordinatorParser(SkippingParser):
             values = self.shown(struct, _read(struct, reader, number=version, part="value"))
             return Texts(key_text, f"{self.value_head(version)}{java.json(struct, values)}}}")
         except PayloadError as error:
-            return self.skipped(offset, error.said)
+            return self.skipped(offset, error.java_message)
 
-    def skipped(self, offset: int, said: str | None) -> Texts:
-        return Texts(f"Error at offset {offset}, skipping. {'null' if said is None else said}", None)
+    def skipped(self, offset: int, java_message: str | None) -> Texts:
+        return Texts(f"Error at offset {offset}, skipping. {'null' if java_message is None else java_message}", None)
 
     def value_head(self, version: int) -> str:
         """Return the JSON text before the fields of a value. The caller adds the fields and a closing brace."""
@@ -102,8 +102,8 @@ class CoordinatorParser(SkippingParser):
         """Return the layout of a value. Raises PayloadError for a version that the release refuses."""
         known = self.values[number].versions(self.release)
         if self.words.checks_version and known is not None and not known.has(version):
-            said = f"Found an unknown record version {version} for {number} type"
-            raise PayloadError(said, "unknown version", 0)
+            java_message = f"Found an unknown record version {version} for {number} type"
+            raise PayloadError(java_message, "unknown version", 0)
         return self.values[number].struct(version, self.release)
 
 
@@ -118,6 +118,6 @@ def _read(struct: Struct, reader: Reader, *, number: int, part: str) -> Values:
     try:
         return read_fields(struct, reader)
     except PayloadError as error:
-        said = "null" if error.said is None else error.said
-        said = f"Could not read record with version {number} from {part}'s buffer due to: {said}."
-        raise PayloadError(said, error.what, error.position) from None
+        java_message = "null" if error.java_message is None else error.java_message
+        java_message = f"Could not read record with version {number} from {part}'s buffer due to: {java_message}."
+        raise PayloadError(java_message, error.what, error.position) from None

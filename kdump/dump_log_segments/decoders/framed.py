@@ -38,10 +38,12 @@ class FramedParser(SkippingParser):
             struct, version, values = _read(self.types, self.words, self.release, value, limited=self.limited)
             return Texts(None, self.text(struct, version, values))
         except PayloadError as error:
-            return self.skipped(offset, error.said)
+            return self.skipped(offset, error.java_message)
 
-    def skipped(self, offset: int, said: str | None) -> Texts:
-        return Texts(None, f"Error at {self.place}{offset}, skipping. {'null' if said is None else said}")
+    def skipped(self, offset: int, java_message: str | None) -> Texts:
+        return Texts(
+            None, f"Error at {self.place}{offset}, skipping. {'null' if java_message is None else java_message}"
+        )
 
     def text(self, struct: Struct, _version: int, values: Values) -> str:
         """Return the text of a message. Raises PayloadError for invalid values."""
@@ -95,20 +97,20 @@ def _read(
     kind, message_version = number("type"), number("version")
     message = types.get(kind)
     if message is None:
-        said = f"Unknown metadata id {kind}"
+        java_message = f"Unknown metadata id {kind}"
         if words.names_part:
-            said = f"org.apache.kafka.common.errors.UnsupportedVersionException: {said}"
-        raise PayloadError(said, f"unknown type {kind}", reader.position)
+            java_message = f"org.apache.kafka.common.errors.UnsupportedVersionException: {java_message}"
+        raise PayloadError(java_message, f"unknown type {kind}", reader.position)
     struct = message.struct(message_version, release)
     try:
         values = read_fields(struct, reader)
     except PayloadError as error:
         if words.names_part:
-            error.said = f"Failed to deserialize record with type {kind}"
+            error.java_message = f"Failed to deserialize record with type {kind}"
         raise
     if words.names_part and reader.remaining:
-        said = f"Found {reader.remaining} byte(s) of garbage after {kind}"
-        raise PayloadError(said, "bytes left over", reader.position)
+        java_message = f"Found {reader.remaining} byte(s) of garbage after {kind}"
+        raise PayloadError(java_message, "bytes left over", reader.position)
     return struct, message_version, values
 
 
@@ -185,14 +187,16 @@ def _check_offsets(values: Values) -> None:
     if 0 <= start <= end:
         return
     if start < 0:
-        said = f"Unexpected start offset = {start}. StartOffset for a remote segment cannot be negative"
-        raise _refused(said, "a negative start offset")
-    said = f"Unexpected end offset = {end}. EndOffset for a remote segment cannot be less than startOffset = {start}"
-    raise _refused(said, "an end offset before the start offset")
+        java_message = f"Unexpected start offset = {start}. StartOffset for a remote segment cannot be negative"
+        raise _refused(java_message, "a negative start offset")
+    java_message = (
+        f"Unexpected end offset = {end}. EndOffset for a remote segment cannot be less than startOffset = {start}"
+    )
+    raise _refused(java_message, "an end offset before the start offset")
 
 
-def _refused(said: str | None, reason: str) -> PayloadError:
-    return PayloadError(said, reason, 0)
+def _refused(java_message: str | None, reason: str) -> PayloadError:
+    return PayloadError(java_message, reason, 0)
 
 
 def _segment_id(value: Value) -> str:

@@ -49,8 +49,8 @@ class SkippingParser:
         """Return the texts of a record. Raises DamageError where DumpLogSegments stops."""
         raise NotImplementedError
 
-    def skipped(self, offset: int, said: str | None) -> Texts:
-        """Return the texts of an unreadable record; ``said`` is the message of Java's exception, or None."""
+    def skipped(self, offset: int, java_message: str | None) -> Texts:
+        """Return the texts of an unreadable record; ``java_message`` is the message of Java's exception, or None."""
         raise NotImplementedError
 
     def read(self, entry: Record | Message) -> Texts:

@@ -229,11 +229,11 @@ def _acquire(output: Output, place: Lock, holder: Holder) -> None:
         if not _is_dead(other, place):
             who = "an export that is just beginning" if other is None else str(other)
             raise KdumpError(f"{output.path} is locked by {who}: only one export at a time can write there")
-        _bury(place, text, holder)
+        _remove_dead(place, text, holder)
     raise KdumpError(f"{output.path} is locked by other exports again and again: try later")
 
 
-def _bury(place: Lock, text: str, holder: Holder) -> None:
+def _remove_dead(place: Lock, text: str, holder: Holder) -> None:
     """Remove the lock ``text`` of a dead holder. Uses a second lock: only one process may do so at a time."""
     guard = place.guard()
     if guard.create(_text(holder)):
