@@ -82,7 +82,7 @@ class LogCheck:
     leader-epoch-checkpoint, or None without the file. ``cleaned``: whether compaction may have left gaps, or None if
     this is unknown. ``first_dirty`` is the offset up to which a cleaner may have removed records. Pass it only for
     partitions with one replica, because a follower copies the gaps of its leader. ``at`` is the current time in ms.
-    Damage below ``log_start`` is only a remark, because no consumer receives these records.
+    A wrong checksum below ``log_start`` is only a remark, because no consumer receives these records.
     """
 
     def __init__(
@@ -269,7 +269,8 @@ class LogCheck:
             level, advice = (Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, "")
             self._say(Code.END_OF_LOG, found.text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
-            self._until = region.missing_until
+            if region.kind == Code.CRC:  # a broker passes over the batch by its size
+                self._until = region.missing_until
             self._say(
                 region.kind,
                 str(region),

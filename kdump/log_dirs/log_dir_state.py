@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kdump.errors import DamageError, UnreadableError, refused
 from kdump.log_dirs import file_names
+from kdump.log_dirs.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -121,7 +122,12 @@ class LogDirStates:
         key = partition.files, partition.folder
         if key not in self._known:
             path_of = partial(posixpath.join, partition.folder)
-            self._known[key] = self._read(*key, sorted(self._readers), partition.file, path_of)
+            folders = {entry.name: entry.path for entry in partition.folders}
+
+            def content_of(name: str) -> bytes | None:
+                return read_file(partition.files, folders[name]) if name in folders else partition.file(name)
+
+            self._known[key] = self._read(*key, sorted(self._readers), content_of, path_of)
         return self._known[key]
 
     def _read(

@@ -146,7 +146,7 @@ def spares(partitions: Iterable[Partition]) -> list[Partition]:
 def unnamed_copies(partitions: Iterable[Partition]) -> list[Partition]:
     """Return all logs without a topic for which there is a better copy, in the order of :func:`spares`.
 
-    Logs are copies if they have a batch in common, by base offset and CRC, among the first of their segments.
+    Logs are copies if they have a batch in common, by last offset and CRC, among the first of their segments.
     """
     unnamed = [one for one in partitions if one.topic is None and one.segments and leftover_state(one.folder) is None]
     if len(unnamed) < 2:
@@ -155,7 +155,7 @@ def unnamed_copies(partitions: Iterable[Partition]) -> list[Partition]:
 
     known: list[tuple[set[tuple[int, int]], list[Partition]]] = []
     for one in unnamed:
-        batches = {(batch.base_offset, batch.crc) for batch in first_batches(one)}
+        batches = {(batch.last_offset, batch.crc) for batch in first_batches(one)}
         same = next((found for found in known if found[0] & batches), None)
         if same is None:
             known.append((batches, [one]))

@@ -86,7 +86,7 @@ def _number(seen: list[set[tuple[int, int]]], partition: Partition) -> int:
 
     Without a common batch the log counts as another partition, because the real numbers are unknown.
     """
-    mine = {(batch.base_offset, batch.crc) for batch in first_batches(partition)}
+    mine = {(batch.last_offset, batch.crc) for batch in first_batches(partition)}
     number = next((number for number, batches in enumerate(seen) if batches & mine), len(seen))
     if number == len(seen):
         seen.append(set())

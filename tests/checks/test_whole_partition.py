@@ -594,7 +594,8 @@ def test_a_file_that_is_none_of_kafkas_is_called_so_and_not_a_damaged_log(tmp_pa
     assert b"name a segment, a partition's folder or a log dir" in done.stderr
     torn = tmp_path / "customer.log"
     torn.write_bytes(data)
-    assert kdump("check", torn).returncode == 3, "a file with the name of a log is read as one"
+    status = 1 if what.startswith("text") else 3
+    assert kdump("check", torn).returncode == status, "the start of a file named .log may be damaged, but not text"
 
 
 @pytest.mark.parametrize(

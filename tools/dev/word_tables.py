@@ -16,6 +16,7 @@ from kdump import answers
 from kdump.answers.collector import camel_case
 from kdump.commands.root import COMMANDS, root
 from kdump.rows import columns
+from kdump.schemas import store
 from testing import ROOT
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def options() -> Iterator[tuple[str, str]]:
     for name in (None, *COMMANDS):
         command = root if name is None else root.get_command(click.Context(root), name)
         for param in command.params if command else ():
-            if isinstance(param, click.Option):
+            if isinstance(param, click.Option) and not param.hidden:
                 yield ", ".join([*param.opts, *param.secondary_opts]), name or "--files"
 
 
@@ -63,7 +64,9 @@ def fields() -> Iterator[tuple[str, str]]:
     for module in pkgutil.walk_packages(answers.__path__, f"{answers.__name__}."):
         name = module.name.split(".")[2]
         for line in vars(import_module(module.name)).values():
-            if isinstance(line, type) and line.__module__ == module.name and isinstance(vars(line).get("kind"), str):
+            if not isinstance(line, type) or not isinstance(vars(line).get("kind"), str):
+                continue
+            if line.__module__ in {module.name, store.__name__}:
                 for field in ("kind", *line.__dataclass_fields__):
                     yield camel_case(field), ANSWERED_BY.get(line.__name__, ANSWERED_BY.get(name, name))
 
