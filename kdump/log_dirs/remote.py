@@ -106,7 +106,6 @@ class RemoteFiles:
     """
 
     def __init__(self, system: Any, prefix: str, retries: Retries | None = None) -> None:
-
         self._system, self._prefix = system, prefix
         self._retries = retries or Retries()
 
@@ -263,12 +262,15 @@ class ErrorKind(Enum):
     FINAL = "no other try changes it"
 
 
-_FINAL: Final = re.compile(
+_FINAL: Final = (
     r"NO_SUCH_|INVALID_OBJECT_STATE|RESOURCE_NOT_FOUND|NotFound\b|HTTP (404|405|410)\b|[Bb]ucket '.*' not found"
     r"|Unable to load lib(hdfs|jvm)|INVALID_(URI|BUCKET_NAME)|MethodNotAllowed"
 )
-"""Errors for a missing bucket or object, an object in an archive class (Glacier), or a missing library."""
-_RIGHTS: Final = re.compile(
+"""Errors for a missing bucket or object, an object in an archive class (Glacier), or a missing library.
+
+This expression and the next are compiled when a store fails, because compiling takes a millisecond of every start.
+"""
+_RIGHTS: Final = (
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|INVALID_SIGNATURE"
     r"|EXPIRED_TOKEN|ExpiredToken|MISSING_AUTHENTICATION_TOKEN|REQUEST_EXPIRED|UNRECOGNIZED_CLIENT"
     r"|HTTP (401|403)\b|UNAUTHENTICATED|PERMISSION_DENIED|AccessControlException"
@@ -278,9 +280,9 @@ _RIGHTS: Final = re.compile(
 def kind_of(error: OSError) -> ErrorKind:
     """Return the kind of an error of ``pyarrow.fs``, by its class and its text, which comes from the store's client."""
     text = str(error)
-    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) or _FINAL.search(text):
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) or re.search(_FINAL, text):
         return ErrorKind.FINAL
-    if isinstance(error, PermissionError) or _RIGHTS.search(text):
+    if isinstance(error, PermissionError) or re.search(_RIGHTS, text):
         return ErrorKind.RIGHTS
     return ErrorKind.TRANSPORT
 
