@@ -139,7 +139,7 @@ def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
     """Return ``cuts`` with the number of records that compaction removed; unchanged if a swap file is damaged."""
     if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts
-    dropped = _dropped(gone, left)
+    dropped = _dropped(gone, left, _missing(gone, left))
     return [
         cut._replace(superseded=min(cut.records, dropped[cut.file])) if dropped.get(cut.file) else cut for cut in cuts
     ]
@@ -176,17 +176,23 @@ def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
     deleted = [each for each in deleted if each.size and live and base_of(each) > base_of(live[0])]
     if not deleted:
         return
-    kept = {record.offset for _, record in _records(live)}
-    dropped = _dropped(deleted, live)
+    missing = _missing(deleted, live)
+    dropped = _dropped(deleted, live, missing)
     for each in deleted:
-        records = sum(record.offset not in kept for batch, record in _records([each]) if not batch.is_control)
+        records = sum(record.offset in missing for batch, record in _records([each]) if not batch.is_control)
         if records > dropped.get(each.name, 0):
             yield each, records - dropped.get(each.name, 0)
 
 
-def _dropped(gone: list[Segment], left: list[Segment]) -> dict[str, int]:
-    """Return the number of records of each segment that compaction removed, so ``left`` lacks them, by file."""
-    kept = {record.offset for _, record in _records(left)}
+def _missing(gone: list[Segment], left: list[Segment]) -> set[int]:
+    """Return the offsets of the records of ``gone`` that ``left`` lacks."""
+    missing = {record.offset for _, record in _records(gone)}
+    missing.difference_update(record.offset for _, record in _records(left))
+    return missing
+
+
+def _dropped(gone: list[Segment], left: list[Segment], missing: set[int]) -> dict[str, int]:
+    """Return the number of records of each segment that compaction removed, by file. ``left`` lacks ``missing``."""
     found: dict[str, int] = {}
     wanted: dict[bytes, list[tuple[int, str]]] = {}
     aborted: dict[int | None, list[txn_index.AbortedTxn]] = {}
@@ -195,7 +201,7 @@ def _dropped(gone: list[Segment], left: list[Segment]) -> dict[str, int]:
             aborted.setdefault(entry.producer_id, []).append(entry)
     for each in gone:
         for batch, record in _records([each]):
-            if record.offset in kept:
+            if record.offset not in missing:
                 continue
             is_aborted = batch.is_control or any(
                 entry.first_offset <= record.offset <= entry.last_offset for entry in aborted.get(batch.producer_id, ())
