@@ -279,8 +279,8 @@ def _index_folders(folder: LogFolder, how: Loading) -> list[StartCause]:
             else:
                 is_replayed = _is_replayed(folder, bases[number + 1], how)
                 late.append(StopsError(cause, is_io=True, is_late=not is_replayed))
-    for stop in sorted(late, key=lambda each: each.is_late):
-        raise stop
+    if late:
+        raise min(late, key=lambda each: each.is_late)
     return unread
 
 

@@ -99,7 +99,6 @@ class LogCheck:
     ) -> None:
         self._records = records
         self._log_start = log_start
-        self._until: int | None = None
         self._remarks = LogRemarks(at)
         self._decode = _decoder(topic)
         self._is_payload = _is_payload(topic)
@@ -217,9 +216,6 @@ class LogCheck:
 
     def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:
         fields: dict[str, Any] = {"level": Level.LOG, "file": self._file, **rest}
-        if fields["level"] is Level.LOG and self._until is not None and self._until <= self._log_start:
-            fields |= {"level": Level.REMARK, "advice": ""}
-            text += f", below the log start offset {self._log_start}: no consumer receives these records"
         self.findings.append(Finding(kind=kind, text=text, position=position, **fields))
 
     def _begin(self, base_offset: int, before: Segment | None) -> None:
@@ -269,19 +265,22 @@ class LogCheck:
             level, advice = (Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, "")
             self._say(Code.END_OF_LOG, found.text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
-            if region.kind == Code.CRC:  # a broker passes over the batch by its size
-                self._until = region.missing_until
+            level, advice, text, until = Level.LOG, LOG_ADVICE, str(region), region.missing_until
+            # a broker passes over a batch with a wrong checksum by its size
+            if region.kind == Code.CRC and until is not None and until <= self._log_start:
+                level, advice = Level.REMARK, ""
+                text += f", below the log start offset {self._log_start}: no consumer receives these records"
             self._say(
                 region.kind,
-                str(region),
+                text,
                 region.position,
                 offset=region.missing_from,
                 expected=text_of(region.expected),
                 found=text_of(region.found),
-                advice=LOG_ADVICE,
+                advice=advice,
+                level=level,
             )
-            self._until = None
-            self.next_offset = region.missing_until if region.missing_until is not None else self.next_offset
+            self.next_offset = until if until is not None else self.next_offset
 
     def _gap(self, position: int, first: int, until: int, after: int | None = None) -> None:
         if after is None:

@@ -122,10 +122,10 @@ class LogDirStates:
         key = partition.files, partition.folder
         if key not in self._known:
             path_of = partial(posixpath.join, partition.folder)
-            folders = {entry.name: entry.path for entry in partition.folders}
+            paths = {entry.name: entry.path for entry in partition.entries}
 
             def content_of(name: str) -> bytes | None:
-                return read_file(partition.files, folders[name]) if name in folders else partition.file(name)
+                return read_file(partition.files, paths[name]) if name in paths else None
 
             self._known[key] = self._read(*key, sorted(self._readers), content_of, path_of)
         return self._known[key]
