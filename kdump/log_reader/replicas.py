@@ -151,18 +151,13 @@ def unnamed_copies(partitions: Iterable[Partition]) -> list[Partition]:
     unnamed = [one for one in partitions if one.topic is None and one.segments and leftover_state(one.folder) is None]
     if len(unnamed) < 2:
         return []
-    from kdump.log_reader.unnamed_logs import first_batches  # few runs have logs without a name
+    from kdump.log_reader.unnamed_logs import copy_number  # few runs have logs without a name
 
-    known: list[tuple[set[tuple[int, int]], list[Partition]]] = []
+    seen: list[set[tuple[int, int]]] = []
+    same: dict[int, list[Partition]] = defaultdict(list)
     for one in unnamed:
-        batches = {(batch.last_offset, batch.crc) for batch in first_batches(one)}
-        same = next((found for found in known if found[0] & batches), None)
-        if same is None:
-            known.append((batches, [one]))
-        else:
-            same[0].update(batches)
-            same[1].append(one)
-    return [one for _, found in known if len(found) > 1 for one in _others(found, _overlap)]
+        same[copy_number(seen, one)].append(one)
+    return [one for found in same.values() if len(found) > 1 for one in _others(found, _overlap)]
 
 
 def _shown(partition: Partition) -> str:

@@ -70,7 +70,7 @@ def with_names(
             continue
         topic, number = known or name.topic or _path_of(one), name.partition or 0
         if known is not None:
-            number = _number(numbered.setdefault(known, []), one)
+            number = copy_number(numbered.setdefault(known, []), one)
         named = one._replace(topic=topic, partition=number)
         if len(one.segments) == 1:
             what, its = f"{one.segments[0].name} is", "its"
@@ -81,12 +81,13 @@ def with_names(
         yield named
 
 
-def _number(seen: list[set[tuple[int, int]]], partition: Partition) -> int:
-    """Return a partition number for a log: the index in ``seen`` of an earlier copy with a common batch, or a new one.
+def copy_number(seen: list[set[tuple[int, int]]], partition: Partition) -> int:
+    """Return a number for a log: the index in ``seen`` of an earlier copy with a common batch, or a new one.
 
-    Without a common batch the log counts as another partition, because the real numbers are unknown.
+    Batches are compared by last offset and CRC. Without a common batch the log counts as another partition, because the
+    real numbers are unknown.
     """
-    mine = {(batch.last_offset, batch.crc) for batch in first_batches(partition)}
+    mine = {(batch.last_offset, batch.crc) for batch in _first_batches(partition)}
     number = next((number for number, batches in enumerate(seen) if batches & mine), len(seen))
     if number == len(seen):
         seen.append(set())
@@ -123,11 +124,11 @@ def _is_of(topic: str, record: Record) -> bool:
 
 def first_records(partition: Partition) -> Iterator[Record]:
     """Yield the readable records in the data batches at the start of each segment."""
-    for batch in first_batches(partition):
+    for batch in _first_batches(partition):
         yield from _readable(batch)
 
 
-def first_batches(partition: Partition) -> Iterator[RecordBatch]:
+def _first_batches(partition: Partition) -> Iterator[RecordBatch]:
     """Yield the data batches in the first _SAMPLED_BYTES of each segment."""
     from kdump.records.record_batch import RecordBatch
     from kdump.segments import resync
