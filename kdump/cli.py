@@ -94,6 +94,5 @@ def _run(words: list[str]) -> object:
 def _failed(reason: object, status: int = ExitStatus.UNREADABLE) -> int:
     from kdump.primitives.messages import message
 
-    hint = getattr(reason, "hint", "")
-    message("error", str(reason).removesuffix(f" ({hint})"), *([hint] if hint else []))
+    message("error", reason, getattr(reason, "hint", ""))
     return status

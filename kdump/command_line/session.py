@@ -260,11 +260,11 @@ class Session:
         self.met.add(ExitStatus.UNREADABLE)
         if text not in self.said.failed:
             self.said.failed.add(text)
-            self._say("error", text.removesuffix(f" ({hint})"), *([hint] if hint else []))
+            self._say("error", text, hint)
 
-    def _say(self, level: Level, text: str, *hints: str) -> None:
+    def _say(self, level: Level, text: str, hint: str = "") -> None:
         self.progress.clear()
-        message(level, text, *hints)
+        message(level, text, hint)
 
 
 def report_shortfalls(

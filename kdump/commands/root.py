@@ -383,8 +383,7 @@ def main() -> object:
         from kdump.primitives.messages import message
 
         shown = suggesting(error, sys.argv[1:], COMMANDS)
-        hint = hint_of(shown)
-        message("error", shown.format_message(), *([hint] if hint else []))
+        message("error", shown.format_message(), hint_of(shown))
         return error.exit_code
     except click.Abort:  # click has ended the line of ^C
         return ExitStatus.INTERRUPTED

@@ -38,9 +38,11 @@ _VTE: Final = 5000
 """The first ``VTE_VERSION`` of terminals that support links."""
 
 
-def message(level: Level, text: object, *hints: str) -> None:
-    for word, each in ((level, str(text)), *(("hint", hint) for hint in hints)):
-        sys.stderr.write(_shown(word, harmless_line(each)))
+def message(level: Level, text: object, hint: str = "") -> None:
+    """Write a message to standard error, and the hint below it. The text of an error ends with its hint."""
+    sys.stderr.write(_shown(level, harmless_line(str(text).removesuffix(f" ({hint})" if hint else ""))))
+    if hint:
+        sys.stderr.write(_shown("hint", harmless_line(hint)))
     sys.stderr.flush()
 
 
