@@ -10,7 +10,7 @@ import errno
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Self
 
 LONGEST_VALUE: Final = 100
@@ -161,6 +161,12 @@ def many(count: int, what: str, more: str = "") -> str:
 def many_are(count: int, what: str) -> str:
     """Return the beginning of a sentence: "1 record is", "2 records are"."""
     return f"{many(count, what)} {'is' if count == 1 else 'are'}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Return the first ``most`` names and the number of the others: "a, b and 3 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def quoted(value: object) -> str:

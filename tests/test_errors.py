@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from kdump.errors import FailingDiskError, UnreadableError
+from kdump.errors import FailingDiskError, UnreadableError, first_of
 from kdump.log_dirs.local import LOCAL, LocalFile
 
 
@@ -42,6 +42,15 @@ def test_a_read_that_the_system_refuses_has_its_number(tmp_path, monkeypatch, nu
             source.read(0, 3)
     assert (type(found.value), found.value.errno) == (kind, number)
     assert found.value.is_denied == (number == errno.EACCES)
+
+
+def test_the_names_after_the_first_ones_are_counted():
+    names = ["a", "b", "c", "d"]
+    assert [first_of(names, most) for most in (1, 3, 4, 9)] == [
+        "a and 3 more",
+        "a, b, c and 1 more",
+        *["a, b, c, d"] * 2,
+    ]
 
 
 def test_a_path_that_no_system_takes_is_unreadable():

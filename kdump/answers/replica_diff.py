@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlia
 from kdump.answers.collector import once
 from kdump.answers.log_copy import LogCopy, differences, lineage
 from kdump.answers.question import LineTable, LogQuestion, option
-from kdump.errors import Reporter, UnreadableError, many
+from kdump.errors import Reporter, UnreadableError, first_of, many
 from kdump.primitives.encodings import to_text
 
 if TYPE_CHECKING:
@@ -389,15 +389,13 @@ def _answer(brokers: Sequence[Asking], options: DiffOptions) -> Iterator[AnswerL
     first, found = brokers[0], pairs(copies)
     alone = [f"{topic}-{number}" for (topic, number), replicas in copies.items() if len(replicas) == 1]
     if alone:
-        more = f" and {len(alone) - _MANY} more" if len(alone) > _MANY else ""
-        first.report.note(f"not compared, because only one broker has them: {', '.join(alone[:_MANY])}{more}")
+        first.report.note(f"not compared, because only one broker has them: {first_of(alone, _MANY)}")
     same = [
         f"{pair.left.place.key[0]}-{pair.left.place.key[1]}" for pair in found if pair.is_one and pair.left.place.key
     ]
     if same:
-        more = f" and {len(same) - _MANY} more" if len(same) > _MANY else ""
         are = "both sides are the same files, so that they cannot differ"
-        first.report.note(f"{', '.join(same[:_MANY])}{more}: {are}: name another copy")
+        first.report.note(f"{first_of(same, _MANY)}: {are}: name another copy")
     if options.records:
         first.reads_alone("--records")
     report = first.watched(sum(map(size, found)))

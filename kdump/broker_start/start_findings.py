@@ -16,7 +16,7 @@ from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text
 from kdump.checks.repair_commands import aside, metadata_command, swaps_aside
 from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
-from kdump.errors import many, many_are
+from kdump.errors import first_of, many, many_are
 from kdump.findings import ALONE, Finding, Level, salvage
 from kdump.findings.codes import Code
 from kdump.internal_topics import CLUSTER_METADATA
@@ -405,7 +405,7 @@ class _StartFindings:
 
     def _absent(self, logs: list[LogStart]) -> Finding:
         names = [f"{log.topic}-{log.partition}" for log in logs]
-        shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+        shown = first_of(names, 10)
         return Finding(
             level=Level.LOG,
             file=self.start.log_dirs[0],

@@ -14,7 +14,7 @@ from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
 from kdump.command_line.question_command import CommandAsking, options_of, taken
-from kdump.errors import ExitStatus, UnreadableError, UsageError
+from kdump.errors import ExitStatus, UnreadableError, UsageError, first_of
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
@@ -81,7 +81,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
     whole, absent = topic_partitions(here, count)
     if not absent:
         return
-    named = ", ".join(map(str, absent[:_MANY])) + (f" and {len(absent) - _MANY} more" if len(absent) > _MANY else "")
+    named = first_of(list(map(str, absent)), _MANY)
     least = "" if count is not None else "at least "
     text = (
         f"{len(here)} of {least}{whole} partitions of {topic} are in these paths: the groups of the others are unknown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from posixpath import basename
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import many
+from kdump.errors import first_of, many
 from kdump.findings import Level, joined
 from kdump.findings.codes import Code
 
@@ -108,7 +108,7 @@ def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[F
 def _held(findings: Sequence[Finding]) -> str:
     """Return the sentence on records in stray folders, which a broker does not serve."""
     names = list(dict.fromkeys(basename(finding.file).rpartition(".")[0] for finding in findings))
-    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    shown = first_of(names, SHOWN)
     how = "the commands below restore them"
     if not all(finding.commands for finding in findings):
         how = "stray folders here hold them"

@@ -16,7 +16,7 @@ import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import RAISING, Reporter, StoreError, UnreadableError, many
+from kdump.errors import RAISING, Reporter, StoreError, UnreadableError, first_of, many
 from kdump.formats import record_layout
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import (
@@ -569,8 +569,7 @@ def _is_glob(path: str) -> bool:
 def _held(entries: list[Entry]) -> str:
     """Return the end of a sentence: the first names in an archive."""
     names = [entry.name for entry in entries]
-    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
-    return f": it has {', '.join(names[:_MANY])}{more}" if names else ", it is empty"
+    return f": it has {first_of(names, _MANY)}" if names else ", it is empty"
 
 
 def left_out_text(path: str) -> str:

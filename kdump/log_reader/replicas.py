@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.errors import Reporter, StoreError, UnreadableError
+from kdump.errors import Reporter, StoreError, UnreadableError, first_of
 from kdump.log_dirs.file_names import Name, folder_name, folder_name_in, leftover_state
 from kdump.primitives.wire import INT64_END
 from kdump.segments.log_end import LogEnd, end_of_log
@@ -123,7 +123,7 @@ def each_once(partitions: Sequence[Partition], note: Callable[[str], None], opti
         note(f"{left_out_text(left_out)} ({option} reads all)")
     if copies:
         are = "1 log is" if len(copies) == 1 else f"{len(copies)} logs are"
-        names = _first_names([_shown(one) for one in copies])
+        names = first_of([_shown(one) for one in copies], NAMED)
         note(f"{are} left out, as another log has the same batches and ends no earlier: {names} ({option} reads all)")
     gone = set(map(id, [*left_out, *copies]))
     return [one for one in partitions if id(one) not in gone]
@@ -166,14 +166,9 @@ def _shown(partition: Partition) -> str:
     return partition.segments[0].name if alone else partition.files.shown(partition.folder)
 
 
-def _first_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
-
-
 def left_out_text(left_out: Sequence[Partition], what: str = "") -> str:
     """Return a sentence on :func:`spares` that are left out; ``what`` is inserted after "left out"."""
-    names = _first_names([one.files.shown(one.folder) for one in left_out])
+    names = first_of([one.files.shown(one.folder) for one in left_out], NAMED)
     folders = "1 folder is" if len(left_out) == 1 else f"{len(left_out)} folders are"
     return (
         f"{folders} left out{what}, as another replica of the partition has the newest leader epoch and log end "

@@ -14,7 +14,7 @@ from kdump.answers.producers import ActiveProducer, Producers
 from kdump.answers.retention import Retention, SegmentRetention
 from kdump.answers.retention_rules import rules_of
 from kdump.answers.topic_configs import TopicConfigs
-from kdump.errors import Reporter, many
+from kdump.errors import Reporter, first_of, many
 from kdump.internal_topics import consumer_offsets, transaction_state
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.primitives.timestamps import iso
@@ -85,8 +85,7 @@ DELAY: Final = "log.initial.task.delay.ms"
 
 
 def listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return first_of(names, SHOWN)
 
 
 def of_groups(coordinators: Coordinators, minutes: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from kdump.errors import many
+from kdump.errors import first_of, many
 from kdump.findings import is_salvage, salvage
 from kdump.findings.verdict import CAN_BE_REBUILT, DAMAGED, MISSING, NO_START_TEXT, NOT_KNOWN
 from kdump.primitives.terminal import shell_path
@@ -348,5 +348,4 @@ _PARTS: Final[tuple[Callable[[LogDirReport], Iterator[ReportVerdict]], ...]] = (
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    return first_of(names, _NAMED)
