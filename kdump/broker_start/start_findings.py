@@ -14,6 +14,7 @@ from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text
+from kdump.checks.evidence import proves_end
 from kdump.checks.repair_commands import aside, metadata_command, swaps_aside
 from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import first_of, many, many_are
@@ -473,7 +474,7 @@ class _StartFindings:
         )  # reported with the stray folder
         is_clean = log.log_dir in self.start.clean
         beyond = {what: offset for what, offset in evidence.items() if offset > (end or 0)}
-        if is_clean and end and end == log.recovery_point and len(beyond) == 1:
+        if is_clean and end and beyond and proves_end(end, log.recovery_point, evidence):
             yield Finding(
                 level=Level.REMARK,
                 file=where,

@@ -51,6 +51,15 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
     return found
 
 
+def proves_end(end: int, recovery_point: int | None, evidence: Mapping[str, int]) -> bool:
+    """Return whether the recovery point proves the log end after a clean stop, because at most one file contradicts it.
+
+    A broker that stops writes the log end as recovery point (LogManager.shutdown). ``evidence`` has the offset that the
+    log must have reached, by the file that proves it.
+    """
+    return recovery_point == end and sum(offset > end for offset in evidence.values()) <= 1
+
+
 def indexed_end(segment: Segment) -> int:
     """Return the offset after the last batch that both indexes of a segment have an entry for.
 

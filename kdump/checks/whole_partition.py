@@ -307,8 +307,10 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         each.path.endswith(f".{file_names.SWAP}") for each in part.segments
     )  # the dry start of the broker knows the end
     is_live = folder.leftover_of(part) is None  # the checkpoint has the value of the live replica
-    may_miss = is_live and not swaps and not (place.clean and _is_proved(part, place.recovery_point, end))
-    if may_miss and place.high_watermark is not None and end is not None and place.high_watermark > end:
+    if not is_live or swaps or place.high_watermark is None or end is None or place.high_watermark <= end:
+        return
+    reached = evidence.evidence_of(part, None) | {"high watermark": place.high_watermark}
+    if not (place.clean and evidence.proves_end(end, place.recovery_point, reached)):
         yield Finding(
             level=Level.LOG,
             file=where,
@@ -321,15 +323,6 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
             advice=MAY_HAVE,
             missing=place.high_watermark - end,
         )
-
-
-def _is_proved(part: Partition, recovery_point: int | None, end: int | None) -> bool:
-    """Return whether the recovery point proves the log end after a clean stop, unless another file contradicts it too.
-
-    A broker that stops writes the log end as recovery point (LogManager.shutdown).
-    """
-    others = evidence.evidence_of(part, None).values()
-    return end is not None and recovery_point == end and all(each <= end for each in others)
 
 
 def _deleted(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterator[Finding]:
