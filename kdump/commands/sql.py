@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from kdump.schemas.decoder import PayloadDecoder
 
 FORMS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
-MEMORY: Final = 128 << 20
-"""Default limit of DuckDB's memory, in bytes."""
 BESIDE: Final = 1 << 30
 """Additional bytes for memory that DuckDB does not count in its limit, such as constants and lists."""
 MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'"

@@ -12,15 +12,12 @@ from kdump.log_dirs.finder import Wanted
 from kdump.primitives import timestamps
 from kdump.queries import conditions
 from kdump.queries.conditions import Bounds, Values
-from kdump.queries.reading import QueryReading, SqlInputs
+from kdump.queries.reading import QueryReading, RaisingReporter, SqlInputs
 from kdump.queries.views import RECORDS, Views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from os import PathLike
-
-    from kdump.errors import UnreadableError
-    from kdump.segments.regions import Damage
 
     ScannedPath = str | PathLike[str]
 
@@ -29,21 +26,15 @@ class DamageWarning(UserWarning):
     """Damage in the logs of a scan."""
 
 
-class _Warning:
+class _Warning(RaisingReporter):
     """A reporter that warns of damage, and raises read errors."""
 
-    reads = has_read = note = meets = staticmethod(discard)
-
-    def damaged_range(self, file: str, damage: Damage) -> None:
-        self.damage(f"{file}: byte {damage.position}: {damage}")
+    note = staticmethod(discard)
 
     def damage(self, text: str) -> None:
         warnings.warn(text, DamageWarning, stacklevel=2)
 
     wrong_index = damage
-
-    def fail(self, error: UnreadableError) -> None:
-        raise error
 
 
 def scan(

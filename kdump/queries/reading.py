@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from kdump.arrow.columns import ROWS
 from kdump.arrow.header_rows import RECORD_COLUMNS, HeaderRows, of_batches
 from kdump.arrow.stream import RowStream, joined
-from kdump.errors import Reporter, UnreadableError
+from kdump.errors import Reporter, UnreadableError, discard
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
@@ -84,6 +84,21 @@ class QueryReporter(Protocol):
 
     def meets(self, status: int) -> None:
         """Add the exit status of a view's rows. 0 changes nothing."""
+
+
+class RaisingReporter:
+    """The common part of reporters in Python: read errors are raised, and progress is not shown."""
+
+    def damaged_range(self, file: str, damage: Damage) -> None:
+        self.damage(f"{file}: byte {damage.position}: {damage}")
+
+    def damage(self, text: str) -> None:
+        raise NotImplementedError
+
+    def fail(self, error: UnreadableError) -> None:
+        raise error
+
+    reads = has_read = meets = staticmethod(discard)
 
 
 class ReportedOnce:

@@ -13,22 +13,18 @@ from kdump.errors import UsageError, many
 from kdump.log_dirs.finder import Wanted
 from kdump.output.files import scratch_folder
 from kdump.primitives import timestamps
-from kdump.queries import writers
+from kdump.queries import MEMORY, writers
 from kdump.queries.engine import Engine, QueryLimits
-from kdump.queries.reading import QueryReading, SqlInputs
+from kdump.queries.reading import QueryReading, RaisingReporter, SqlInputs
 from kdump.queries.views import Views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from kdump.api import Path, Time
-    from kdump.errors import UnreadableError
-    from kdump.segments.regions import Damage
 
 _SHOWN: Final = 20
 """Number of rows that a notebook shows."""
-MEMORY: Final = 128 << 20
-"""Memory of DuckDB in bytes, unless the caller chooses."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,25 +73,22 @@ class QueryResult:
         return f"<p>{escape(repr(self))}</p><table>{line(self.table.schema.names, 'th')}{body}</table>"
 
 
-class _Collected:
+class _Collected(RaisingReporter):
     """A reporter that collects messages, and raises read errors."""
 
     def __init__(self) -> None:
         self.damaged: list[str] = []
         self.indexes: list[str] = []
         self.notes: list[str] = []
-        self.damage, self.wrong_index, self.note = self.damaged.append, self.indexes.append, self.notes.append
 
-    def damaged_range(self, file: str, damage: Damage) -> None:
-        self.damage(f"{file}: byte {damage.position}: {damage}")
+    def damage(self, text: str) -> None:
+        self.damaged.append(text)
 
-    def fail(self, error: UnreadableError) -> None:
-        raise error
+    def wrong_index(self, text: str) -> None:
+        self.indexes.append(text)
 
-    def reads(self, size: int) -> None:
-        """Show no progress."""
-
-    has_read = meets = reads
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
 
 def sql(  # noqa: PLR0913  each option by its name
