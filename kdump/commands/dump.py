@@ -154,8 +154,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     partitions: Iterable[Partition] = finder.find(paths)
     if not (options.every_replica or options.follow):
         partitions = _each_once(partitions, paths, run)
-    if options.begin is not None:
-        partitions = dropwhile(lambda one: options.begin is None or not options.begin.is_in(one), partitions)
+    if (begin := options.begin) is not None:
+        partitions = dropwhile(lambda one: not begin.is_in(one), partitions)
     if options.is_column_file:
         if not options.stops_early:  # a missing input ends the run before it reads the others
             partitions = list(run.watched(partitions))

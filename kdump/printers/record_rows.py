@@ -196,6 +196,10 @@ class JsonLines(RecordRows):
     def shape(self) -> JsonShape:
         return JsonShape(self.columns, self.encoding)
 
+    @cached_property
+    def damage_shape(self) -> JsonShape:
+        return JsonShape(DAMAGE)
+
     def batch(self, item: SelectedBatch) -> None:
         self.line(self.shape.whole(item))
 
@@ -213,7 +217,7 @@ class JsonLines(RecordRows):
         return JsonRows(self.shape, self.redactor, self.around, batches=self.batches)
 
     def lost(self, item: DamagedRange) -> None:
-        self.line(JsonShape(DAMAGE).whole(item))
+        self.line(self.damage_shape.whole(item))
 
     def line(self, text: str) -> None:
         """Write one object."""
