@@ -243,7 +243,7 @@ def _place(path: str) -> Iterator[tuple[Files, str]]:
                 place = None if is_plain else _archive(each, entry)
             except UnreadableError:  # the finder reports it
                 continue
-            yield (files, each) if place is None else place
+            yield (files, each if entry is None else entry.path) if place is None else place
 
 
 def _archive(path: str, entry: Entry | None) -> tuple[Files, str] | None:

@@ -60,6 +60,19 @@ def test_paths_are_listed_by_one_finder_even_without_a_log(tmp_path, monkeypatch
     assert len(made) == 1
 
 
+@pytest.mark.parametrize("more", [(), ("--config", "node.id=7")])
+@pytest.mark.parametrize("end", ["/", "//", "/."])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_log_dir_is_one_however_its_path_ends(tmp_path, monkeypatch, capfd, command, end, more):
+    """A shell completes the names of folders with a slash."""
+    path = wrong_log_dir(tmp_path)
+    log_dirs.write(tmp_path, "orders-1", {0: b""}, partition__metadata="")
+    (tmp_path / file_names.BOOTSTRAP_SNAPSHOT).write_bytes(b"")
+    expected = run(monkeypatch, capfd, [*COMMANDS[command], path, *more])
+    status, shown, said = run(monkeypatch, capfd, [*COMMANDS[command], f"{path}{end}", *more])
+    assert (status, shown.replace(f"{path}{end.rstrip('/')}", path), said) == expected
+
+
 def test_a_check_lists_a_log_dir_once_and_parses_each_checkpoint_once(tmp_path, monkeypatch, capfd):
     batch = forge.batch([forge.record(b"k", b"v")])
     for number in range(3):

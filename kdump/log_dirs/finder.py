@@ -524,8 +524,10 @@ class Finder:
     def _say_skipped(self) -> None:
         for path in self._skipped[:_MANY]:
             self.note(left_out_text(path))
-        if len(self._skipped) > _MANY:
-            self.note(f"{len(self._skipped) - _MANY} more files without records are left out")
+        more = len(self._skipped) - _MANY
+        if more > 0:
+            what, are = ("file", "is") if more == 1 else ("files", "are")
+            self.note(f"{more} more {what} without records {are} left out")
         self._skipped.clear()
 
 

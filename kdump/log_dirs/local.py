@@ -56,7 +56,7 @@ class LocalFiles:
             return None
         except (OSError, ValueError) as reason:
             raise UnreadableError.of(path, reason) from reason
-        return _entry(posixpath.basename(posixpath.abspath(path)), path, status)
+        return _entry(posixpath.basename(posixpath.abspath(path)), path.rstrip("/") or path[:1], status)
 
     def entries(self, folder: str) -> list[Entry]:
         found = []
