@@ -340,15 +340,24 @@ def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) ->
     offset = min(held.record.offset for held in (one, other) if held is not None)
     left = one if one is not None and one.record.offset == offset else None
     right = other if other is not None and other.record.offset == offset else None
-    if offset >= start and (left is None or right is None or _content(left) != _content(right)):
+    if offset >= start and (left is None or right is None or not _are_equal(left, right)):
         yield Difference(offset, left, right)
 
 
-def _content(held: HeldRecord) -> tuple[object, ...]:
-    """Return the values of a record that cleaning and format upgrades do not change."""
-    batch, record = held
-    producer = -1 if batch.producer_id is None else batch.producer_id
-    return (held.epoch, batch.is_control, producer, record.timestamp, record.key, record.value, record.headers)
+def _are_equal(left: HeldRecord, right: HeldRecord) -> bool:
+    """Return whether two records have equal values, apart from those that a format lacks.
+
+    Cleaning changes none of these values. A leader converts records for a follower of an older release: magic 1 has no
+    leader epoch and no producer id, magic 0 no timestamp either (KIP-31, KIP-98).
+    """
+    (one, first), (other, second) = left, right
+    return (
+        (first.key, first.value, first.headers) == (second.key, second.value, second.headers)
+        and one.is_control == other.is_control
+        and (left.epoch == right.epoch or -1 in {left.epoch, right.epoch})
+        and (one.producer_id == other.producer_id or min(one.magic, other.magic) < 2)
+        and (first.timestamp == second.timestamp or min(one.magic, other.magic) < 1)
+    )
 
 
 @dataclass(frozen=True)

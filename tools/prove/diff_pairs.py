@@ -2,8 +2,8 @@
 
     python -m tools.prove.diff_pairs [--pairs 500] [--first 0]
 
-Both sides of a pair are one log, truncated, flipped, zeroed, diverged or compacted differently. Ends with 1
-unless diff names exactly the offsets that differ, and says the same of the pair when its sides are swapped.
+Both sides of a pair are one log, truncated, flipped, zeroed, diverged, compacted, packed in other batches or of another
+magic. Ends with 1 unless diff names exactly the offsets that differ, and says the same when the sides are swapped.
 """
 
 from __future__ import annotations
