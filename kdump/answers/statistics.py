@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.question import Asking
     from kdump.answers.recompression import Target
+    from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
     from kdump.records.record_batch import Batches, RecordBatch
     from kdump.segments.lazy_records import RecordSizes
@@ -249,7 +250,7 @@ class Statistics(Collector):
         targets: Sequence[Target] = (),
         spares: Iterable[Partition] = (),
     ) -> None:
-        self._spares = frozenset((one.files, one.folder) for one in spares)
+        self._spares = frozenset(map(_first_file, spares))
         self._is_spare = False
         self._with_records, self._with_hours, self._top = records, hours, top
         self._what_if = WhatIf(targets)
@@ -263,7 +264,7 @@ class Statistics(Collector):
             return Needs.FILES
         self._partition = PartitionSums(*place.key, place.log_dir.path)
         self._partition.records = RecordSums(self._top) if self._with_records else None
-        self._is_spare = bool(self._spares) and (place.partition.files, place.partition.folder) in self._spares
+        self._is_spare = bool(self._spares) and _first_file(place.partition) in self._spares
         if not self._is_spare:
             self._what_if.begin(place)
         return Needs.RECORDS if self._with_records else Needs.HEADERS
@@ -347,6 +348,11 @@ class Statistics(Collector):
         """Return the hours of partitions (topic and number)."""
         hours = {key: self._hours.get(key, {}) for key in keys}
         return {key: [_hour(key[0], hour, of[hour]) for hour in sorted(of)] for key, of in hours.items()}
+
+
+def _first_file(partition: Partition) -> tuple[Files, str] | None:
+    """Return what identifies a log: the user may name two files of one folder as logs of their own."""
+    return (partition.files, partition.segments[0].path) if partition.segments else None
 
 
 def _merge(mine: dict[T, Sum], theirs: dict[T, Sum]) -> None:
@@ -460,9 +466,7 @@ class StatisticsOptions:
 
 
 def _collector(asking: Asking, options: StatisticsOptions) -> Statistics:
-    spares = replicas.spares(asking.meant())
-    if spares:
-        asking.report.note(replicas.left_out_text(spares, " of the sums of topics"))
+    spares = replicas.spares(asking.meant(), asking.report.note, " of the sums of topics")
     return Statistics(
         records=options.records, top=options.top, hours=options.hours, targets=options.what_if, spares=spares
     )

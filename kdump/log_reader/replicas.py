@@ -19,7 +19,7 @@ from kdump.primitives.wire import INT64_END
 from kdump.segments.log_end import LogEnd, end_of_log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from kdump.log_dirs.partition import Partition
     from kdump.records.record_batch import RecordBatch
@@ -40,15 +40,6 @@ class EpochRange(NamedTuple):
     epoch: int
 
 
-class Replica(NamedTuple):
-    """A partition folder and its offsets. ``topic`` and ``partition`` are None if the folder's name has none."""
-
-    topic: str | None
-    partition: int | None
-    name: str
-    runs: list[EpochRange]
-
-
 def extend(runs: list[EpochRange], batch: RecordBatch) -> None:
     """Add a batch to the ranges of a segment. Batches of magic 0 and 1 have no leader epoch: -1."""
     epoch = -1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch
@@ -67,17 +58,19 @@ def common(one: Ranges | None, other: Ranges | None) -> Ranges | None:
     return tuple((start, end) for start, end in pairs if start < end)
 
 
-def choose(replicas: list[Replica]) -> list[Ranges | None]:
-    """Return the offsets to read from each replica; None (all offsets) for the only replica of a partition."""
-    same: defaultdict[tuple[str | None, int | None, str], list[int]] = defaultdict(list)
-    for number, replica in enumerate(replicas):
-        alone = "" if replica.topic is not None else replica.name
-        same[replica.topic, replica.partition, alone].append(number)
-    chosen: list[Ranges | None] = [None] * len(replicas)
+def choose(partitions: Sequence[Partition], held: Sequence[list[EpochRange]]) -> list[Ranges | None]:
+    """Return the offsets to read from each partition; None (all offsets) for the only replica of a log.
+
+    ``held`` are the offsets of each partition.
+    """
+    same: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for number, log in enumerate(_logs_of(partitions)):
+        same[log].append(number)
+    chosen: list[Ranges | None] = [None] * len(partitions)
     for numbers in same.values():
         if len(numbers) > 1:
             ranges: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-            runs = ((number, run) for number in numbers for run in replicas[number].runs)
+            runs = ((number, run) for number in numbers for run in held[number])
             for winner, start, end in _winners(runs):
                 own = ranges[winner]
                 if own and own[-1][1] == start:
@@ -87,6 +80,46 @@ def choose(replicas: list[Replica]) -> list[Ranges | None]:
             for number in numbers:
                 chosen[number] = tuple(ranges[number])
     return chosen
+
+
+def _logs_of(partitions: Sequence[Partition]) -> list[Hashable]:
+    """Return a key for the log of each partition; replicas and copies have equal keys.
+
+    The key of a named log has its topic id, because a topic that was created again has a new log. Without a valid
+    ``partition.metadata`` the id is that of the other replicas, if they have only one.
+    """
+    keys: list[Hashable] = [(one.topic, one.partition, None) for one in partitions]
+    named: defaultdict[Name, list[int]] = defaultdict(list)
+    unnamed = []
+    for number, one in enumerate(partitions):
+        if one.topic is None:
+            unnamed.append(number)
+        else:
+            named[Name(one.topic, one.partition)].append(number)
+    for name, numbers in named.items():
+        ids = [_local_id(partitions[number]) for number in numbers] if len(numbers) > 1 else []
+        if len({*ids} - {None}) > 1:
+            for number, local_id in zip(numbers, ids, strict=True):
+                keys[number] = (*name, local_id)
+    for number, copy in zip(unnamed, _copy_numbers([partitions[number] for number in unnamed]), strict=True):
+        keys[number] = copy
+    return keys
+
+
+def _local_id(partition: Partition) -> str | None:
+    from kdump.log_dirs.tiered_storage import local_id  # imported here because few runs have replicas
+
+    return local_id(partition, Reporter(fail=_raise_of_store))
+
+
+def _copy_numbers(logs: Sequence[Partition]) -> list[int]:
+    """Return a number for each log; copies have equal numbers."""
+    if len(logs) < 2:
+        return [0] * len(logs)
+    from kdump.log_reader.unnamed_logs import copy_number  # few runs have logs without a name
+
+    seen: list[set[tuple[int, int]]] = []
+    return [copy_number(seen, one) for one in logs]
 
 
 def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int, int]]:
@@ -118,18 +151,32 @@ def each_once(partitions: Sequence[Partition], note: Callable[[str], None], opti
 
     ``option`` is the name of the command's option that reads all replicas.
     """
-    left_out, copies = spares(partitions), unnamed_copies(partitions)
-    if left_out:
-        note(f"{left_out_text(left_out)} ({option} reads all)")
-    if copies:
-        are = "1 log is" if len(copies) == 1 else f"{len(copies)} logs are"
-        names = first_of([_shown(one) for one in copies], NAMED)
-        note(f"{are} left out, as another log has the same batches and ends no earlier: {names} ({option} reads all)")
-    gone = set(map(id, [*left_out, *copies]))
+    left_out = spares(partitions, lambda text: note(f"{text} ({option} reads all)"))
+    gone = set(map(id, left_out))
     return [one for one in partitions if id(one) not in gone]
 
 
-def spares(partitions: Iterable[Partition]) -> list[Partition]:
+def spares(partitions: Sequence[Partition], note: Callable[[str], None], what: str = "") -> list[Partition]:
+    """Return all replicas and copies of logs for which there is a better one.
+
+    ``note`` is called with a sentence on the replicas, and one on the copies; ``what`` is inserted after "left out".
+    """
+    left_out = _spare_replicas(partitions)
+    if left_out:
+        names = first_of([one.files.shown(one.folder) for one in left_out], NAMED)
+        are = "1 folder is" if len(left_out) == 1 else f"{len(left_out)} folders are"
+        reason = "as another replica of the partition has the newest leader epoch and log end offset"
+        note(f"{are} left out{what}, {reason}: {names}")
+    gone = set(map(id, left_out))
+    copies = _spare_copies([one for one in partitions if id(one) not in gone])
+    if copies:
+        are = "1 log is" if len(copies) == 1 else f"{len(copies)} logs are"
+        names = first_of([_shown(one) for one in copies], NAMED)
+        note(f"{are} left out{what}, as another log has the same batches and ends no earlier: {names}")
+    return [*left_out, *copies]
+
+
+def _spare_replicas(partitions: Iterable[Partition]) -> list[Partition]:
     """Return all replicas for which the same partition has a better replica.
 
     The best replica has the newest leader epoch, then the highest log end offset, then the lowest first offset,
@@ -143,20 +190,20 @@ def spares(partitions: Iterable[Partition]) -> list[Partition]:
     return [one for found in same.values() if len(found) > 1 for one in _others(found, _are_replicas)]
 
 
-def unnamed_copies(partitions: Iterable[Partition]) -> list[Partition]:
-    """Return all logs without a topic for which there is a better copy, in the order of :func:`spares`.
+def _spare_copies(partitions: Iterable[Partition]) -> list[Partition]:
+    """Return all copies for which there is a better one, in the order of :func:`_spare_replicas`.
 
-    Logs are copies if they have a batch in common, by last offset and CRC, among the first of their segments.
+    They are searched among the logs without a topic, and among several logs of one folder. Logs are copies if they
+    have offsets and a batch in common, by last offset and CRC, among the first of their segments.
     """
-    unnamed = [one for one in partitions if one.topic is None and one.segments and leftover_state(one.folder) is None]
-    if len(unnamed) < 2:
-        return []
-    from kdump.log_reader.unnamed_logs import copy_number  # few runs have logs without a name
-
-    seen: list[set[tuple[int, int]]] = []
-    same: dict[int, list[Partition]] = defaultdict(list)
-    for one in unnamed:
-        same[copy_number(seen, one)].append(one)
+    pools: defaultdict[Hashable, list[Partition]] = defaultdict(list)
+    for one in partitions:
+        if one.segments and leftover_state(one.folder) is None:
+            pools[None if one.topic is None else (one.files, one.folder)].append(one)
+    same: defaultdict[Hashable, list[Partition]] = defaultdict(list)
+    for key, logs in pools.items():
+        for number, one in zip(_copy_numbers(logs), logs, strict=True):
+            same[key, number].append(one)
     return [one for found in same.values() if len(found) > 1 for one in _others(found, _overlap)]
 
 
@@ -164,16 +211,6 @@ def _shown(partition: Partition) -> str:
     """Return the folder of a log, or its file if it is only one."""
     alone = len(partition.segments) == 1 and not partition.is_listed
     return partition.segments[0].name if alone else partition.files.shown(partition.folder)
-
-
-def left_out_text(left_out: Sequence[Partition], what: str = "") -> str:
-    """Return a sentence on :func:`spares` that are left out; ``what`` is inserted after "left out"."""
-    names = first_of([one.files.shown(one.folder) for one in left_out], NAMED)
-    folders = "1 folder is" if len(left_out) == 1 else f"{len(left_out)} folders are"
-    return (
-        f"{folders} left out{what}, as another replica of the partition has the newest leader epoch and log end "
-        f"offset: {names}"
-    )
 
 
 def each_once_in_turn(
@@ -252,11 +289,9 @@ def _others(found: list[Partition], are_copies: _AreCopies) -> Iterator[Partitio
 
 def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
     """Return whether two folders are replicas: topic ids do not differ, and ``one`` is empty or shares offsets."""
-    from kdump.log_dirs.tiered_storage import local_id  # imported here because few runs have replicas
-
-    if (one.files, one.folder) == (other.files, other.folder):  # separately named
+    if (one.files, one.folder) == (other.files, other.folder):  # several files of a folder may be copies
         return False
-    ids = {local_id(each, Reporter(fail=_raise_of_store)) for each in (one, other)} - {None}
+    ids = {_local_id(one), _local_id(other)} - {None}
     return len(ids) < 2 and (_overlap(one, one_end, other, other_end) or one_end.offset <= _first(one))
 
 

@@ -7,6 +7,7 @@ of ``__consumer_offsets`` from any folder, and refuses segments of other topics.
 from __future__ import annotations
 
 import posixpath
+from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -43,11 +44,12 @@ def with_names(
     """Yield the partitions, with a name for each path of the user whose folder name has no topic: ``name`` or BY_PATH.
 
     Other partitions without a topic are skipped, or yielded unchanged with ``every``. Folders without a segment are
-    yielded unchanged. With ``only_known`` no log is named after its folder. ``note`` is called for each renamed or
-    skipped partition, each named file without records, and each folder in which the user named only some segments.
+    yielded unchanged. With ``only_known`` no log is named after its folder. Copies of a log, by :func:`copy_number`,
+    have one name, and different logs have different names. ``note`` is called for each renamed or skipped partition,
+    each named file without records, and each folder in which the user named only some segments.
     """
-    numbered: dict[str, list[set[tuple[int, int]]]] = {}
-    """One of Kafka's own topics -> for each of its logs, the base offsets and CRCs of the first batches."""
+    of_topics: defaultdict[str, _Copies] = defaultdict(_Copies)
+    by_path = _PathNames()
     for one in partitions:
         if one.is_named and not one.is_listed and not one.segments:
             for entry in one.others:
@@ -68,17 +70,52 @@ def with_names(
         if not one.is_named:
             note(f"{one.name} is left out: the name of its folder has no topic and partition")
             continue
-        topic, number = known or name.topic or _path_of(one), name.partition or 0
+        given, copy = name, False
         if known is not None:
-            number = copy_number(numbered.setdefault(known, []), one)
-        named = one._replace(topic=topic, partition=number)
+            given = Name(known, of_topics[known].number(one))
+        elif name.topic is None:
+            given, copy = by_path.name(one)
+        named = one._replace(topic=given.topic, partition=given.partition)
         if len(one.segments) == 1:
             what, its = f"{one.segments[0].name} is", "its"
         else:
             what, its = f"{len(one.segments)} segments in {one.name} are", "their"
         why = f", but its records are of {known}" if known is not None else ""
-        note(f"{what} read as {named.name}: the name of {its} folder has no topic and partition{why}")
+        a_copy = "a copy of " if copy else ""
+        note(f"{what} read as {a_copy}{named.name}: the name of {its} folder has no topic and partition{why}")
         yield named
+
+
+class _Copies:
+    """Numbers logs by :func:`copy_number`. Of a single log it reads nothing."""
+
+    def __init__(self) -> None:
+        self._first: Partition | None = None
+        self._seen: list[set[tuple[int, int]]] = []
+
+    def number(self, partition: Partition) -> int:
+        if self._first is None:
+            self._first = partition
+            return 0
+        if not self._seen:
+            copy_number(self._seen, self._first)
+        return copy_number(self._seen, partition)
+
+
+class _PathNames:
+    """Names logs after the path of their first copy."""
+
+    def __init__(self) -> None:
+        self._copies, self._names = _Copies(), list[Name]()
+
+    def name(self, partition: Partition) -> tuple[Name, bool]:
+        """Return the name of a log, and whether an earlier copy has it."""
+        number = self._copies.number(partition)
+        is_copy = number < len(self._names)
+        if not is_copy:
+            path = _path_of(partition)
+            self._names.append(Name(path, sum(one.topic == path for one in self._names)))
+        return self._names[number], is_copy
 
 
 def copy_number(seen: list[set[tuple[int, int]]], partition: Partition) -> int:

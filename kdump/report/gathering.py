@@ -22,6 +22,7 @@ from kdump.answers.topic_configs import TopicConfigs
 from kdump.answers.transactions import Transactions
 from kdump.checks import across_log_dirs, whole_partition
 from kdump.checks.log_dir import LogDirs
+from kdump.errors import discard
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
 from kdump.log_dirs.file_names import SEGMENT_NAME, Name, leftover_state
 from kdump.log_dirs.finder import holds_a_log
@@ -97,7 +98,7 @@ def collectors_for(
     answer = ReportCollectors(
         how=how,
         usage=DiskUsage(),
-        statistics=Statistics(hours=True, spares=spares(live_of(partitions))),
+        statistics=Statistics(hours=True, spares=spares(live_of(partitions), discard)),
         retention=Retention(TopicConfigs(image, configs), copied=copied),
         transactions=Transactions(asked, coordinators=partition_count(image, transaction_state.TOPIC)),
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),

@@ -11,6 +11,7 @@ import kdump
 from kdump.internal_topics.decode import TOPICS
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.unnamed_logs import may_be_of, own_topic
+from kdump.questions import PartitionOffsets, PartitionStatistics, ProducerStatistics
 from testing import GOLDEN, forge
 from testing.processes import kdump as run
 
@@ -115,6 +116,29 @@ def test_two_copies_of_a_loose_segment_are_one_partition(tmp_path):
     for paths in ([whole, shorter, other], [shorter, whole, other], [whole, whole.parent, other]):
         assert run("groups", *paths, "-o", "jsonl").stdout == alone
     assert kdump.groups([whole, shorter]).lines == kdump.groups(whole).lines
+
+
+@pytest.mark.parametrize(("folder", "second"), [("t-0", "t-0"), ("some", "some"), ("some", "other")])
+def test_an_answer_counts_copies_of_a_log_once(tmp_path, folder, second):
+    """Copies in one folder, or in several without a name: a copy has the same batches."""
+    one = forged(tmp_path / folder, *(forge.record(b"k", b"v", offset=number) for number in range(2)))
+    other = tmp_path / second / "copy.log"
+    other.parent.mkdir(exist_ok=True)
+    shutil.copy(one, other)
+    found = kdump.stats([one, other])
+    assert [line.records for line in found.of(PartitionStatistics)] == [2, 2]
+    assert [line.records for line in found.of(ProducerStatistics)] == [2]
+    assert len(kdump.offsets([one, other]).of(PartitionOffsets)) == 1
+    assert len(list(kdump.open([one, other]))) == 2
+    assert len(list(kdump.open([one, other], every_replica=True))) == 4
+
+
+def test_different_logs_of_one_folder_are_different_partitions(tmp_path):
+    one = forged(tmp_path / "some", forge.record(b"k", b"0"))
+    other = one.with_name("other.log")
+    other.write_bytes(forge.batch([forge.record(b"k", b"1", offset=number) for number in range(2)]))
+    found = kdump.offsets([one, other]).of(PartitionOffsets)
+    assert sorted((line.partition, line.latest) for line in found) == [(0, 1), (1, 2)]
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "__cluster_metadata"])

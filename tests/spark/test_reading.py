@@ -14,7 +14,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip instal
 
 from kdump.arrow import schema
 from kdump.errors import SILENT, DamageError, FailingDiskError, UnreadableError
-from kdump.formats import txn_index
+from kdump.formats import partition_metadata, txn_index
 from kdump.log_dirs import local
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader import header_scan
@@ -413,6 +413,41 @@ def test_a_damaged_batch_is_taken_from_another_replica(tmp_path):
     assert sorted(row["offset"] for row in rows) == list(range(30))
     assert {row["offset"] for row in rows if row["value"] == b"b:3"} == set(range(10, 20))
     assert len(read(tmp_path, dedupe="true", output="damaged")) == 1
+
+
+def segment(path, *values):
+    """Write a segment with one batch for each value, from offset 0."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    batches = [forge.batch([forge.record(None, value)], base_offset=offset) for offset, value in enumerate(values)]
+    path.write_bytes(b"".join(batches))
+    return str(path)
+
+
+def test_copies_of_a_log_without_a_name_are_read_once_and_other_logs_whole(tmp_path):
+    name = f"{0:020}.log"
+    segment(tmp_path / "some" / name, b"0", b"1")
+    segment(tmp_path / "copy" / name, b"0", b"1", b"2")
+    segment(tmp_path / "other" / name, b"3", b"4", b"5")
+    assert sorted(row["value"] for row in read(tmp_path, dedupe="true")) == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    assert len(read(tmp_path)) == 8
+
+
+def test_unnamed_logs_of_one_folder_are_not_replicas_by_their_offsets(tmp_path):
+    paths = [segment(tmp_path / "a.log", b"0"), segment(tmp_path / "b.log", b"1"), segment(tmp_path / "c.log", b"0")]
+    rows = read(paths[0], paths=json.dumps(paths[1:]), dedupe="true")
+    assert sorted(row["value"] for row in rows) == [b"0", b"1"]
+
+
+def test_folders_of_a_topic_and_its_namesake_are_not_replicas(tmp_path):
+    """The topic was deleted and created again while a broker was away. Which one has no id is not known."""
+    for number, name in enumerate("abc"):
+        segment(tmp_path / name / "t-0" / f"{0:020}.log", b"%d" % number)
+        if name != "c":
+            topic_id = bytes(15) + bytes([number + 1])
+            (tmp_path / name / "t-0" / "partition.metadata").write_bytes(
+                partition_metadata.encode(partition_metadata.PartitionMetadata(0, topic_id))
+            )
+    assert sorted(row["value"] for row in read(tmp_path, dedupe="true")) == [b"0", b"1", b"2"]
 
 
 def transactions(folder, *batches, roll=()):

@@ -147,7 +147,8 @@ def plan(
     segments = [segment for partition in partitions for segment in partition.segments]
     found = iter(surveyor(segments, options.split_bytes, options.dedupe))
     surveyed = [(partition, [next(found) for _ in partition.segments]) for partition in partitions]
-    offsets = replicas.choose([_replica(*pair) for pair in surveyed]) if options.dedupe else repeat(None)
+    held = ([run for survey in surveys for run in survey.runs] for _, surveys in surveyed)
+    offsets = replicas.choose(partitions, list(held)) if options.dedupe else repeat(None)
     return [
         planned
         for (partition, surveys), chosen in zip(_with_progress(surveyed, progress), offsets, strict=False)
@@ -188,11 +189,6 @@ def needs_survey(options: SourceOptions) -> bool:
         or options.surveyed
         or (options.output == words.RECORDS and (not options.columns or "transactionState" in options.columns))
     )
-
-
-def _replica(partition: Partition, surveys: list[Survey]) -> replicas.Replica:
-    held = [run for survey in surveys for run in survey.runs]
-    return replicas.Replica(partition.topic, partition.partition, partition.name, held)
 
 
 def find(
