@@ -174,6 +174,7 @@ class Shown(NamedTuple):
             more = f"... and {len(lines) - MOST} other findings ({ALL})"
             lines = [*lines[: MOST - 1], lines[MOST - 1]._replace(more=more)]
         verdict = _verdict(shown) if any(finding.file != name for finding in shown) else ""
+        shown.sort(key=lambda finding: not finding.commands)
         advice = dict.fromkeys(finding.advice for finding in shown if finding.advice)
         return FindingsBlock(f"{name}: {verdict}" if verdict else name, lines, list(advice))
 

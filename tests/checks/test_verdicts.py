@@ -240,6 +240,13 @@ def test_no_salvage_is_advised_where_no_valid_batch_is_left(cases):
     assert "No valid batch is left in them for kdump salvage: look for a backup or another replica.\n" in text
 
 
+def test_the_advice_with_a_command_comes_first(cases):
+    _, text, _ = check(cases / "verdict" / "torn-clean", "d1")
+    advice = [line for line in text.splitlines() if "what to do: " in line]
+    assert advice[0].startswith("  what to do: Move the marker away before a broker starts: ")
+    assert advice[1].startswith("  what to do: The log itself is damaged: copy it before a broker starts ")
+
+
 def test_indexes_of_a_log_swap_file_are_no_segments(cases):
     _, text, _ = check(cases / "verdict" / "swap0", "d1", options=("--notes",))
     assert f"{SWAPS[0]}: a broker renames it to {0:020}.index when it starts, with its segment" in text
