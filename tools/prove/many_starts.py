@@ -204,7 +204,8 @@ class Run:
                 copy(base.folder, folder)
                 for change in some.changes:
                     change.make(base, folder)
-                truth = observe(self.machines[base.release], base, folder, 120)
+                self.machines[base.release].end()
+                truth = observe(self.machines[base.release], base, folder, 60)
                 self.counts["starts again, without an answer"] += 1
             self.counts["starts of many"] += len(some.changes) > 1
             offline = set(cast("list[str]", start.get("offlineLogDirs", [])))

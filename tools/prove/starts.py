@@ -310,9 +310,9 @@ def observe(machine: Machine, base: Base, folder: Path, seconds: float) -> Truth
     ends = [line[1] for line in lines if line[0] == "exit"]
     starts = up[1:] == [""] and not ends
     text = machine.log(begin)
-    stopped = machine.ask("stop")
-    if any(line[0] == "hangs" for line in stopped):
-        machine.end()
+    stopped = machine.ask("stop") if starts else []
+    if not starts or any(line[0] == "hangs" for line in stopped):
+        machine.end()  # as the broker would have ended its process
     if starts:
         answers += stopped
         ends += [line[1] for line in stopped if line[0] == "exit"]
