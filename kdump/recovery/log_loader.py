@@ -216,9 +216,9 @@ def dry_run(
         begin = max(log_start, base_of(left[0])) if left else log_start
         if left and sound is None:
             start.keep_snapshots(left)
-            if start.snapshots or not clean:
-                start.replay(left, end)
-            start.find_end(left[-1], end)
+            reads = (start.snapshots or not clean) and start.replay(left, end)
+            if reads and base_of(left[-1]) < end:
+                start.find_end(left[-1], end)
         if left:
             start.write_snapshot(left[-1], end)
     except FailsError as failed:

@@ -211,6 +211,15 @@ def test_only_a_search_by_base_offsets_decompresses_old_messages(tmp_path, by_ba
     assert (outcome.fails is not None, outcome.log_end_offset) == (by_base, None if by_base else 5)
 
 
+def test_a_broker_searches_no_end_that_is_the_base_of_the_newest_segment(tmp_path):
+    """A broker of 4.2.2 ended such a log at its base: it began to read past the cut, and never saw the old message."""
+    changed = bytearray(one(4))
+    changed[16:18] = 0, 5  # a wrapper of an unknown codec
+    index = offset_index.encode([(5, 2 * SIZE)], 4)
+    outcome = start(tmp_path, {**SOUND, 4: bytes(changed), f"{4:020}.index": index}, clean=True, indexed=False)
+    assert (outcome.fails, outcome.log_end_offset, outcome.hidden_by is not None) == (None, 4, True)
+
+
 def test_an_empty_swap_replaces_the_segment_that_it_is_named_for(tmp_path):
     outcome = start(tmp_path, {**SOUND, f"{4:020}.log.swap": b""}, clean=True)
     (cut,) = outcome.cuts
