@@ -1,6 +1,6 @@
 """``leader-epoch-checkpoint``: the start offset of each leader epoch of a partition.
 
-Source: KIP-101 and Kafka's class LeaderEpochCheckpointFile (0.11).
+Source: KIP-101 and Kafka's classes LeaderEpochCheckpointFile and LeaderEpochFileCache (0.11).
 """
 
 from __future__ import annotations
@@ -25,8 +25,17 @@ class EpochEntry(NamedTuple):
 
 
 def read(data: Bytes) -> tuple[EpochEntry, ...]:
-    """Return the entries in the file's order. Raises DamageError."""
-    return checkpoint_text.read(data, _parse)
+    """Return the entries in the file's order. Raises DamageError.
+
+    Raises NumberDamageError for a negative number in a file that is otherwise valid: ``LeaderEpochFileCache.assign``
+    throws an IllegalArgumentException.
+    """
+    entries = checkpoint_text.read(data, _parse)
+    for number, entry in enumerate(entries):
+        if min(entry) < 0:
+            line = list(checkpoint_text.lines(data))[number + 2]
+            checkpoint_text.malformed(line, f"{SHAPE}, both 0 or more", checkpoint_text.NumberDamageError)
+    return entries
 
 
 def encode(entries: Iterable[EpochEntry]) -> bytes:

@@ -138,6 +138,7 @@ def test_the_same_in_the_metadata_log_dir_ends_the_broker(broker):
 @pytest.mark.parametrize(
     ("file", "data", "code"),
     [
+        ("d2/idem-0/leader-epoch-checkpoint", b"0\n2\n0 0\n-1 -1\n", "leader-epochs-broken"),
         ("d2/meta.properties", bytes(80), "node-id-missing"),
         ("d2/meta.properties", None, "meta-properties-missing"),
         ("d2/lost+found/x", b"", "foreign-folder"),

@@ -62,6 +62,14 @@ def test_what_is_wrong_is_reported_with_its_byte(read, text, kind, position):
     assert (fault.kind, fault.position) == (kind, position)
 
 
+@pytest.mark.parametrize("line", [b"-1 -1", b"-1 0", b"3 -5"])
+def test_a_negative_epoch_or_start_offset_ends_a_broker(line):
+    """The constructor of a LeaderEpochFileCache of 4.3.1: "Received invalid partition leader epoch entry"."""
+    fault = damage(leader_epoch.read, b"0\n2\n0 0\n" + line + b"\n")
+    assert (type(fault), fault.position, fault.found) == (NumberDamageError, 8, repr(line.decode()))
+    assert type(damage(leader_epoch.read, b"0\n3\n" + line + b"\n")) is DamageError  # the file is read first
+
+
 def test_garbage_after():
     assert damage(checkpoints.read, OFFSET_TEXT + b"garbage").kind == "line"
     assert damage(leader_epoch.read, EPOCH_TEXT + b"8 9\n").kind == "count"
