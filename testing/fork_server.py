@@ -61,13 +61,15 @@ class ForkServer:
         """Return whether a process with this environment would start as the server did."""
         return _read_before_main(environ) == self._environ
 
-    def run(self, words, *, cwd, env, stdin=None, stdout=None, stderr=None, given=b"", timeout=None):
+    def run(self, words, *, cwd, env, patch="", given=b"", timeout=None, **streams):
         """Run ``kdump WORDS``, write ``given`` to its standard input if that is a pipe, and return the result.
 
-        Streams, ``timeout`` and result are those of :func:`subprocess.run`.
+        The process runs the Python code ``patch`` first.
+
+        ``streams`` (stdin, stdout, stderr), ``timeout`` and the result are those of :func:`subprocess.run`.
         """
         theirs, ours = [], {}
-        for number, stream in enumerate((stdin, stdout, stderr)):
+        for number, stream in enumerate(map(streams.get, ("stdin", "stdout", "stderr"))):
             if stream == subprocess.PIPE:
                 read, write = os.pipe()
                 theirs.append(read if number == 0 else write)
@@ -77,7 +79,7 @@ class ForkServer:
             else:
                 same = theirs[1] if stream == subprocess.STDOUT else number if stream is None else stream
                 theirs.append(os.dup(same if isinstance(same, int) else same.fileno()))
-        answers = self._start([words, str(cwd), env, _umask()], theirs)
+        answers = self._start([words, str(cwd), env, _umask(), patch], theirs)
         return _Run(["kdump", *words], answers, ours, given).completed(timeout)
 
     def _start(self, run, streams) -> socket.socket:
@@ -246,7 +248,7 @@ def _run(run: int, *streams: int) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with os.fdopen(run, "rb") as file:
         file.seek(0)
-        words, cwd, environ, umask = json.load(file)
+        words, cwd, environ, umask, patch = json.load(file)
     os.umask(umask)
     os.chdir(cwd)
     for name in os.environ.keys() - environ.keys():
@@ -256,6 +258,7 @@ def _run(run: int, *streams: int) -> None:
     main = importlib.import_module("kdump.__main__")
     sys.modules["__main__"] = main
     sys.argv = [main.__file__, *words]
+    exec(patch, {})
     main.run()
 
 

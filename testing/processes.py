@@ -31,7 +31,12 @@ def python(*args, shell="", **options) -> subprocess.CompletedProcess:
 
 
 def kdump(*args, **options) -> subprocess.CompletedProcess:
-    """Run ``kdump ARGS`` in a process of its own; ``options`` are those of :func:`python`.
+    """Run ``kdump ARGS`` in a process of its own; ``options`` are those of :func:`python`."""
+    return patched("", *args, **options)
+
+
+def patched(patch, *args, **options) -> subprocess.CompletedProcess:
+    """Run ``kdump ARGS`` in a process of its own, after the Python code ``patch``; ``options`` are those of python.
 
     The process is forked from one that has imported kdump, unless an option or the environment takes effect before
     kdump's first line.
@@ -39,14 +44,18 @@ def kdump(*args, **options) -> subprocess.CompletedProcess:
     env = options.get("env")
     environ = dict(os.environ if env is None else env)
     words = [*map(str, args)]
-    if not options.keys() <= FORKED or not fork_server.server(words).suits(environ):
+    if options.keys() <= FORKED and fork_server.server(words).suits(environ):
+        return _forked(words, environ, patch, options)
+    if not patch:
         return python("-m", "kdump", *args, **options)
-    return _forked(words, environ, options)
+    return python("-c", f"{patch}\nimport sys; from kdump.cli import main; sys.exit(main())", *args, **options)
 
 
-def _forked(words, environ, options) -> subprocess.CompletedProcess:
+def _forked(words, environ, patch, options) -> subprocess.CompletedProcess:
     text, encoding, check, given = (options.pop(name, None) for name in ("text", "encoding", "check", "input"))
-    options = {"cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options | {"env": environ}
+    options = (
+        {"cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options | {"env": environ, "patch": patch}
+    )
     if given is not None:
         given = given.encode(encoding or "utf-8") if isinstance(given, str) else given
         options |= {"stdin": subprocess.PIPE, "given": given}
@@ -62,11 +71,6 @@ def _text(output, encoding):
     if output is None:
         return None
     return io.TextIOWrapper(io.BytesIO(output), encoding or "utf-8").read()
-
-
-def patched(patch, *args, **options) -> subprocess.CompletedProcess:
-    """Run ``kdump ARGS`` in a process of its own, after the Python code ``patch``."""
-    return python("-c", f"{patch}\nimport sys; from kdump.cli import main; sys.exit(main())", *args, **options)
 
 
 def on_a_terminal(

@@ -5,6 +5,7 @@ import tarfile
 import zlib
 from contextlib import nullcontext
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
@@ -13,34 +14,38 @@ from kdump.formats.record_layout import TRANSACTIONAL_FLAG
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL, LocalFile
 from kdump.log_dirs.partition import Partition, Segment
-from kdump.parallel import chunks, costs, turns
+from kdump.parallel import costs
 from kdump.parallel.costs import Effort
-from kdump.parallel.turns import Forks
-from kdump.segments import read_ahead, walk
 from testing import GOLDEN, damages, forge
-from tests.helpers import forked
+from testing.processes import kdump, patched
 
-SMALL = [
-    (costs, "CHUNK", 3000),
-    (costs, "PACKED_CHUNK", 1000),
-    (costs, "PRINTING", 1),
-    (costs, "PRINTING_PLAIN", 0),
-    (costs, "READING_HEADERS", 0),
-    (costs, "LARGE_SEGMENTS", 1 << 60),
-]
+SMALL = """
+from kdump.parallel import costs
+costs.CHUNK, costs.PACKED_CHUNK, costs.LARGE_SEGMENTS = 3000, 1000, 1 << 60
+costs.PRINTING, costs.PRINTING_PLAIN, costs.READING_HEADERS = 1, 0, 0
+"""
 """As many processes as are asked for, each with small parts."""
-THREADS = [
-    (costs, "PRINTING", 1 << 60),
-    (read_ahead, "FIRST", 500),
-    (costs, "READING_AHEAD", 500),
-    (read_ahead, "CHUNK_BYTES", 3000),
-    (costs, "PRINTED_AHEAD", 0),
-    (costs, "processors", lambda: 3),
-    (walk, "BLOCK", 4000),
-    (walk, "FIRST_BLOCK", 1000),
-    (costs, "CHUNK", 700),
-    (costs, "PACKED_CHUNK", 300),
-]
+COUNTED = """
+from pathlib import Path
+from kdump.parallel.turns import Forks
+in_processes = Forks.run
+def counted(forks, *rest):
+    Path(f"{folder}/processes-{{forks._count}}").touch()
+    return in_processes(forks, *rest)
+Forks.run = counted
+"""
+BLOCKS = """
+from kdump.parallel import costs
+from kdump.segments import read_ahead
+read_ahead.FIRST, read_ahead.CHUNK_BYTES = 500, 3000
+costs.READING_AHEAD, costs.PRINTED_AHEAD = 500, 0
+costs.processors = lambda: 3
+"""
+THREADS = f"""{BLOCKS}
+from kdump.segments import walk
+walk.BLOCK, walk.FIRST_BLOCK = 4000, 1000
+costs.PRINTING, costs.CHUNK, costs.PACKED_CHUNK = 1 << 60, 700, 300
+"""
 """One process whose two threads read small blocks, and make lines of them."""
 OUTPUTS = (
     ("dump", "{path}"),
@@ -59,25 +64,33 @@ OUTPUTS = (
 LINES = pytest.mark.parametrize("line", OUTPUTS, ids=" ".join)
 
 
+class Outcome(NamedTuple):
+    """How kdump ended, and what it printed."""
+
+    status: int
+    out: bytes
+    errors: bytes
+
+
+def outcome(done) -> Outcome:
+    """Return what two runs must have in common."""
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
 @pytest.fixture
 def alike(tmp_path):
     """Run a command line with one process and with more; hold the outcomes against each other, return the first."""
-    in_processes = Forks.run
-
-    def counted(forks, *rest):
-        (tmp_path / f"processes-{forks._count}").touch()
-        return in_processes(forks, *rest)
 
     def run(line, jobs=(2, 3), **words):
         args = [word.format(**words) for word in line]
-        one = forked.kdump(tmp_path, *args, "--jobs", "1", replaced=SMALL)
+        one = outcome(patched(SMALL, *args, "--jobs", 1))
         assert b"Traceback" not in one.errors
         for number in jobs:
-            replaced = [*SMALL, (Forks, "run", counted)]
-            assert forked.kdump(tmp_path, *args, "--jobs", number, replaced=replaced) == one, number
+            patch = SMALL + COUNTED.format(folder=tmp_path)
+            assert outcome(patched(patch, *args, "--jobs", number)) == one, number
             if line[0] == "dump":
                 assert (tmp_path / f"processes-{number}").exists()
-        assert forked.kdump(tmp_path, *args, replaced=THREADS) == one, "threads"
+        assert outcome(patched(THREADS, *args)) == one, "threads"
         return one
 
     return run
@@ -140,11 +153,8 @@ def test_gaps_that_only_a_wrong_guess_has_met_are_not_reported(tmp_path, size):
     inner = b"".join(batches(100, gap=2))
     holder = forge.batch([forge.record(b"k", inner if n == 1 else b"v", offset=n) for n in range(3)], base_offset=27)
     path = log(tmp_path, [*batches(9), holder, *batches(60)[10:]])
-    replaced = [*SMALL, (turns, "AT_ONCE", size), (turns, "HELD", size)]
-    done = [
-        forked.kdump(tmp_path, "--files", path, "--print-data-log", "--jobs", jobs, replaced=replaced)
-        for jobs in (1, 2, 3)
-    ]
+    patch = f"{SMALL}from kdump.parallel import turns; turns.AT_ONCE = turns.HELD = {size}"
+    done = [outcome(patched(patch, "--files", path, "--print-data-log", "--jobs", jobs)) for jobs in (1, 2, 3)]
     assert done[0].errors == b""
     assert done == done[:1] * 3
 
@@ -208,14 +218,11 @@ def log_dir(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["verify-index", "verify-index --json", "check", "check --headers-only", "stats"])
-def test_answers_are_alike(tmp_path, log_dir, line):
+def test_answers_are_alike(log_dir, line):
+    many = "import kdump.parallel.costs as c; c.READING_PACKED = c.READING_PLAIN = c.READING_HEADERS = 1"
     one, *others = (
-        forked.kdump(tmp_path, *line.split(), log_dir, *jobs, replaced=replaced)
-        for jobs, replaced in [
-            (("--jobs", "1"), ()),
-            (("--jobs", "2"), ()),
-            ((), [(costs, name, 1) for name in ("READING_PACKED", "READING_PLAIN", "READING_HEADERS")]),
-        ]
+        outcome(patched(patch, *line.split(), log_dir, *jobs))
+        for patch, jobs in [("", ("--jobs", "1")), ("", ("--jobs", "2")), (many, ())]
     )
     assert others == [one, one]
     assert one.out
@@ -226,7 +233,7 @@ def test_an_archive_is_open_to_every_process(tmp_path, log_dir, line):
     archive = tmp_path / "logs.tar"
     with tarfile.open(archive, "w") as tar:
         tar.add(log_dir, "logs")
-    one, two = (forked.kdump(tmp_path, line, archive, "--jobs", jobs) for jobs in ("1", "2"))
+    one, two = (outcome(kdump(line, archive, "--jobs", jobs)) for jobs in ("1", "2"))
     assert one == two
     assert one.status == 3
     assert b"logs.tar:logs/t-1" in one.out + one.errors
@@ -236,7 +243,7 @@ def test_salvage_is_alike(tmp_path, log_dir):
     found = []
     for jobs in ("1", "2"):
         out = tmp_path / f"out-{jobs}"
-        done = forked.kdump(tmp_path, "salvage", log_dir, "--out", out, "--jobs", jobs)
+        done = outcome(kdump("salvage", log_dir, "--out", out, "--jobs", jobs))
         written = {path.relative_to(out): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
         found.append((done.status, done.errors.replace(str(out).encode(), b"out"), written))
     assert found[0] == found[1]
@@ -315,6 +322,21 @@ def test_as_many_processes_print_as_are_worth_it(partitions, effort, processors,
     assert costs.processes_of_dump(partitions, None, effort) == 1
 
 
+CHOICE = f"""{BLOCKS}
+from pathlib import Path
+from kdump.parallel import chunks
+threads = chunks.Threads
+def chosen(partitions, jobs, effort):
+    Path("{{folder}}/seen").write_text(effort.name)
+    return 1
+def begun(count, source):
+    Path("{{folder}}/begun").touch()
+    return threads(count, source)
+costs.processes_of_dump, chunks.Threads = chosen, begun
+"""
+"""One process, and files that say which effort was expected and whether threads began."""
+
+
 @pytest.mark.parametrize(
     ("words", "effort"),
     [
@@ -339,22 +361,10 @@ def test_as_many_processes_print_as_are_worth_it(partitions, effort, processors,
 def test_threads_begin_where_they_are_counted_on(tmp_path, words, effort, monkeypatch):
     """One process is chosen for the sake of its threads where these make lines, and nowhere else."""
     path = log(tmp_path, batches(2000))
-    seen = tmp_path / "seen"
-    threads = chunks.Threads
-
-    def chosen(partitions, jobs, effort):
-        seen.write_text(effort.name)
-        return 1
-
-    def begun(count, source):
-        (tmp_path / "begun").touch()
-        return threads(count, source)
-
     monkeypatch.setenv("KDUMP_REDACT_KEY", "0123456789abcdef")
-    replaced = [(costs, "processes_of_dump", chosen), (chunks, "Threads", begun), *THREADS[1:6]]
-    done = forked.kdump(tmp_path, "dump", path, *words, replaced=replaced)
+    done = outcome(patched(CHOICE.format(folder=tmp_path), "dump", path, *words))
     assert (done.status, done.errors) == (0, b"")
-    assert seen.read_text() == effort.name
+    assert (tmp_path / "seen").read_text() == effort.name
     if effort in (Effort.LINES, Effort.HEADERS):
         assert (tmp_path / "begun").exists() is (effort is Effort.LINES)
 

@@ -5,24 +5,34 @@ import random
 import pytest
 
 from kdump.formats import offset_index
-from kdump.log_dirs import local
-from kdump.parallel import costs
 from testing import GOLDEN, damages, forge
-from tests.command_line.test_dump_pieces import SHAPES, batches, log
-from tests.helpers import forked
+from testing.processes import patched
+from tests.command_line.test_dump_pieces import SHAPES, batches, log, outcome
 
-SHARED = [(costs, "CHUNK", 700), (costs, "PACKED_CHUNK", 300), (costs, "PRINTING", 1), (costs, "SMALL_BATCHES", 0)]
+SHARED = """
+from kdump.parallel import costs
+costs.CHUNK, costs.PACKED_CHUNK, costs.PRINTING, costs.SMALL_BATCHES = 700, 300, 1, 0
+"""
+DYING = """
+from kdump.log_dirs import local
+whole = local.os.pread
+def pread(fd, size, position):
+    if position <= {bad} < position + size:
+        raise OSError(5, "Input/output error")
+    return whole(fd, size, position)
+local.os.pread = pread
+"""
 AT = ("--at", "2026-11-23T00:00")
 CHECKS = (("check", "-v", "-o", "jsonl", *AT), ("check", "--headers-only", "-v", *AT))
 
 
-def alike(tmp_path, path, jobs=(2, 3)):
+def alike(path, jobs=(2, 3)):
     """Hold what two threads and several processes say against what one does; return the exit status."""
     for line in CHECKS:
-        one = forked.kdump(tmp_path, *line, path, "--jobs", 1, replaced=SHARED)
+        one = outcome(patched(SHARED, *line, path, "--jobs", 1))
         assert b"Traceback" not in one.errors
         for number in jobs:
-            assert forked.kdump(tmp_path, *line, path, "--jobs", number, replaced=SHARED) == one, number
+            assert outcome(patched(SHARED, *line, path, "--jobs", number)) == one, number
     return one.status
 
 
@@ -62,7 +72,7 @@ def test_segments_of_every_shape(tmp_path, shape):
     path.with_suffix(".index").write_bytes(offset_index.encode(entries, 0))
     path.with_suffix(".timeindex").write_bytes(b"\1" * 24)
     (path.parent / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
-    alike(tmp_path, path.parent)
+    alike(path.parent)
 
 
 def test_damaged_segments(tmp_path):
@@ -74,34 +84,27 @@ def test_damaged_segments(tmp_path):
         data = bytearray(b"".join(sound))
         for _ in range(rng.randint(1, 5)):
             damages.damage(data, rng, starts)
-        statuses.add(alike(tmp_path, log(tmp_path, [bytes(data)]).parent))
+        statuses.add(alike(log(tmp_path, [bytes(data)]).parent))
     assert 3 in statuses
 
 
 @pytest.mark.parametrize("lost", [1, 75, 4000])
 def test_segments_that_are_cut(tmp_path, lost):
-    alike(tmp_path, log(tmp_path, [b"".join(batches(100))[:-lost]]).parent)
+    alike(log(tmp_path, [b"".join(batches(100))[:-lost]]).parent)
 
 
 @pytest.mark.parametrize("folder", ["2.8.2/fmtmix-0", "4.2.2/compact-txn-0"])
 def test_logs_of_brokers(tmp_path, folder):
-    alike(tmp_path, GOLDEN / "brokers" / folder)
+    alike(GOLDEN / "brokers" / folder)
 
 
 def test_a_disk_that_dies_in_between(tmp_path, monkeypatch):
     path = log(tmp_path, batches(300))
     bad = path.stat().st_size // 2
-    whole = local.os.pread
-
-    def pread(fd, size, position):
-        if position <= bad < position + size:
-            raise OSError(5, "Input/output error")
-        return whole(fd, size, position)
-
-    monkeypatch.setattr(local.os, "pread", pread)
+    patch = SHARED + DYING.format(bad=bad)
     for jobs in (1, 2):
         for command in (*CHECKS, ("salvage", "--out", tmp_path / f"out{jobs}")):
-            done = forked.kdump(tmp_path, *command, path.parent, "--jobs", jobs, replaced=SHARED)
+            done = outcome(patched(patch, *command, path.parent, "--jobs", jobs))
             assert done.status == 1
             assert b"Input/output error" in done.errors
             assert b"Traceback" not in done.errors
