@@ -47,6 +47,8 @@ def pytest_configure(config):
         config.option.dist = "loadgroup"
     if hasattr(config, "workerinput"):  # which does not pass it to its workers
         config.option.loadgroup = True
+    if not config.pluginmanager.hasplugin("xdist"):
+        config.addinivalue_line("markers", "xdist_group(name): the tests that one process runs")
     with suppress(PackageNotFoundError):
         if version("pyspark") < "4.2":  # it leaves its sockets to the garbage collector
             unclosed = "Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
