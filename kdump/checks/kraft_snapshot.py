@@ -12,7 +12,7 @@ import posixpath
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.checks.log import LogCheck
+from kdump.checks.log import GapLimits, LogCheck
 from kdump.errors import DamageError
 from kdump.findings import Finding, Level, remark
 from kdump.findings.codes import Code
@@ -63,7 +63,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
     end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
     if named is None and name != BOOTSTRAP_SNAPSHOT:
         findings.append(_wrong(shown, Code.NAME, "the name of the snapshot has no end offset and epoch", None, _NAMES))
-    log = LogCheck(records=records, topic=CLUSTER_METADATA, cleaned=False)
+    log = LogCheck(records=records, topic=CLUSTER_METADATA, gaps=GapLimits(cleaned=False))
     first: RecordBatch | None = None
     last: Region | None = None
     others = 0

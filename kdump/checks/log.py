@@ -73,16 +73,31 @@ class _Gap(NamedTuple):
     """The base offset of the segment before the gap, if the gap is between two segments."""
 
 
+class GapLimits(NamedTuple):
+    """The facts that decide whether compaction explains a gap in the offsets. A fact is None if it is unknown."""
+
+    cleaned: bool | None = None
+    """Whether compaction may have left gaps."""
+    first_dirty: int | None = None
+    """The offset up to which a cleaner may have removed records.
+
+    Pass it only for partitions with one replica, because a follower copies the gaps of its leader.
+    """
+    stopped_at: int | None = None
+    """The log end offset at which the broker stopped: batches from there on have wrong offsets."""
+
+
+UNKNOWN: Final = GapLimits()
+
+
 class LogCheck:
     """Checks the log of one partition: call :meth:`begin` for each segment in offset order, then pass its regions.
 
     ``findings`` has the findings on single segments. :meth:`finish` yields the findings on the whole log.
 
     ``records``: check the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
-    leader-epoch-checkpoint, or None without the file. ``cleaned``: whether compaction may have left gaps, or None if
-    this is unknown. ``first_dirty`` is the offset up to which a cleaner may have removed records. Pass it only for
-    partitions with one replica, because a follower copies the gaps of its leader. ``at`` is the current time in ms.
-    A wrong checksum below ``log_start`` is only a remark, because no consumer receives these records.
+    leader-epoch-checkpoint, or None without the file. ``gaps``: what explains gaps in offsets. ``at`` is the current
+    time in ms. A wrong checksum below ``log_start`` is only a remark, because no consumer receives these records.
     """
 
     def __init__(
@@ -92,8 +107,7 @@ class LogCheck:
         topic: str | None = None,
         epochs: Sequence[EpochEntry] | None = None,
         epochs_file: str = "",
-        cleaned: bool | None = None,
-        first_dirty: int | None = None,
+        gaps: GapLimits = UNKNOWN,
         at: int | None = None,
         log_start: int = 0,
     ) -> None:
@@ -104,9 +118,8 @@ class LogCheck:
         self._is_payload = _is_payload(topic)
         self._epochs, self._epochs_file = epochs, epochs_file
         self._starts = [entry.start_offset for entry in epochs or ()]
-        self._cleaned = cleaned
-        self.compacted = bool(cleaned)
-        self._first_dirty = first_dirty
+        self._limits = gaps
+        self.compacted = bool(gaps.cleaned)
         self._compacted_until = 0
         """The offset after the last batch or gap that only compaction can explain."""
         self.next_offset: int | None = None
@@ -164,8 +177,9 @@ class LogCheck:
         lost = [
             gap
             for gap in self._gaps
-            if (not self.compacted and (gap.active or self._cleaned is False))
+            if (not self.compacted and (gap.active or self._limits.cleaned is False))
             or self._is_lost_segment(gap)
+            or (self._limits.stopped_at is not None and gap.until >= self._limits.stopped_at)
             or (gap.after is not None and any(gap.after <= base < gap.until for base in cut))
         ]
         for gap in lost:
@@ -211,7 +225,7 @@ class LogCheck:
         A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If it stopped
         in between, other segments past the checkpoint are compacted too. The gap then does not count as a loss.
         """
-        first = self._first_dirty
+        first = self._limits.first_dirty
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
 
     def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:

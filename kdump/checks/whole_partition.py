@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.checks import evidence, folder, kraft_snapshot, partition
-from kdump.checks.log import COMPACTED_TOPICS, LogCheck
+from kdump.checks.log import COMPACTED_TOPICS, GapLimits, LogCheck
 from kdump.errors import UnreadableError, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, remark, salvage
 from kdump.findings.codes import Code
@@ -240,8 +240,11 @@ def _log(
         topic=part.topic,
         epochs=epochs,
         epochs_file=part.files.shown(posixpath.join(part.folder, file_names.LEADER_EPOCHS)),
-        cleaned=_is_cleaned(part, options, place),
-        first_dirty=place.first_dirty if part.topic in options.alone else None,
+        gaps=GapLimits(
+            cleaned=_is_cleaned(part, options, place),
+            first_dirty=place.first_dirty if part.topic in options.alone else None,
+            stopped_at=None if folder.leftover_of(part) else _stopped_at(place),
+        ),
         at=options.at,
         log_start=place.log_start or 0,
     )
@@ -265,6 +268,17 @@ def _is_cleaned(part: Partition, options: CheckOptions, place: LogDir) -> bool |
     if part.topic in COMPACTED_TOPICS | options.compacted:
         return True
     return False if place.cleaned is None and part.topic in options.ids else place.cleaned
+
+
+def _stopped_at(place: LogDir) -> int | None:
+    """Return the log end offset of a clean stop, or None if it is unknown.
+
+    A broker that stops writes the log end as recovery point (LogManager.shutdown), and its high watermarks
+    (ReplicaManager.shutdown). With both files one wrong entry is not enough for a finding.
+    """
+    if not place.clean or place.recovery_point is None or place.high_watermark is None:
+        return None
+    return max(place.recovery_point, place.high_watermark)
 
 
 def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:

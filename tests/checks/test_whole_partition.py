@@ -628,6 +628,22 @@ def test_a_lost_segment_of_a_compacted_log_shows_past_the_cleaners_checkpoint(
     assert found == (lost if replicas == 1 else [])  # a follower takes the gaps of its leader
 
 
+@pytest.mark.parametrize(
+    ("point", "mark", "marker", "lost"), [(2, 2, True, 1), (2, 2, False, 0), (2, 8, True, 0), (8, 2, True, 0)]
+)
+def test_a_gap_behind_the_end_of_a_clean_stop_is_no_compaction(tmp_path, point, mark, marker, lost):
+    """A bit of a base offset was changed: a broker of 3.9.2 served the batch with offset 1108 instead of 108."""
+    place = folder(tmp_path, (0, one(0) + one(1) + one(7)))
+    for name, offset in (("recovery-point-offset-checkpoint", point), ("replication-offset-checkpoint", mark)):
+        (tmp_path / name).write_bytes(checkpoints.encode([PartitionOffset("orders", 0, offset)]))
+    if marker:
+        (tmp_path / ".kafka_cleanshutdown").touch()
+    (part,) = Finder(Wanted(leftovers=True)).find([str(place)], None)
+    options = whole_partition.CheckOptions(compacted=frozenset({"orders"}))
+    checked = whole_partition.check(part, options, log_dir.LogDirs())
+    assert [each.code for each in checked.findings].count(Code.GAP) == lost
+
+
 def test_gaps_of_a_topic_that_is_not_compacted_are_damage_without_a_cleaners_checkpoint(tmp_path):
     place = folder(tmp_path, (0, one(0)), (5, one(5)), (6, one(6)))
     (part,) = Finder(Wanted(leftovers=True)).find([str(place)], None)
