@@ -267,7 +267,9 @@ class TarArchive(Archive):
                         links.append((path, _inside(info.linkname)))
                     elif info.issym():
                         links.append((path, _inside(posixpath.join(posixpath.dirname(path), info.linkname))))
-                    elif not info.isdir():
+                    elif info.isdir():
+                        self._folder(path)
+                    else:
                         self.left_out.append((path, "is not a file"))
                 if os.pread(self._held.fd, tarfile.BLOCKSIZE, tar.offset).strip(b"\0"):
                     self.broken = f"the archive is broken at byte {tar.offset}: later members are not read"
@@ -292,11 +294,14 @@ class ZipArchive(Archive):
             self.broken = f"the zip cannot be read: {reason}"
             self.hint = f"zip -FF {shell_path(self.name)} --out mended.zip mends a truncated one as far as possible"
             return
-        if len(content.members) > _MEMBERS:
+        if len(content.members) + len(content.folders) > _MEMBERS:
             self.broken = f"the zip has more than {_MEMBERS} members: extract it, or name an archive of a part"
             return
         links = []
         self.left_out += [(_inside(path), reason) for path, reason in content.left_out]
+        for path in map(_inside, content.folders):
+            if self._takes(path):
+                self._folder(path)
         for member in content.members:
             path = _inside(member.path)
             if not (path and self._takes(path)):

@@ -57,9 +57,10 @@ class ZipMember(NamedTuple):
 
 
 class ZipContent(NamedTuple):
-    """The members of a zip: readable ones, and with reasons unreadable ones and those that are not files."""
+    """The members of a zip: readable ones, folders, and with reasons unreadable ones and those that are not files."""
 
     members: list[ZipMember]
+    folders: list[str]
     unread: list[tuple[str, str]]
     left_out: list[tuple[str, str]]
 
@@ -103,12 +104,13 @@ def directory(descriptor: int) -> ZipContent:
             listed = found.infolist()
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error, OverflowError) as reason:
         raise ValueError(str(reason)) from reason
-    content = ZipContent([], [], [])
+    content = ZipContent([], [], [], [])
     overlapping = _overlapping(listed)
     for info in listed:
         name = info.filename.replace("\\", "/") if info.create_system == _FAT else info.filename
         mode = info.external_attr >> 16
         if name.endswith("/"):
+            content.folders.append(name)
             continue
         if info.flag_bits & _ENCRYPTED:
             content.unread.append((name, "is encrypted"))

@@ -11,7 +11,9 @@ import lzma
 import os
 import pickle
 import random
+import re
 import shlex
+import shutil
 import struct
 import tarfile
 import zipfile
@@ -502,6 +504,22 @@ def test_the_time_of_a_member_is_known_where_it_names_its_zone(tmp_path):
         place = archives.open_archive(source, "a")
     assert place.look(f"t-0/{LOG}").modified == 1_700_000_000_000
     assert place.look("other").modified is None
+
+
+@pytest.mark.parametrize("kind", ["tar", "gztar", "zip"])
+def test_an_empty_folder_in_an_archive_counts_as_on_disk(tmp_path, kind):
+    """A broker does not start with it, or makes a log of it."""
+    folder = tmp_path / "d1"
+    for name in ("t-0", "t-1", "lost+found", "t-0/.kafka_cleanshutdown"):
+        (folder / name).mkdir(parents=True)
+    (folder / "t-0" / LOG).write_bytes(RECORD)
+    (folder / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=1\n")
+    packed = shutil.make_archive(str(tmp_path / "packed"), kind, tmp_path, "d1")
+    no_part = re.compile(r'"diskBytes":[0-9]+|"\w*[cC]ommands":.*')  # commands cannot move what is in an archive
+    for command in ("check", "du", "ls"):
+        on_disk, inside = (kdump(command, path, "-o", "jsonl").stdout.decode() for path in (folder, f"{packed}:d1"))
+        assert no_part.sub("", inside.replace(f"{packed}:d1", str(folder))) == no_part.sub("", on_disk)
+        assert ("lost+found: a broker does not start" in inside) is (command == "check")
 
 
 def test_two_archives_with_equal_names_inside_are_both_read(tmp_path):
