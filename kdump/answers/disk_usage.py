@@ -139,10 +139,14 @@ class DiskUsage(Collector):
         self._partitions: list[tuple[str, PartitionUsage]] = []
         self._segments: list[SegmentUsage] = []
         self._others: dict[str, _OtherFolder] = {}
+        self._parents: dict[str, str] = {}
+        """Path of a folder -> the path of the folder above; that of a folder in an archive may be the archive."""
 
     def begin(self, place: Place) -> Needs:
         partition = place.partition
         path = _path(partition)
+        if partition.folder:
+            self._parents[path] = partition.files.shown(posixpath.dirname(partition.folder.rstrip("/")))
         if partition.topic is None or partition.partition is None:
             self._others[path] = _other_folder(partition)
         else:
@@ -156,6 +160,7 @@ class DiskUsage(Collector):
         self._partitions += other._partitions
         self._segments += other._segments
         self._others |= other._others
+        self._parents |= other._parents
 
     def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  sizes do not depend on the time
         lines: list[PartitionUsage] = [line for _, line in self._partitions]
@@ -174,8 +179,8 @@ class DiskUsage(Collector):
 
     def _other_lines(self) -> Iterator[OtherUsage]:
         holding = {path for path, found in self._others.items() if found.is_log_dir}
-        holding |= {posixpath.dirname(path) for path, _ in self._partitions}
-        holders = {above for path in holding for above in _above(path)}
+        holding |= {self._parent(path) for path, _ in self._partitions}
+        holders = {above for path in holding for above in self._above(path)}
         folders: dict[str, list[Bytes]] = {}
         for path, found in self._others.items():
             if path in holders:
@@ -185,12 +190,23 @@ class DiskUsage(Collector):
                     yield OtherUsage(file, "a foreign file", *size)
             else:
                 top = path
-                while (above := posixpath.dirname(top)) in self._others and above not in holders:
+                while (above := self._parent(top)) in self._others and above not in holders:
                     top = above
                 folders.setdefault(top, []).extend((found.own, *(size for _, size in found.foreign)))
         for path, sizes in folders.items():
             what = _KINDS.get(posixpath.basename(path), "a foreign folder")
             yield OtherUsage(path, what, *_sum(sizes))
+
+    def _above(self, path: str) -> Iterator[str]:
+        while path:
+            yield path
+            above = self._parent(path)
+            if above == path:
+                return
+            path = above
+
+    def _parent(self, path: str) -> str:
+        return self._parents.get(path) or posixpath.dirname(path)
 
 
 def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage:
@@ -285,15 +301,6 @@ def _other_folder(partition: Partition) -> _OtherFolder:
         own=Bytes.of(own),
         foreign=tuple((partition.files.shown(file.path), Bytes.of([file])) for file in foreign),
     )
-
-
-def _above(path: str) -> Iterator[str]:
-    while path:
-        yield path
-        above = posixpath.dirname(path)
-        if above == path:
-            return
-        path = above
 
 
 def _sum(sizes: Iterable[Bytes]) -> Bytes:

@@ -520,6 +520,7 @@ def test_an_empty_folder_in_an_archive_counts_as_on_disk(tmp_path, kind):
         on_disk, inside = (kdump(command, path, "-o", "jsonl").stdout.decode() for path in (folder, f"{packed}:d1"))
         assert no_part.sub("", inside.replace(f"{packed}:d1", str(folder))) == no_part.sub("", on_disk)
         assert ("lost+found: a broker does not start" in inside) is (command == "check")
+        assert kdump(command, packed, "-o", "jsonl").stdout.decode() == inside
 
 
 def test_two_archives_with_equal_names_inside_are_both_read(tmp_path):
