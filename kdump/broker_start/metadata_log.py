@@ -232,6 +232,10 @@ def _replay(
     if not broken and level > release.highest_level:
         text = f"metadata.version is {level_name(level)}, which {release.name} does not support"
         broken.append(StartCause(code=Code.METADATA_TOO_NEW, file=folder.name, text=text))
+    lacks_level = METADATA_VERSION not in image.features.levels
+    if not broken and newest is not None and lacks_level and release.needs_metadata_version:
+        text = "IllegalStateException: Unknown metadata version: the snapshot has no record of metadata.version"
+        broken.append(StartCause(code=Code.METADATA_SNAPSHOT_BROKEN, file=newest.name, text=text))
     return image, broken
 
 

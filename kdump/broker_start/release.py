@@ -51,6 +51,11 @@ class StartRelease(NamedTuple):
         return self.number >= (4, 0)
 
     @property
+    def needs_metadata_version(self) -> bool:
+        """Whether a node fails without a record of metadata.version (``FeaturesImage.metadataVersionOrThrow``)."""
+        return self.number >= (4, 0)
+
+    @property
     def is_newest(self) -> bool:
         """Whether this is the newest release that kdump knows."""
         return self.number[:2] == max(LAST_MINORS.items())

@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.topics import id_text
+from kdump.broker_start.outcome import StartOutcome
 from kdump.checks.repair_commands import aside, metadata_command
 from kdump.errors import many
 from kdump.findings.codes import Code
@@ -56,6 +57,8 @@ ADVICE: Final = {
     Code.META_PROPERTIES_UNREADABLE: "Write the file with the ids of this broker and cluster.",
     Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
 }
+WITHOUT_SNAPSHOT: Final = "Move the snapshot away: the metadata log has all records, and the node reads them instead."
+OTHER_SNAPSHOT: Final = "Copy the snapshot from another controller or from a backup."
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
 """Causes that are repaired by writing ``meta.properties``."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
@@ -85,6 +88,8 @@ class Repairs:
         text = ADVICE.get(cause.code, "")
         if cause.code is Code.METADATA_REPLAY_BROKEN:
             text = text.format(later=self._later(cause))
+        if cause.code is Code.METADATA_SNAPSHOT_BROKEN:
+            text = WITHOUT_SNAPSHOT if self._has_whole_metadata_log else OTHER_SNAPSHOT
         if cause.code in NO_IDS:
             text += f" Lines: {', '.join(self._lines(cause))}."
             if self._start.cluster_id is None:
@@ -104,7 +109,8 @@ class Repairs:
         file = cause.file
         if file is None:
             return
-        if cause.code in MOVED or cause.code is Code.QUORUM_STATE_BROKEN:
+        is_moved = cause.code is Code.METADATA_SNAPSHOT_BROKEN and self._has_whole_metadata_log
+        if is_moved or cause.code in MOVED or cause.code is Code.QUORUM_STATE_BROKEN:
             yield aside(file)
         elif cause.code is Code.PARTITION_METADATA_BROKEN:
             folder = posixpath.dirname(file)
@@ -133,6 +139,13 @@ class Repairs:
         if not count:
             return "it is the last record of the metadata log, so no other record is lost"
         return f"{many(count, 'later record is', 'later records are')} lost ({lists})"
+
+    @property
+    def _has_whole_metadata_log(self) -> bool:
+        """Whether the metadata log has all its records, so that a node needs no snapshot."""
+        whole = (StartOutcome.LOADED, StartOutcome.RECOVERED)
+        logs = (log for log in self._start.logs if log.topic == CLUSTER_METADATA and log.outcome in whole)
+        return any(log.log_start_offset == 0 and log.log_end_offset for log in logs)
 
     @property
     def _node(self) -> int | None:

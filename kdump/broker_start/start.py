@@ -168,6 +168,8 @@ class _BrokerRun:
         self.fatal += [
             cause for cause in found.fatal if cause.code is not Code.METADATA_REPLAY_BROKEN or self._is_controller()
         ]
+        if any(cause.code is Code.METADATA_SNAPSHOT_BROKEN for cause in found.fatal):
+            self.decides = False  # the image lacks the records of the snapshot
         if not self._is_sole_controller() and not found.is_whole:
             text = CONTROLLERS_HAVE_IT
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=found.log.path, text=text))

@@ -262,6 +262,27 @@ def findings(broker, *dirs, configs=("node.id=1", "process.roles=broker,controll
     return done.returncode, {(line["code"], line["missing"]) for line in lines if line["kind"] == "finding"}
 
 
+@pytest.mark.parametrize(
+    ("release", "keeps_log", "fatal"), [("4.4.0", True, True), ("4.4.0", False, True), ("3.9.2", True, False)]
+)
+def test_a_snapshot_that_is_cut_before_its_metadata_version_ends_a_broker(broker, release, keeps_log, fatal):
+    """Brokers of 4.2.2, 4.3.1 and 4.4.0 ended so, and started without the snapshot; one of 3.9.2 started with it."""
+    folder = broker / "d1" / "__cluster_metadata-0"
+    snapshot = folder / f"{5:020}-{0:010}.checkpoint"
+    snapshot.write_bytes(records(metadata_value("NoOpRecord")))
+    if not keeps_log:
+        (folder / f"{0:020}.log").unlink()
+    start, _ = started(broker, release=release)
+    assert (start["starts"], codes(start["fatal"])) == ((False, ["metadata-snapshot-broken"]) if fatal else (True, []))
+    text = kdump("check", "d1", "d2", "--release", release, "--config", "node.id=1", cwd=broker).stdout.decode()
+    assert ("Unknown metadata version: the snapshot has no record of metadata.version\n" in text) == fatal
+    assert (f"  mkdir -p d1.aside/{folder.name}/ && mv d1/{folder.name}/{snapshot.name} " in text) == (
+        fatal and keeps_log
+    )
+    assert ("Copy the snapshot from another controller or from a backup." in text) == (fatal and not keeps_log)
+    assert ("-stray" in text) != fatal  # without the records of the snapshot nothing is known of the partitions
+
+
 def epochs(folder, *entries):
     lines = ["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries), ""]
     (folder / "leader-epoch-checkpoint").write_text("\n".join(lines))

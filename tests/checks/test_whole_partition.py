@@ -631,7 +631,7 @@ def test_a_lost_segment_of_a_compacted_log_shows_past_the_cleaners_checkpoint(
 @pytest.mark.parametrize(
     ("point", "mark", "marker", "lost"), [(2, 2, True, 1), (2, 2, False, 0), (2, 8, True, 0), (8, 2, True, 0)]
 )
-def test_a_gap_behind_the_end_of_a_clean_stop_is_no_compaction(tmp_path, point, mark, marker, lost):
+def test_a_gap_past_the_end_of_a_clean_stop_is_no_compaction(tmp_path, point, mark, marker, lost):
     """A bit of a base offset was changed: a broker of 3.9.2 served the batch with offset 1108 instead of 108."""
     place = folder(tmp_path, (0, one(0) + one(1) + one(7)))
     for name, offset in (("recovery-point-offset-checkpoint", point), ("replication-offset-checkpoint", mark)):
