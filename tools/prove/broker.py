@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,6 +81,15 @@ def logger() -> Path:
     return jar("org.slf4j:slf4j-simple:1.7.36")
 
 
+@contextmanager
+def starting(end: Callable[[], object]) -> Iterator[None]:
+    """Wait in the block for a server to answer; ``end`` is called to end it if the block raises or is interrupted."""
+    with ExitStack() as failed:
+        failed.callback(end)
+        yield
+        failed.pop_all()
+
+
 class Broker:
     """One broker with its log dir and metadata dir below `folder`; `settings` stand beside PROPERTIES, or instead.
 
@@ -133,11 +143,15 @@ class Broker:
         """Start it, and wait until it answers."""
         with self.output.open("ab") as out:
             self._process = subprocess.Popen(self._command("kafka.Kafka", str(self._settings)), stdout=out, stderr=out)
+        with starting(self.kill):
+            self._wait(self._process)
+
+    def _wait(self, process: "subprocess.Popen[bytes]") -> None:
         host, port = self.address.split(":")
         for _ in range(600):
-            if self._process.poll() is not None:
+            if process.poll() is not None:
                 reported = self.output.read_text(errors="replace")
-                raise RuntimeError(f"the broker ended with {self._process.returncode}:\n{reported[-20000:]}")
+                raise RuntimeError(f"the broker ended with {process.returncode}:\n{reported[-20000:]}")
             try:
                 socket.create_connection((host, int(port)), 1).close()
             except OSError:

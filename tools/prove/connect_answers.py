@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from testing.processes import kdump
 from tools import arguments
-from tools.prove.broker import Broker, free_ports, logger
+from tools.prove.broker import Broker, free_ports, logger, starting
 from tools.record.fetch_jars import CACHE, DEPENDENCY, POM
 
 TOPICS: Final = ("connect-configs", "connect-status", "connect-offsets")
@@ -77,7 +77,8 @@ class Worker:
             self._process = subprocess.Popen(
                 [*command, "org.apache.kafka.connect.cli.ConnectDistributed", str(settings)], stdout=out, stderr=out
             )
-        self.wait(lambda: isinstance(self.ask("GET", "/connectors"), list))
+        with starting(self.stop):
+            self.wait(lambda: isinstance(self.ask("GET", "/connectors"), list))
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Return what the REST API answers, None for an error or no body."""

@@ -31,7 +31,7 @@ from urllib.parse import quote
 from testing import GOLDEN
 from testing.processes import kdump
 from tools import arguments
-from tools.prove.broker import Broker, free_ports, logger
+from tools.prove.broker import Broker, free_ports, logger, starting
 from tools.record.fetch_jars import fetch
 
 TOOLS: Final = {
@@ -90,11 +90,14 @@ class Karapace:
         self._output = folder / "karapace.txt"
         with self._output.open("wb") as out:
             self._process = subprocess.Popen([python, "-m", "karapace"], stdout=out, stderr=out, env=environment)
+        with starting(self.stop):
+            self._wait()
+
+    def _wait(self) -> None:
         for _ in range(300):
             if self._process.poll() is None and isinstance(self.ask("/subjects"), list) and self.ask("/subjects"):
                 return
             time.sleep(0.5)
-        self.stop()
         raise RuntimeError(f"Karapace does not answer:\n{self._output.read_text(errors='replace')[-4000:]}")
 
     def ask(self, path: str) -> Any:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
+from tools.prove.broker import starting
 from tools.record.fetch_jars import CACHE, gather
 
 KEY, SECRET, REGION = "kdumpkey", "kdumpsecret", "us-east-1"
@@ -61,6 +62,10 @@ class Gateway:
         words = [self._program, "--access", KEY, "--secret", SECRET, "--port", f"127.0.0.1:{self.port}"]
         words += ["--region", REGION, "--quiet", "posix", str(self.root)]
         self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with starting(self.stop):
+            self._wait()
+
+    def _wait(self) -> None:
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             with suppress(OSError):
@@ -127,8 +132,9 @@ class Hdfs:
                 cwd=self._root,
             )
         assert self._process.stdout is not None
-        if not any(line == "ready\n" for line in self._process.stdout):
-            raise SystemExit((self._root / "log.txt").read_text())
+        with starting(self.stop):
+            if not any(line == "ready\n" for line in self._process.stdout):
+                raise SystemExit((self._root / "log.txt").read_text())
         self._is_formatted = self.is_up = True
 
     def stop(self) -> None:
