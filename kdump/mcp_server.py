@@ -41,10 +41,12 @@ PAYLOADS: Final = frozenset({"key", "value", "headers", "decoded", "keyDecoded",
 """Fields with payloads of records."""
 OF_CLIENTS: Final = frozenset({"metadata", "raw", "clientHost"})
 """Fields of groups that contain clients' texts or addresses."""
-_ENDS: Final = 5.0
-"""Seconds that ``sql`` has after the time limit to end by itself before it is killed, as it has a limit of its own."""
+_OWN_LIMIT: Final = 2.0
+"""Seconds that ``sql`` has after the time limit to end by itself, as it has a limit of its own."""
+_ENDS: Final = 1.0
+"""Seconds that a command has to delete its temporary files before it is killed."""
 _CHILD: Final = (
-    "import sys; from kdump.primitives.signals import end_with; end_with(int(sys.argv.pop(1)));"
+    "import sys; from kdump.primitives.signals import end_with, signal; end_with(int(sys.argv.pop(1)), signal.SIGTERM);"
     " from kdump.__main__ import run; run()"
 )
 """Python code that runs kdump, and ends when its parent ends. The first argument is the parent's process id."""
@@ -446,7 +448,7 @@ class ChildRun:
         ]
         for one in self._threads:
             one.start()
-        self._timer = threading.Timer(options.timeout + (_ENDS if words[0] == "sql" else 0), self._late)
+        self._timer = threading.Timer(options.timeout + (_OWN_LIMIT if words[0] == "sql" else 0), self._late)
         self._timer.start()
 
     def __enter__(self) -> ChildRun:
@@ -454,7 +456,7 @@ class ChildRun:
 
     def __exit__(self, *_: object) -> None:
         if not self._is_done:
-            self._process.kill()
+            self.stop()
         self._process.wait()
         self._timer.cancel()
         for thread in self._threads:
@@ -466,8 +468,11 @@ class ChildRun:
     _is_done = False
 
     def stop(self) -> None:
-        """Kill the command if it still runs."""
-        self._process.kill()
+        """End the command if it still runs."""
+        self._process.terminate()
+        killer = threading.Timer(_ENDS, self._process.kill)
+        killer.daemon = True
+        killer.start()
 
     def lines(self) -> Iterator[bytes]:
         """Yield the JSON lines of the command's standard output."""
@@ -500,7 +505,7 @@ class ChildRun:
 
     def _late(self) -> None:
         self.is_late = True
-        self._process.kill()
+        self.stop()
 
 
 _TIMELESS: Final = frozenset({"dump", "schemas", "coordinator"})

@@ -18,8 +18,9 @@ from kdump.command_line import options as shared
 from kdump.command_line.answering import AT
 from kdump.command_line.limit_options import ANY_PATH, AtLeast
 from kdump.errors import ExitStatus, KdumpError, UnreadableError, UsageError
+from kdump.output.parts import remove
 from kdump.output.stdout import is_terminal, open_output
-from kdump.primitives import signals, timestamps
+from kdump.primitives import signals, supervision, timestamps
 from kdump.primitives.messages import message
 from kdump.primitives.terminal import harmless_line
 
@@ -114,6 +115,8 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     Exit status: 0 answered, 1 something cannot be read or the query fails, 2 wrong usage or a wrong query, 3 damage
     was met, 4 only derived files are wrong.
     """
+    if not schema:
+        supervision.supervise(remove)
     small_arrow()
     try:
         with signals.at_once():
@@ -323,12 +326,14 @@ class _Command:
             began, rows = time.monotonic(), 0
             one = engine.query(text, self.given["params"], reading)
             running.append(one)
+            supervision.begin(engine.limits.timeout, one.late)
             try:
                 one.wait()
                 self.session.unwatch()
                 rows = self._write(one)
             finally:
                 one.close()
+                (supervision.last_words if one.is_stuck else supervision.end)()
                 self.session.progress.clear()
                 self.session.sum_up()
             shared.warn_of_absent_fields(self.redactor, self.session)

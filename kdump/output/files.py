@@ -32,7 +32,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.output import parts
 from kdump.output.access import ANY, Access
 from kdump.output.parts import TakenError, append, create, identity, unwritable
-from kdump.primitives import signals
+from kdump.primitives import signals, supervision
 
 __all__ = ["TakenError", "append", "create", "unwritable"]
 if TYPE_CHECKING:
@@ -226,6 +226,7 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
         try:
             with signals.held():
                 made.append(Path(tempfile.mkdtemp(prefix="kdump-", dir=place)))
+                supervision.owns(made[0])
         except OSError as reason:
             raise no_room(place, reason.strerror or str(reason)) from reason
         yield made[0]

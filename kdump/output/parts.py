@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 from kdump.errors import UnreadableError, UsageError
-from kdump.primitives import signals
+from kdump.primitives import signals, supervision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -201,6 +201,7 @@ class OutputWork:
             self._parts.append(part)
             _lock(part.descriptor)
             part.path = part.path.rename(self._place / _random_name())
+            supervision.owns(part.path)
         return part
 
     def flush(self) -> None:
@@ -219,7 +220,7 @@ class OutputWork:
                 )
                 continue
             try:
-                _remove(part.path)
+                remove(part.path)
             except OSError as reason:
                 self._note(f"{part.path}: cannot be deleted: {reason.strerror}")
         for made in reversed(self._made):
@@ -453,7 +454,8 @@ def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
             os.close(descriptor)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Delete a file, or a folder with all in it. Raises OSError, but not if there is none."""
     try:
         path.unlink()
     except FileNotFoundError:

@@ -131,14 +131,14 @@ def by_default() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 
-def end_with(parent: int) -> None:
-    """Let Linux kill this forked process when its parent process ends.
+def end_with(parent: int, number: int = signal.SIGKILL) -> None:
+    """Let Linux send this process the signal ``number`` when its parent process ends.
 
     On other systems the process ends when it sends its next result.
     """
     from ctypes import CDLL
 
     if hasattr(CDLL(None), "prctl"):
-        CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number))
     if os.getppid() != parent:  # the parent ended before prctl()
         os._exit(1)

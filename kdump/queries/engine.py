@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from kdump.errors import KdumpError, UsageError
+from kdump.primitives import supervision
 from kdump.primitives.signals import Interrupts
 from kdump.queries import statement
 from kdump.queries.views import SECOND_NAMES
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from kdump.queries.statement import Query
     from kdump.queries.views import View
 
-GRACE: Final = 2.0
+GRACE: Final = supervision.GRACE - 0.5
 """Seconds to wait for the end of an interrupted query."""
 _LOOK: Final = 0.05
 """Seconds between two checks of the clock."""
@@ -239,6 +240,11 @@ class Running:
         return self._thread.is_alive()
 
     @property
+    def late(self) -> str:
+        """The error after the time limit."""
+        return f"query: stopped after {self._engine.limits.timeout or 0:g} s (--timeout)"
+
+    @property
     def seconds(self) -> float:
         """The time since its start."""
         return time.monotonic() - self._began
@@ -248,7 +254,7 @@ class Running:
         while True:
             self._interrupts.check()
             if timeout is not None and self.seconds > timeout:  # checked here too, for endless rows
-                raise QueryTimeoutError(f"query: stopped after {timeout:g} s (--timeout)")
+                raise QueryTimeoutError(self.late)
             try:
                 found = self._blocks.get(timeout=_LOOK)
             except queue.Empty:

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _PIECE: Final = re.compile(
-    r"(?P<skip>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|(?P<dollar>\$\w*\$).*?(?P=dollar))"
+    r"(?P<skip>'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|--[^\n]*|/\*.*?(?P<closed>\*/|\Z)"
+    r"|(?P<dollar>\$\w*\$).*?(?:(?P=dollar)|\Z))"
     r"|(?P<word>[A-Za-z_]\w*)|(?P<other>.)",
     re.DOTALL,
 )
-_AFTER: Final = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:[0-9]|\$\w|\?|\()", re.DOTALL)
+"""A piece of a query. Each is read once, also where a quote or a comment has no end: a query may have megabytes."""
+_AFTER: Final = re.compile(r"(?>\s|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*+(?:[0-9]|\$\w|\?|\()", re.DOTALL)
 """The operand of OFFSET: a number, a parameter or an expression in brackets."""
 _EXPLAIN: Final = re.compile(r"\s*explain\b(\s+analyze\b)?(\s*\([^)]*\))?", re.IGNORECASE)
 _PIVOT: Final = re.compile(r"[\s(]*(?:pivot|unpivot|pivot_wider|from|with|select)\b", re.IGNORECASE)
@@ -65,6 +67,8 @@ def is_complete(text: str) -> bool:
     last = ";"
     found = False
     for piece in _PIECE.finditer(text):
+        if piece["closed"] == "":
+            return False
         if piece["skip"] and piece[0].startswith(("--", "/*")):
             continue
         if not piece[0].isspace():

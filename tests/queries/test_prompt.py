@@ -32,6 +32,12 @@ def test_statements_end_with_a_semicolon():
         ("select 1", False),
         ("", False),
         (";", True),
+        ("select 1; /* c */", True),
+        ("select 1; /* c", False),
+        ("select 1; /*/", False),
+        ("select 'a''b;", False),
+        ("select $$ ;", False),
+        ('select "a;', False),
     ],
 )
 def test_a_semicolon_in_a_text_ends_nothing(text, complete):

@@ -1,5 +1,7 @@
 """The statement gate: one SELECT or EXPLAIN; parameters by name; the bare word offset."""
 
+import time
+
 import pytest
 
 duckdb = pytest.importorskip("duckdb")
@@ -83,3 +85,22 @@ def test_parameters_are_given_and_used(params):
 def test_a_parameter_without_a_name_is_refused():
     with pytest.raises(UsageError, match="parameters have names"):
         parse("select ?", {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select " + "/*" * 300_000,
+        "select " + " ".join(f"$a{number}$" for number in range(60_000)),
+        "select offset " + "/**/" * 10_000 + "x y z",
+        "select " + "offset /*" * 100_000,
+        "select '" + "''" * 300_000,
+        'select "' + '""' * 300_000,
+    ],
+    ids=["comments", "dollars", "comments after offset", "offsets", "quotes", "double quotes"],
+)
+def test_a_wrong_query_of_a_megabyte_is_refused_at_once(text):
+    began = time.process_time()
+    with pytest.raises(duckdb.ParserException):
+        parse(text, {})
+    assert time.process_time() - began < 5
