@@ -624,7 +624,7 @@ def salvage(
     >>> import kdump, tempfile
     >>> report = kdump.salvage("golden/damaged/fuzz000", out=tempfile.mkdtemp())
     >>> report.status, [one.written.records for one in report.partitions], report.damage  # doctest: +ELLIPSIS
-    (3, [15], ('golden/damaged/fuzz000/00000000000000000000.log: byte 798: 843 bytes are not placed: ...',))
+    (3, [15], ('golden/damaged/fuzz000/00000000000000000000.log: byte 798: 843 bytes are not recovered: ...',))
     """
     from kdump.log_salvage import partitions, writer
 

@@ -106,7 +106,7 @@ class Collector:
 
     For each partition the pass calls ``begin``. If ``begin`` returns more than FILES, the pass calls ``turn_to`` for
     each segment, and then, in file order, ``add`` for valid batches and ``lose`` for damaged ranges and truncated
-    batches. At last it calls ``end``. A collector may get more than it requested if other collectors need more.
+    batches. At last it calls ``end``. It may get more batches than it needs, because collectors share one pass.
     """
 
     takes_control_runs: ClassVar[bool] = False
@@ -123,10 +123,10 @@ class Collector:
         """Begin the next segment of the partition."""
 
     def add(self, batches: Batches) -> int | None:
-        """Take the next valid batches: a single batch, or a run of batches with the same attributes.
+        """Take the next valid batches: a single batch, or a batch run with the same attributes.
 
-        Return the number of batches of a run that were taken, or None for all: the pass then adds the others one by
-        one. If this raises DamageError for a single batch with an unreadable record, the pass reports it.
+        Return the number of batches of a run that were taken, or None for all. The pass adds the others one by one. If
+        this raises DamageError for a single batch with an unreadable record, the pass reports it.
         """
 
     def lose(self, region: Damage | Trailing) -> None:

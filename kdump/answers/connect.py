@@ -325,7 +325,7 @@ class ConnectTopics:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
-        """Return the topics of each cluster: those that ``named`` gives, else those that their keys identify."""
+        """Return the topics of each cluster: those in ``named``, and otherwise those identified by their keys."""
         roles: dict[Role, list[str]] = {"configs": [], "status": [], "offsets": []}
         for topic in sorted(self._partitions):
             role = self._role(topic) if _NAMES.fullmatch(topic) or topic in self._unnamed else None

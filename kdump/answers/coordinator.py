@@ -39,8 +39,8 @@ class TopicPartitions(NamedTuple):
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
     """Return the number of partitions of a topic, and the partitions that are not in ``here``.
 
-    ``count`` is the number if it is known. If it is None, the highest partition in ``here`` is the last one. None in
-    ``here`` is a folder whose name has no number.
+    ``count`` is the number if it is known. Otherwise the highest partition in ``here`` counts as the last one. None in
+    ``here`` stands for a folder without a number in its name.
     """
     numbers = {number for number in here if number is not None}
     whole = max(numbers, default=-1) + 1 if count is None else count

@@ -82,7 +82,7 @@ def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentS
 
 
 class PartitionListing(DiskUsage):
-    """The lines of ``kdump du`` on partitions, in the order of names."""
+    """The lines of ``kdump ls`` on partitions, in the order of names. They have the fields of ``kdump du``."""
 
     def answer(self, at: int) -> Iterator[AnswerLine]:
         lines = [line for line in super().answer(at) if isinstance(line, PartitionUsage)]

@@ -37,7 +37,7 @@ FIRST, BLOCK = 1 << 14, 1 << 18
 class LogCopy:
     """A copy of a log, read forwards.
 
-    The position is a byte of a segment at which a batch begins. ``report`` receives damaged ranges and progress;
+    The position is the first byte of a batch. ``report`` receives damaged ranges and progress;
     ``damaged`` is whether a damaged range was found.
     """
 
@@ -81,7 +81,7 @@ class LogCopy:
         return max(0, self.source.size - self._position)
 
     def bytes(self, ahead: int, size: int) -> bytes:
-        """Return ``size`` bytes from ``ahead`` bytes after the position on."""
+        """Return ``size`` bytes, beginning ``ahead`` bytes after the position."""
         return self.source.read(self._position + ahead, size)
 
     def data_ahead(self, ahead: int) -> int:
@@ -96,7 +96,6 @@ class LogCopy:
             self._go(self._number + 1)
 
     def skip_below(self, offset: int) -> None:
-        """Move to the last segment that begins at or below an offset."""
         numbers = [n for n, one in enumerate(self._segments) if (one.base_offset or 0) <= offset]
         if numbers:
             self._report.progress(sum(one.size for one in self._segments[self._number : numbers[-1]]))
@@ -120,7 +119,7 @@ class LogCopy:
         return max(0, found - self._position)
 
     def whole(self, start: int, end: int) -> int:
-        """Return the distance to the end of the last valid batch between two distances, or ``start`` without one."""
+        """Return the distance to the end of the last valid batch from ``start`` to ``end``; ``start`` without one."""
         first, last = self._position + start, self._position + end
         for region in resync.read(self.source, first, last, on_error="resync", runs=PLAIN_DATA):
             if isinstance(region, Batches):

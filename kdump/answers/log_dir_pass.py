@@ -59,9 +59,9 @@ class LogDirPass:
                 self._report.progress(segment.size)
 
     def alongside(self, place: Place) -> PassTap | None:
-        """Return a tap that feeds the collectors while another reader reads the partition.
+        """Return a :class:`PassTap`, which feeds the collectors while another reader reads the partition.
 
-        None if no collector needs a batch. The caller must close the tap afterwards. ``progress`` is not called.
+        None if no collector needs a batch. The caller must close it afterwards. ``progress`` is not called.
         """
         reading, _ = self._begin(place)
         if reading:
@@ -233,16 +233,16 @@ def feed(collectors: Collectors, partitions: Sequence[Partition], report: Report
 class Gathered(NamedTuple, Generic[M]):
     """The results of consecutive partitions, whose segments have ``size`` bytes.
 
-    ``said`` has the calls of the reporter in order: the name of a field of :class:`Reporter`, and the argument.
+    ``calls`` are those of the reporter, in order: the name of a field of :class:`Reporter`, and the argument.
     """
 
     into: M
     size: int
-    said: list[tuple[str, Any]]
+    calls: list[tuple[str, Any]]
 
     def merge(self, other: Gathered[M]) -> Gathered[M]:
         self.into.merge(other.into)
-        return Gathered(self.into, self.size + other.size, self.said + other.said)
+        return Gathered(self.into, self.size + other.size, self.calls + other.calls)
 
 
 def gather_with(
@@ -252,7 +252,7 @@ def gather_with(
     partitions: Sequence[Partition],
     report: Reporter,
 ) -> None:
-    """Let workers call ``work`` for partitions, each with a copy of ``into``, which must be empty. Merge the results.
+    """Let workers call ``work`` for partitions, each with a copy of the empty result ``into``. Merge the results.
 
     The result and the calls of ``report`` are the same as if one process had read all partitions in order. Progress is
     reported once for the share of each worker.
@@ -261,7 +261,7 @@ def gather_with(
         partial(_gathered, copy.deepcopy(into), work), task_groups(partitions, workers.count), Gathered.merge
     ):
         into.merge(gathered.into)
-        for name, what in gathered.said:
+        for name, what in gathered.calls:
             getattr(report, name)(what)
         report.progress(gathered.size)
 
@@ -270,10 +270,10 @@ def _gathered(
     empty: M, work: Callable[[M, Sequence[Partition], Reporter], None], partitions: Sequence[Partition]
 ) -> Gathered[M]:
     done = Gathered(copy.deepcopy(empty), sum(partition.size for partition in partitions), [])
-    receivers = {name: partial(_keep, done.said, name) for name in Reporter._fields if name != "progress"}
+    receivers = {name: partial(_keep, done.calls, name) for name in Reporter._fields if name != "progress"}
     work(done.into, partitions, Reporter(**receivers))
     return done
 
 
-def _keep(said: list[tuple[str, Any]], name: str, what: object) -> None:
-    said.append((name, what))
+def _keep(calls: list[tuple[str, Any]], name: str, what: object) -> None:
+    calls.append((name, what))

@@ -162,7 +162,8 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 class Offsets(Collector):
     """Gathers the offsets of partitions, and looks up ``times`` (ms).
 
-    Of several replicas only one is used: its log end has the highest leader epoch, then the highest offset.
+    Of several replicas one is used: the replica with the highest leader epoch, then with the highest offset, at the log
+    end.
     """
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:

@@ -47,7 +47,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class SequenceBreak:
-    """A batch with an unexpected sequence. ``what``: gap, repeat (of an appended batch), epoch (of an older epoch)."""
+    """A batch with an unexpected sequence. ``what``: gap, repeat (an appended batch again), epoch (an older one)."""
 
     kind: ClassVar[str] = "sequence"
     topic: str
@@ -138,7 +138,7 @@ class SequenceCheck:
 
 @dataclass(frozen=True)
 class ActiveProducer:
-    """The state of a producer in a partition. Without a value the last sequence is -1, other fields are None."""
+    """The state of a producer in a partition. Fields without a value are None; the last sequence is -1 then."""
 
     kind: ClassVar[str] = "producer"
     topic: str
@@ -154,7 +154,8 @@ class ActiveProducer:
 class Producers(Collector):
     """Collects the producers of partitions. With ``gaps`` all batches are read for breaks in the sequences.
 
-    Of several replicas the one with the newest leader epoch at its log end counts, then the greatest end offset.
+    Of several replicas the one with the newest leader epoch at its log end counts; if equal, the one with the greatest
+    end offset.
     """
 
     def __init__(self, *, gaps: bool = False) -> None:

@@ -89,8 +89,9 @@ def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
 class LineTable:
     """The lines of one class as a table of SQL.
 
-    ``words`` are the options with which the command prints them; ``options`` are the same options as fields. ``omits``
-    are JSON fields without a column, because scripts rely on the columns of a table. A second table has all fields.
+    ``words`` are the options with which the command prints these lines; ``options`` are the same options as fields.
+    ``omits`` are JSON fields without a column, because scripts rely on the columns of a table. A second table has all
+    fields.
     """
 
     name: str
@@ -184,7 +185,7 @@ class LogQuestion(Generic[O]):
         yield from self.lines_of(collector, asking, options)
 
     def lines_of(self, collector: Collector, asking: Asking, options: O) -> Iterator[AnswerLine]:
-        """Report the notes on a collector, then yield its lines. All partitions must have been fed to it."""
+        """Report the notes of a collector that has read all partitions, then yield its lines."""
         for text in self.notes(asking, collector) if self.notes is not None else ():
             asking.report.note(text)
         yield from collector.answer(asking.at)

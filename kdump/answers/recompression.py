@@ -2,7 +2,7 @@
 
 The checksums of batches decide the sample, so every run gives the same answer, with any number of processes. The ratio
 of the sample gives the estimate for the partition. The error is 1.96 standard errors of the ratio, plus the bytes that
-batches unlike those of the sample may add.
+unusual batches may add.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Sample:
 
     @property
     def unseen(self) -> float:
-        """The most bytes that batches which compress worse than the sample may add.
+        """The most bytes that batches unlike those of the sample may add.
 
         At 95% confidence at most 3 / n of the other batches are unlike the n batches of the sample (rule of three).
         The estimate assumes that they cannot be compressed.

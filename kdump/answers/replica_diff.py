@@ -49,7 +49,7 @@ class BrokerReplica(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordFacts:
-    """A record of one side. Key and value are text or base64, as ``key_encoding`` and ``value_encoding`` say."""
+    """A record of one side. Key and value are text or base64, by ``key_encoding`` and ``value_encoding``."""
 
     leader_epoch: int | None
     timestamp_ms: int
@@ -322,7 +322,7 @@ def compare_all(
 ) -> Iterator[AnswerLine]:
     """Yield the lines of all pairs in order. ``workers`` compare several pairs at a time.
 
-    With ``records`` this process compares all pairs, because the records may need more memory than there is. Damage
+    With ``records`` this process compares all pairs, because it need not keep the records in memory. Damage
     that several pairs have in common is reported once.
     """
     report = report._replace(damage=once(report.damage))
@@ -394,7 +394,7 @@ def _answer(brokers: Sequence[Asking], options: DiffOptions) -> Iterator[AnswerL
         f"{pair.left.place.key[0]}-{pair.left.place.key[1]}" for pair in found if pair.is_one and pair.left.place.key
     ]
     if same:
-        are = "both sides are the same files, so that they cannot differ"
+        are = "both sides are the same files and cannot differ"
         first.report.note(f"{first_of(same, _MANY)}: {are}: name another copy")
     if options.records:
         first.reads_alone("--records")

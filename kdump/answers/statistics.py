@@ -110,7 +110,7 @@ class ProducerStatistics:
 
 @dataclass(frozen=True, slots=True)
 class HourStatistics:
-    """The batches of a topic in an hour, by their largest timestamp; the hour is None for batches without timestamp."""
+    """The batches of a topic in an hour, by their largest timestamp; the hour is None for batches without one."""
 
     kind: ClassVar[str] = "hour"
     topic: str
@@ -234,7 +234,7 @@ class PartitionSums:
 
 
 class Statistics(Collector):
-    """Gathers statistics; with ``records`` also those of keys and values, the ``top`` largest among them.
+    """Gathers statistics. With ``records`` they include the sizes of keys and values, and the ``top`` largest of them.
 
     Each folder has a line. ``spares`` are the replicas that are left out of the sums of topics.
     """
@@ -374,7 +374,7 @@ def _has_first_time(batch: RecordBatch) -> bool:
 
 
 def spread(counts: Counter[int]) -> Spread | None:
-    """Return the spread of some numbers, or None if there are none. ``counts``: number -> how often it occurs."""
+    """Return the spread of some numbers, or None if there are none. ``counts`` maps each number to its count."""
     whole = counts.total()
     if not whole:
         return None

@@ -125,7 +125,7 @@ class TopicConfigs:
         return self._known[key]
 
     def knows(self, topic: str) -> bool:
-        """Return whether the configs of a topic are known: by a metadata log, the command line, or as Kafka's own."""
+        """Return whether the configs of a topic are in a metadata log or on the command line, or are Kafka's own."""
         given = (is_selected(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)
 

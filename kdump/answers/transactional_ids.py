@@ -46,7 +46,7 @@ class TransactionalId:
     last_update_ms: int
     partitions: tuple[str, ...]
     previous_producer_id: int | None
-    """The producer id before its epochs ran out, while the coordinator ends a transaction (transaction version 2)."""
+    """The previous producer id, while the coordinator ends a transaction after the epochs ran out (version 2)."""
     next_producer_id: int | None
 
     @property
@@ -76,7 +76,8 @@ class _CoordinatorLog:
 class TransactionalIds(Collector):
     """Collects the last state of each transactional id.
 
-    Of several replicas the one with the newest leader epoch at its log end counts, then the greatest end offset.
+    Of several replicas the one with the newest leader epoch at its log end counts; if equal, the one with the greatest
+    end offset.
     """
 
     def __init__(self) -> None:
@@ -144,7 +145,7 @@ class TransactionalIds(Collector):
             yield from sorted(log.ids.values(), key=lambda one: one.transactional_id)
 
     def known(self, partitions: int | None = None) -> KnownIds:
-        """Return all known ids. ``partitions`` is the topic's number of partitions, or None if it is unknown."""
+        """Return all known ids. ``partitions`` is the number of partitions of the topic, or None if unknown."""
         found = topic_partitions(self._logs, partitions)
         condition = f", if {TOPIC} has no more partitions than {found.whole}"
         return KnownIds(

@@ -377,7 +377,7 @@ def ended(
 ) -> Iterator[PartitionTransaction]:
     """Yield the ended transactions of logs one at a time, without keeping them in memory.
 
-    A transaction without data in the log is left out. ``reader`` reports damage.
+    Transactions without data in the log are left out. ``reader`` reports damage.
     """
     for partition in partitions:
         place = reader.place(partition)

@@ -322,7 +322,7 @@ class _BrokerRun:
         return int(given) if given is not None and given.isdecimal() else DEFAULT_INTERVAL
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return the log; as STRAY if the broker renames its folder (``LogManager.isStrayReplica``)."""
+        """Return the log, as STRAY if the broker renames its folder (``LogManager.isStrayReplica``)."""
         topic = None if self.image is None else self.image.topics.by_name.get(log.topic)
         log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
         if folder.parsed.state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER}:

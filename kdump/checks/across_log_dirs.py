@@ -125,7 +125,7 @@ def _missing(part: Partition, shown: str) -> Finding:
 
 
 def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
-    """Yield the findings on log dirs of another cluster than the first. Two brokers may own them; then both start."""
+    """Yield the findings on log dirs of another cluster than the first. If two brokers own them, both start."""
     first, *others = of_one
     for other in others:
         if other.properties.cluster_id != first.properties.cluster_id:

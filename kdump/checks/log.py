@@ -484,7 +484,7 @@ class LogCheck:
             self._say(Code.KEY_SIZE, "a key or value has a negative size other than -1 (null)", message.position)
 
     def _two_writers(self, batch: RecordBatch, base: int) -> str:
-        """Return the advice on an offset that two leader epochs wrote, or an empty text. It is given once for a log."""
+        """Return the advice on an offset that two leader epochs wrote; empty after the first such offset of a log."""
         folder = posixpath.dirname(self._file)
         topic, partition = folder_name(folder)
         epochs = sorted({self._epoch, batch.partition_leader_epoch}) if isinstance(batch, Batch) else []
@@ -781,7 +781,7 @@ def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], boo
 
 
 def _with_payloads(run: Run, agrees: bytearray, is_payload: Callable[[bytes | None, bytes | None], bool]) -> bytearray:
-    """Return ``agrees`` after a 0 was set for each batch with a record whose payload is not well-formed."""
+    """Return ``agrees`` with 0 for each batch that has a record with a malformed payload."""
     records, whole = run.brief_records()
     at = 0
     for row, count in enumerate(run.column("records_count", 0, whole)):

@@ -40,7 +40,7 @@ READERS: Final = {
 
 
 class Effect(Enum):
-    """What a start does at a broken file: the first sentence of the advice, and whether the broker ends there."""
+    """The effect of a broken file on a start: the first sentence of the advice, and whether the broker stops."""
 
     STOPS = ("A broker that cannot read it does not start.", True)
     STOPS_A_READER = ("A broker that reads it does not start.", True)

@@ -214,12 +214,12 @@ class OffsetIndexCheck(IndexFileCheck):
         if last == offset:
             self._verdicts[slot] = APPEND
         elif last > offset:
-            self._no_end(slot, "names an offset at which no batch ends before the next entry")
+            self._no_end(slot, "has an offset that is not the last one of any batch before the next entry")
 
     def _give_up(self) -> None:
         """Add the fault of a pending entry: no batch before the next entry, or before the end, has its offset."""
         if self._pending is not None:
-            self._no_end(self._pending, "names an offset at which no batch ends before the next entry")
+            self._no_end(self._pending, "has an offset that is not the last one of any batch before the next entry")
             self._pending = None
 
     def _no_end(self, slot: int, text: str) -> None:

@@ -254,7 +254,7 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
 class _IndexPass:
     """Passes batches to the check of indexes, up to the byte at which Kafka's reader stops.
 
-    That reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which it stops.
+    That reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which the reader stops.
     """
 
     def __init__(self, checker: IndexCheck, segment: Segment, source: OpenSource, read: Callable[[int], None]) -> None:

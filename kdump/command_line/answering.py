@@ -103,8 +103,8 @@ class Answering:
         """Take the options of :func:`inputs` out of ``options``.
 
         ``topics`` replace those of --topic. The topics ``also`` are read completely, despite --topic and --partition.
-        ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: also folders without a partition.
-        ``judges``: the command gives a verdict, so that a --topic that is not found is an error.
+        ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: read folders without a partition
+        too. ``judges``: the command gives a verdict, so that a --topic that is not found is an error.
         """
         from kdump.answers.collector import once
 
@@ -180,7 +180,7 @@ class Answering:
         session.report_shortfalls(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
-        """Return the workers, or None if this process reads alone, as with remote storage, whose keys stay here."""
+        """Return the workers, or None if this process reads alone, as with remote storage, whose keys must stay here."""
         if self.asked.remote is not None and self._who.master is None:
             return None
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)

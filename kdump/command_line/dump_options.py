@@ -114,7 +114,7 @@ class DumpOptions:
         self.every_replica: bool = given["every_replica"]
         self.stats: bool = given["stats"]
         self.begin = None if given["begin"] is None else _place(given["begin"])
-        """The place to begin at, from which the MCP server continues the page before."""
+        """The place at which to begin, for the MCP server: the end of the page before."""
         self.header_names: bool = given["header_names"]
         """Whether --no-payload keeps the headers. The MCP server shows their names."""
         self.out: str | None = given["out"]
@@ -180,7 +180,7 @@ class DumpOptions:
         if self.subject is not None and self.redact_fields:
             raise UsageError(shared.TYPES_WITHOUT_HASHES)
         if self.output == "parquet" and self.out is None:
-            raise UsageError("-o parquet is a file: name it with --out FILE")
+            raise UsageError("-o parquet needs a file: name it with --out FILE")
         if self.overwrite and self.out is None:
             raise UsageError("--overwrite needs --out")
         if self.out is None and is_terminal():
@@ -288,9 +288,10 @@ class DumpOptions:
 
     @property
     def may_be_parallel(self) -> bool:
-        """Whether several processes may print. They write bytes unchanged, so not on a terminal or in colours.
+        """Whether several processes may print.
 
-        Without --jobs also False with a filter by offset or time, which may select few records.
+        They write bytes unchanged, so the answer is False on a terminal and with colours. Without --jobs it is also
+        False with a filter by offset or time, which may select few records.
         """
         if (
             self.stats

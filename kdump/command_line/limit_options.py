@@ -138,7 +138,7 @@ def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
 
     LocalFile.watch = None
     if how == "drop" and sys.platform != "linux":
-        note("--cache drop gives nothing back: it needs Linux")
+        note("--cache drop has no effect: it needs Linux")
     elif how == "drop":
         from kdump.log_dirs.page_cache import Watch
 

@@ -135,7 +135,7 @@ def names(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the names in options like ``a,b``. Raises UsageError for an empty name."""
     found = [part.strip() for text in texts for part in text.split(",")]
     if not all(found):
-        raise UsageError(f"{','.join(texts)!r} names a topic without letters: leave the option out for all topics")
+        raise UsageError(f"{','.join(texts)!r} holds an empty topic name: leave the option out for all topics")
     return tuple(found)
 
 

@@ -219,7 +219,7 @@ PRIVACY: Final[list[Decorator]] = [
 DECODE_NEEDS_FIELDS: Final = (
     "--redact hashes whole payloads: with --decode name the fields, such as --redact value.email"
 )
-TYPES_WITHOUT_HASHES: Final = "--redact cannot be combined with --subject: its columns have no room for a hash"
+TYPES_WITHOUT_HASHES: Final = "--redact cannot be combined with --subject: its columns cannot hold a hash"
 KEY_COLUMNS: Final = frozenset({"key", "keyEncoding", "keyDecoded"})
 VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded", "valueDecoded"})
 """Columns that hold payloads."""
@@ -326,7 +326,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Take the options that select inputs out of ``options``; return the selection, completed by ``more``."""
+    """Take the options that select inputs out of ``options``; return the selection, with ``more`` fields."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),
@@ -491,7 +491,7 @@ def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session
 def hint_at_schemas(decoder: PayloadDecoder, run: Session) -> None:
     """If a schema was missing, print a note on --schemas on a terminal."""
     if decoder.missing and sys.stderr.isatty():
-        run.note("some payloads have ids of schemas that are not in these paths: give the registry's by --schemas PATH")
+        run.note("these paths lack the schemas of some payloads: name the registry's topic with --schemas PATH")
 
 
 def warn_of_absent_fields(redactor: Redactor | None, run: Session) -> None:

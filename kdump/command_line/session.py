@@ -272,7 +272,7 @@ def report_shortfalls(
 ) -> list[Shortfall]:
     """Warn of partitions of log dirs that lack all their records, also with --quiet.
 
-    Return the partitions whose records are not in another folder either. Only whole log dirs are examined, because
+    Return the partitions whose records are in no other folder. Only whole log dirs are examined, because
     other paths do not show which folders are missing.
     """
     from kdump import checking

@@ -41,7 +41,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     Values of configs that are secrets or unknown are hidden; a worker shows them in clear. A sink connector's offsets
     are those of the group connect-NAME: 'kdump groups PATH --group connect-NAME'.
 
-    Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was met.
+    Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was found.
     """
     from kdump.answers.connect import ConnectNames, ConnectTopics
     from kdump.log_dirs.finder import Wanted
@@ -57,16 +57,16 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     )
     found = topics.clusters(ConnectNames(given["configs_topic"], given["status_topic"], given["offsets_topic"]))
     if not found and not run.met:
-        run.absent([f"no topic of Kafka Connect's configs is in {', '.join(paths)}: --configs-topic names it"])
+        run.absent([f"no topic in {', '.join(paths)} has configs of Kafka Connect: name it with --configs-topic"])
     lines: list[AnswerLine] = []
     for names in found:
         cluster = topics.read(names, show_secrets=given["show_secrets"])
         lines += cluster.lines()
         for what, topic in zip(("status", "offsets"), names[1:], strict=True):
             if not topic:
-                run.note(f"no topic of the {what} of {names.configs} is in these paths: --{what}-topic names it")
+                run.note(f"these paths have no topic of the {what} of {names.configs}: name it with --{what}-topic")
         if cluster.skipped:
-            run.note(f"{names.configs}: {cluster.skipped:,} skipped records of its topics are not Connect's")
+            run.note(f"{names.configs}: skipped {cluster.skipped:,} records of its topics that are not Connect's")
     if given["connectors"]:
         lines = [line for line in lines if any(is_selected(line.connector, glob) for glob in given["connectors"])]  # type: ignore[attr-defined]  # lines of this answer
     write_answer(lines, output, tables.tables)

@@ -142,7 +142,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     folder in one (bundle.zip:d1). - is standard input. Segments are read in offset order. kdump reads the replica with
     the newest leader epoch and log end; a note names the others.
 
-    Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was met, 4 only an index is wrong.
+    Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was found, 4 only an index is wrong.
     """
     run = session.Session(quiet=quiet)
     options = DumpOptions(given)

@@ -97,13 +97,13 @@ def _of_printed(name: str, topics: Collection[str]) -> str:
 def _range(text: str) -> OffsetRange:
     found = _WHAT.fullmatch(text)
     if found is None:
-        raise UsageError(f"{text!r} names no offset: orders-0@1234 and orders-0@1000..2000 do")
+        raise UsageError(f"{text!r} names no offset: write it as orders-0@1234 or orders-0@1000..2000")
     first, last = option_values.offsets(found["offsets"])
     return OffsetRange(found["topic"], int(found["partition"]), first or 0, last or 0)
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return the logs in folders without a partition's name, as the selected partition, if only one is selected."""
+    """Return the logs in folders without a partition's name. They count as the partition, if one is selected."""
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.met):
         return []

@@ -89,14 +89,14 @@ def command(
     @1234 alone means that offset of every partition in PATH. A segment as PATH counts as the requested
     partition if its folder is not named like a partition.
 
-    Exit status: 0 found, 1 something cannot be read, 2 wrong usage, 3 damage was met (a batch with a wrong crc is
+    Exit status: 0 found, 1 something cannot be read, 2 wrong usage, 3 damage was found (a batch with a wrong crc is
     marked; --batch and --hexdump show the batch of an unreadable record), 5 the files do not hold the record.
     """
     found = re.fullmatch(r"(?:(.+)-(\d+))?@(\d+)", what, re.ASCII)
     if found is None:
         raise UsageError(f"{what!r} names no record: orders-0@1234 is partition 0 of orders, offset 1234")
     if hexdump and (output != "text" or decode != "none" or fields):
-        raise UsageError("--hexdump has a form of its own: leave -o, --fields and --decode away")
+        raise UsageError("--hexdump cannot be combined with -o, --fields or --decode")
     offset = int(found[3])
     run = session.Session()
     redacted = shared.redacted_fields(given["redact"], decode)
@@ -338,7 +338,7 @@ def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[st
 
 
 def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | None, DamageError | None]:
-    """Return the batch whose range includes an offset, and the error of its records; None for each that is absent."""
+    """Return the batch whose offsets include ``offset``, and the error of its records; each may be None."""
     for item in _near(partitions, offset):
         if item.base_offset <= offset <= item.batch.last_offset:
             try:
@@ -393,7 +393,7 @@ def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:
 
 def _twice(name: str | None, offset: int, epochs: list[int | None]) -> str:
     known = ", ".join(str(epoch) for epoch in epochs if epoch is not None)
-    of = f", of leader epochs {known}: the later epoch's is the log's (KIP-101)" if known else ""
+    of = f", of leader epochs {known}: the one of the later epoch is valid (KIP-101)" if known else ""
     return f"{name or 'the segment'}: {len(epochs)} batches hold offset {offset}{of}"
 
 

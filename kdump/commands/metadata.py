@@ -113,7 +113,7 @@ def command(**options: Any) -> int:
     load it. A voter without a meta.properties in PATHs needs its directory id: 1@controller1:9093:DIRECTORYID. The
     snapshot registers no other controllers. Standard error prints where to put the file.
 
-    Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met, or the replay breaks.
+    Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was found, or replay fails.
     """
     asked = Asked(options["topics"], options.pop("offset"), options["at"], options.pop("show_secrets"))
     modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "definitions", "folder")}
@@ -221,7 +221,7 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
     ends = RANGE.fullmatch(wanted)
     times = None if ends or option_values.is_there(wanted) else TIMES.fullmatch(wanted)
     if (ends or times) and (asked.offset is not None or asked.at is not None):
-        raise UsageError("--diff N..M names both ends: leave out --offset and --at")
+        raise UsageError("--diff N..M cannot be combined with --offset or --at")
     if times:
         moments = [option_values.moment(end) if end else None for end in times.groups()]
         earlier, later = (_image(run, log, None, end) for end in moments)
@@ -240,7 +240,7 @@ def _define(run: Answering, image: ClusterImage, form: str, *, show_secrets: boo
     from kdump.printers.definitions import shell_lines, strimzi_lines
 
     if run.output != "table":
-        raise UsageError("--definitions has forms of its own, sh and strimzi: leave out --output")
+        raise UsageError("--definitions prints sh or strimzi: it cannot be combined with --output")
     write = shell_lines if form == "sh" else strimzi_lines
     with open_output() as out:
         for line in write(image, show_secrets=show_secrets):
@@ -275,13 +275,13 @@ def _show(run: Answering, image: ClusterImage, asked: Asked, *, list_topics: boo
 
 
 def _write(run: Answering, image: ClusterImage, log: MetadataLog, folder: str) -> int:
-    """Write the snapshot of an image into a folder. Raises UsageError if the log is damaged or did not replay."""
+    """Write the snapshot of an image into a folder. Raises UsageError if the log is damaged or cannot be replayed."""
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
 
     run.session.must_be_whole(folder)
     if run.session.met:
-        raise UsageError("an image with breaks or damage cannot be written as a snapshot: choose an --offset below")
+        raise UsageError("damage makes this image incomplete: choose an --offset below the damage")
     files.outside(run.paths, folder)
     return run.answer([_written(run, image, log, folder)], tables.written)
 
@@ -299,7 +299,7 @@ def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str)
 def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, folder: str, voters: str) -> int:
     """Write the snapshot of an image with other voters.
 
-    Damage that another copy repairs is accepted. A record that does not replay raises UsageError.
+    Damage that another copy repairs is accepted. Raises UsageError for a record that cannot be replayed.
     """
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
@@ -307,9 +307,9 @@ def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, fo
     from kdump.rebuild.nodes import parse_voters
 
     if ExitStatus.UNREADABLE in run.session.met:
-        raise UsageError("no snapshot is written where something cannot be read: leave that path out, or repair it")
+        raise UsageError("no snapshot is written, because an input cannot be read: leave it out, or repair it")
     if log.breaks:
-        raise UsageError("an image with breaks cannot be written as a snapshot: choose an --offset below the first one")
+        raise UsageError("a record cannot be replayed: choose an --offset below the first such record")
     files.outside(run.paths, folder)
     copies = log.copies.partitions
     known = _with_directories(run, parse_voters(voters), copies)
@@ -338,7 +338,7 @@ def _with_directories(run: Answering, voters: list[Voter], copies: Iterable[Part
             if text is not None and uuid(text) != voter.directory_id:
                 raise UsageError(
                     f"voter {voter.id}: its meta.properties has directory.id={text}, not the id of --voters: "
-                    "with another one it never takes part in the quorum"
+                    "a node with another id never joins the quorum"
                 )
             known.append(voter)
         elif text is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import Volumes
 
 AT_A_TIME: Final = 4
-"""Default number of processes that copy segments, which is limited because the disk is."""
+"""Default number of processes that copy segments. It is small, because the disk limits the rate."""
 STATES: Final = ("whole", "merged", "partial", "lost")
 
 

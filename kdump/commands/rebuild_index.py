@@ -109,7 +109,7 @@ def _folders(parts: list[Partition], out: str) -> list[str]:
         if name in read:
             raise UsageError(
                 f"{read[name]} and {folder} would both be written to {PurePath(out) / name}: "
-                "name one of them, and the other with another --out"
+                "run the command for each of them, with different --out folders"
             )
         read[name] = folder
     return [str(PurePath(out) / name) for name in read]

@@ -94,11 +94,11 @@ def command(
     """
     output = "json" if as_json else output
     if for_ticket and (out is not None or output != "text"):
-        raise UsageError("--text prints lines: leave out --out, --json and -o, or --text")
+        raise UsageError("--text cannot be combined with --out, --json or -o")
     if out is not None:
         _check_out(out, options["paths"], overwrite=overwrite)
         if output != "text":
-            raise UsageError("--out writes the HTML report: leave out --json and -o, or --out")
+            raise UsageError("--out writes the HTML report: it cannot be combined with --json or -o")
     elif overwrite:
         raise UsageError("--overwrite needs --out")
     from kdump.report import gathering

@@ -63,7 +63,7 @@ def command(
     Batches below the log start offset, left by DeleteRecords, are written too, and counted as belowLogStart. A
     checkpoint in DIR/logs hides them again. The log keeps its first offset, its end offset and its leader epochs.
 
-    Exit status: 0 all copies were valid, 1 something cannot be read, 2 wrong usage, 3 damage was met.
+    Exit status: 0 all copies were valid, 1 something cannot be read, 2 wrong usage, 3 damage was found.
     """
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True)

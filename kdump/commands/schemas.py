@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @add(REMOTE)
 @click.option("--all", "deleted", is_flag=True, help="Also deleted versions that are still in the log.")
 @click.option("--id", "number", type=AtLeast(0), metavar="N", help="Only this schema id.")
-@click.option("--guid", metavar="GUID", help="Only this GUID, as record headers carry it.")
+@click.option("--guid", metavar="GUID", help="Only this GUID, as in record headers.")
 @click.option("--subject", metavar="GLOB", help="Only this subject; globs such as 'orders-*'.")
 @click.option(
     "--type", "schema_type", type=click.Choice(("avro", "protobuf", "json")), help="Only schemas of this type."
@@ -51,7 +51,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     Without --all, only current versions are listed. A deleted version stays readable until the topic is compacted.
     Records may have the ids of deleted versions: restore these with --import-script --all.
 
-    Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was met.
+    Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was found.
     """
     if sum((given["subjects"], given["history"], given["folder"] is not None, given["import_script"])) > 1:
         raise UsageError("only one of --subjects, --history, --export and --import-script can be used")

@@ -42,7 +42,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     Batches are copied whole and unchanged, so that their checksums stay valid. The first may start before A, and the
     last may end after B. Damaged ranges are skipped.
 
-    Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was met.
+    Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was found.
     """
     wanted = slice_segment.SliceRange(*option_values.offsets(offset))
     run = session.Session(quiet=quiet)
@@ -51,7 +51,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
         raise UsageError(f"{path} holds {len(partitions)} partitions: name one")
     segments = partitions[0].segments
     if out == "-":
-        raise UsageError("standard output cannot be withdrawn after an error: name the file to write")
+        raise UsageError("standard output cannot be taken back after an error: name a file")
     files.outside([path], out, partitions)
     if SEGMENT_NAME.fullmatch(Path(out).name) and any(_beside(segment.path, out) for segment in segments):
         raise UsageError(f"{out} would become a segment of the log that is read: name a file outside that folder")

@@ -34,9 +34,9 @@ LEFT_TO_US: Final = {
     "remoteKey",
     *(option.name for option in words.OPTIONS if "PerTrigger" in option.name or option.of),
 }
-"""Options of the Spark source that have no flag of their own here, or are flags that all commands share.
+"""Options of the Spark source that are not flags of this command alone.
 
-Spark's source and writer both have an option ``mode``: ``--read-mode`` is the source's.
+Spark's source and writer both have an option ``mode``: ``--read-mode`` is that of the source.
 """
 
 
@@ -146,7 +146,7 @@ def command(
     row is missing. DIR appears, or is replaced, when all is written: if an export is killed, run it again. Only one
     export at a time can write into DIR.
 
-    Exit status: 0 all is well, 1 something cannot be read or written, 2 wrong usage, 3 damage was met.
+    Exit status: 0 all is well, 1 something cannot be read or written, 2 wrong usage, 3 damage was found.
     """
     spark_session.check_version()
     from kdump import spark_export
@@ -200,7 +200,7 @@ def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:
     from kdump.spark.failures import MalformedError
 
     if export.mode != "error":
-        raise UsageError(f"--mode {export.mode}: --incremental and --follow add to what they have written")
+        raise UsageError(f"--mode {export.mode} cannot be combined with --incremental or --follow")
     progress = _Progress(sys.stderr if sys.stderr.isatty() and not run.quiet else None)
     follower = spark_export.Follower(export, _listener(run, progress))
     try:
@@ -224,7 +224,7 @@ def _sum_up(run: session.Session, export: Export, added: Added) -> None:
     for unreadable in done.unreadable:
         run.fail(unreadable)
     if added.lost:
-        run.damage(f"{len(added.lost)} times records were gone before they were read: {export.account}/_manifest.json")
+        run.damage(f"records were deleted unread, {len(added.lost)} times: {export.account}/_manifest.json")
     _report_damage(run, export, done)
 
 
@@ -245,7 +245,7 @@ def _listener(run: session.Session, progress: _Progress) -> Listener:
 def _report_damage(run: session.Session, export: Export, done: Summary) -> None:
     run.sum_up()
     if done.damaged_ranges or done.damaged_bytes:
-        run.damage(f"damage was met: {export.account}/_damaged has the bytes, {export.account}/_manifest.json the list")
+        run.damage(f"there are damaged ranges: {export.account}/_damaged has the bytes, and _manifest.json lists them")
 
 
 def _folders(text: str) -> tuple[str, ...]:

@@ -207,7 +207,7 @@ def _query(words: tuple[str, ...], file: str | None) -> tuple[str, tuple[str, ..
 
 def _some(paths: tuple[str, ...]) -> tuple[str, ...]:
     if not paths:
-        raise UsageError("a PATH is missing: the query comes first, then what it reads")
+        raise UsageError("a PATH is missing: it comes after the query")
     return option_values.log_dirs(paths)
 
 
@@ -275,7 +275,7 @@ class _Command:
 
     def _refuse(self) -> None:
         if self.output == "parquet" and self.out is None:
-            raise UsageError("-o parquet is a file: name it with --out FILE")
+            raise UsageError("-o parquet needs a file: name it with --out FILE")
         if self.output == "arrow" and self.out is None and is_terminal():
             raise UsageError("-o arrow is not for a terminal: name a file with --out, or send it through a pipe")
         if self.given["timeout"] is not None and self.given["timeout"] <= 0:
@@ -422,7 +422,7 @@ def bounded_memory(size: int) -> Iterator[None]:
 
 
 def report_error(error: BaseException) -> None:
-    """Print an error on standard error. The error of a query may have several lines."""
+    """Print an error on standard error. An error of a query may have several lines."""
     first, *more = str(error).split("\n")
     message("error", first)
     for line in more:

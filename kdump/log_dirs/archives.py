@@ -292,7 +292,7 @@ class ZipArchive(Archive):
             from kdump.primitives.terminal import shell_path
 
             self.broken = f"the zip cannot be read: {reason}"
-            self.hint = f"zip -FF {shell_path(self.name)} --out mended.zip mends a truncated one as far as possible"
+            self.hint = f"zip -FF {shell_path(self.name)} --out mended.zip repairs a truncated zip as far as possible"
             return
         if len(content.members) + len(content.folders) > _MEMBERS:
             self.broken = f"the zip has more than {_MEMBERS} members: extract it, or name an archive of a part"

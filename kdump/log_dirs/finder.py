@@ -115,12 +115,12 @@ def _no_segment(head: bytes) -> str | None:
     if len(head) < record_layout.UP_TO_MAGIC:
         return f"it has only {many(len(head), 'byte')}" if _is_text(head) else None
     if head[at] > record_layout.MAGIC_2:
-        return f"byte {at} holds {head[at]}, where a magic of 0, 1 or 2 is expected"
+        return f"byte {at} holds {head[at]}, where the magic 0, 1 or 2 is expected"
     start, least = record_layout.ENTRY_START.read(head), record_layout.SMALLEST_ENTRY
     if start.size < least:
         at = record_layout.ENTRY_START.offsets["size"]
-        return f"byte {at} begins a size of {start.size}, where {least} or more is expected"
-    return None if start.offset >= 0 else f"byte 0 begins an offset of {start.offset}, which is below 0"
+        return f"the size at byte {at} is {start.size}, where {least} or more is expected"
+    return None if start.offset >= 0 else f"the offset at byte 0 is {start.offset}, which is below 0"
 
 
 def _is_text(head: bytes) -> bool:
@@ -276,7 +276,7 @@ class Finder:
         from kdump.primitives.terminal import shell_path
 
         hint = f"7z x {shell_path(shown)}, then name the folder"
-        return UnreadableError(shown, "it does not begin as an archive does, and its name says that it is one", hint)
+        return UnreadableError(shown, "its name is that of an archive, but it does not begin like one", hint)
 
     def _one_file(self, entry: Entry, place: Files) -> Iterator[Partition]:
         """Yield the partition of a file without a path: standard input, or a compressed file."""
@@ -296,7 +296,7 @@ class Finder:
         yield Partition(place, "", None, None, (segment,), limit=limit, is_named=True, is_listed=False)
 
     def _fail_if_broken(self, place: Files) -> bool:
-        """Report an archive or a compressed file if a part of it cannot be read. Return whether that is so."""
+        """Report an archive or a compressed file of which a part cannot be read. Return whether this is one."""
         archive = _archive(place)
         if archive is None or archive.broken is None:
             return False
@@ -306,8 +306,8 @@ class Finder:
     def _doubt(self, head: bytes, shown: str, *, may_begin_damaged: bool) -> None:
         """Raise UnreadableError if a file whose name is not that of a segment does not begin like one.
 
-        With ``may_begin_damaged``, a file that does not begin as text is read, and reported as a note: a file that is
-        named ``.log`` or has no name.
+        With ``may_begin_damaged`` (a file that is named ``.log`` or has no name), the file is read with a note, unless
+        it begins as text.
         """
         wrong = _no_segment(head)
         if wrong is None:

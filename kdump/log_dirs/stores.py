@@ -154,7 +154,7 @@ def _proxy(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _region(bucket: str) -> dict[str, str]:
-    """Return the region of an AWS bucket as S3A finds it. Empty if AWS does not answer: then the environment counts."""
+    """Return the region of an AWS bucket as S3A finds it; empty if AWS does not answer."""
     from pyarrow.fs import resolve_s3_region
 
     try:

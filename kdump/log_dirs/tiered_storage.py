@@ -59,7 +59,7 @@ KEPT_BYTES: Final = 64 << 20
 def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
     """Raise UnreadableError if the segments among ``entries``, of a ``folder`` of a place, are not plain copies.
 
-    The first valid manifest decides, because a manager has one setting. Only :class:`TieredFiles` reads its objects.
+    The first valid manifest decides, because a manager has one setting. :class:`TieredFiles` reads such objects.
     """
     for entry in entries:
         if entry.name.endswith(f".{MANIFEST}"):
@@ -72,8 +72,8 @@ def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
             how = "encrypted" if manifest.encryption is not None else "compressed"
             raise UnreadableError(
                 files.shown(folder),
-                f"its segments are objects in remote storage that its manager has {how}",
-                "name the log dirs of the brokers, and this store with --remote",
+                f"its segments are objects in remote storage, which a plugin has {how}",
+                "name the log dirs of the brokers as PATH, and this store with --remote",
             )
 
 

@@ -122,7 +122,7 @@ class Salvaged(NamedTuple):
             else:
                 size = many_are(lost.size, "byte")
                 say = note if lost.kind == END_OF_LOG and is_being_written(lost.segment) else report.damage
-                say(f"{lost.segment.name}: byte {lost.position}: {size} not placed: {lost.reason}")
+                say(f"{lost.segment.name}: byte {lost.position}: {size} not recovered: {lost.reason}")
         gaps = self.account.gaps
         for gap in islice(gaps, SHOWN_GAPS):
             only = f"offset {gap.start} is" if len(gap) == 1 else f"offsets {gap.start} to {gap.stop - 1} are"

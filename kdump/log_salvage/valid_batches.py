@@ -80,7 +80,7 @@ def judged(
     ends: dict[int, int] = {}  # the last offset of each leader epoch
     for following in itertools.chain(_batches(each, rows, account, progress), (None,)):
         if isinstance(place, BatchPlace) and _is_contradicted(before, place, following, ends.get(place.epoch)):
-            misplaced.append(left_out(place, "misplaced", "its neighbours in the file contradict its offset"))
+            misplaced.append(left_out(place, "misplaced", "the batches before and after it contradict its offset"))
             yield place, False
         elif place is not None:
             yield place, True

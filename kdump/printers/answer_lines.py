@@ -31,7 +31,7 @@ class AnswerTable(NamedTuple):
     commands: Sequence[tuple[str, str]] = ()
     """The commands printed below the rows, without folding: pairs of purpose and command line."""
     spare: Sequence[str] = ()
-    """Columns that may be omitted on a narrow terminal, the first of them first."""
+    """Columns that may be omitted on a narrow terminal, in the order of omission."""
 
     def below(self) -> Iterator[str]:
         """Yield the lines below the rows, as a shell script."""

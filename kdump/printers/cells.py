@@ -34,7 +34,10 @@ PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value
 def rows(
     item: SelectedBatch, columns: Sequence[Column], encoding: Encoding, *, batches: bool, most: int | None = None
 ) -> Iterator[list[str | None]]:
-    """Yield the cells of each record of a batch, or of the batch. In large records cells have ``most`` characters."""
+    """Yield the cells of each record, or with ``batches`` of the batch.
+
+    Large records have cells of ``most`` characters.
+    """
     if batches:
         yield [cell(column, item, None, encoding) for column in columns]
     if batches or not item.records:

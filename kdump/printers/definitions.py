@@ -173,7 +173,7 @@ def _shell_users(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
             f"configs --entity-type users --entity-name {shell_text(name)} "
             f'--add-config "{how}=[iterations={iterations},password=$(password {shell_text(name)})]"'
         )
-    yield from _section("SCRAM users: no file has their passwords, so new ones are asked for", found)
+    yield from _section("SCRAM users: no file has their passwords, so the script prompts for new ones", found)
 
 
 def _secret(fields: Fields, name: str, *, show: bool) -> str:

@@ -85,7 +85,7 @@ class PrintOptions(NamedTuple):
     encoding: Encoding
     keys: bool
     values: bool
-    """Whether the classic text has keys (``keys``), and values with headers (``values``)."""
+    """Whether the classic text prints values and headers; ``keys``: whether it prints keys."""
     template: str
     """The format string of ``format``."""
     delimiter: str

@@ -197,7 +197,7 @@ def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterCh
 
 
 def _keep_tiers(image: ClusterImage, plans: Sequence[PartitionPlan]) -> None:
-    """Set the config of tiered topics: their configs are lost, and their first records are in remote storage."""
+    """Set the config of tiered topics, because their configs are lost. Their first records are in remote storage."""
     for each in plans:
         if each.is_tiered:
             image.configs.resources.setdefault((TOPIC_RESOURCE, each.topic), {})["remote.storage.enable"] = "true"
@@ -360,8 +360,8 @@ def known_ends(
 ) -> dict[tuple[str, int], int]:
     """Return the highest offset in committed offsets and checkpoints for each partition of ``wanted``.
 
-    No volume has these partitions. Their new logs start at this offset, so consumers continue with the next record, and
-    no offset is used twice. ``names``: topic id -> name. Unreadable files are skipped.
+    These partitions are in no volume. Their new logs start at this offset, so consumers continue with the next record,
+    and no offset is used twice. ``names``: topic id -> name. Unreadable files are skipped.
     """
     found: dict[tuple[str, int], int] = {}
 

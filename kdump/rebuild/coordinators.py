@@ -67,7 +67,7 @@ class RebuiltTransaction:
 
 @dataclass(frozen=True)
 class RebuiltGroup:
-    """A group, its number of committed offsets, and their first expiry with the default retention. Times are in ms."""
+    """A group, its number of committed offsets, and their first expiry in ms with the default retention."""
 
     kind: ClassVar[str] = "group"
 
@@ -197,7 +197,7 @@ SPARE_MINUTES: Final = 30 * 24 * 60
 
 
 MOST: Final = 1_000
-"""The numbers of partitions that are tried are below this number."""
+"""The lowest number of partitions that is not tried."""
 CHANCE: Final = 1e-7
 """The highest accepted probability that a number of partitions fits by chance. About a thousand are tried."""
 

@@ -317,7 +317,7 @@ def _is_flipped_low(span: BatchSpan, expected: int | None) -> bool:
 
 
 def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | None, noted: EpochHistory) -> bool:
-    """Return whether the leader epoch of the last kept span is wrong. If not, the lower epoch of ``span`` is wrong."""
+    """Return whether the last kept span has a wrong leader epoch. If not, the lower epoch of ``span`` is wrong."""
     higher, before = kept[-1], kept[-2].epoch if len(kept) > 1 else -1
     if higher.batches > 1 or before > span.epoch:
         return False

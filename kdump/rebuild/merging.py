@@ -57,7 +57,7 @@ class OffsetSpans:
 
 
 JOINED_BYTES: Final = 64 << 20
-"""Approximate size in bytes up to which spans are joined. A span that has the high watermark inside is read again."""
+"""Approximate size in bytes up to which spans are joined. A span that contains the high watermark is read again."""
 
 
 class TakenSpan(NamedTuple):

@@ -197,7 +197,7 @@ def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> Los
 
 
 _TOPIC_STATES: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
-"""The states of folders that count as topics. They include stray, because a start with wrong metadata makes it so."""
+"""The states of folders that count as topics. Stray counts, because a start with wrong metadata makes folders stray."""
 
 
 def _without_log(

@@ -110,7 +110,7 @@ def drawn(specs: Sequence[Spec]) -> list[str]:
         try:
             done = subprocess.run(command, input=left, stdout=subprocess.PIPE, process_group=0, check=False)
         except OSError as reason:
-            raise KdumpError(f"the system starts no process that draws charts ({reason.strerror})") from None
+            raise KdumpError(f"the system cannot start a process that draws charts ({reason.strerror})") from None
         if done.returncode:
             raise KdumpError(f"a process that draws charts ended with {done.returncode}")
         svgs += json.loads(done.stdout)

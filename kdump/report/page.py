@@ -47,7 +47,7 @@ PARTS: Final = {
 """The sections of the page in order, by the name of their anchor."""
 NOTHING: Final = {
     "findings": "The headers of batches show no fault.",
-    "damage": "No damaged range was met.",
+    "damage": "No damaged range was found.",
     "timeline": "No event has a time.",
     "retention": "Retention deletes no segment.",
     "transactions": "No transaction is open.",

@@ -113,7 +113,7 @@ def _findings(report: LogDirReport) -> Iterator[ReportTable]:
         remarks,
         _columns("file, check, byte: position, what is wrong: text"),
         name="remarks",
-        title="Remarks: nothing is wrong, and worth knowing",
+        title="Remarks: worth knowing, although nothing is wrong",
         **about,
     )
 

@@ -226,9 +226,9 @@ def _transactions(report: LogDirReport) -> Iterator[ReportVerdict]:
             )
 
 
-_WHERE_LEADER_AGREES: Final = "Where the partition's leader agrees, this line ends it:"
+_WHERE_LEADER_AGREES: Final = "If the partition's leader agrees, this command ends it:"
 _WHERE_DECIDED: Final = (
-    "Look at its coordinator outside of Kafka (KIP-939). If that did not commit it, this line aborts it:"
+    "Look at its coordinator outside of Kafka (KIP-939). If the coordinator did not commit it, this command aborts it:"
 )
 
 
@@ -267,7 +267,7 @@ def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
             "info",
             f"{many(len(stray), 'folder')} of no live replica ({', '.join(states)}) "
             f"take{'s' if len(stray) == 1 else ''} {size(sum(map(on_disk, stray)))}.",
-            "A broker deletes -delete folders a minute after a start, and -stray folders never.",
+            "A broker deletes -delete folders a minute after a start, and never deletes -stray folders.",
             (report.command("du"),),
             "disk",
         )
@@ -280,7 +280,7 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
             "info",
             f"Retention of {many(len(unknown), 'topic')} is unknown: {_named(unknown)}.",
             f"Without __cluster_metadata in the paths {'its' if len(unknown) == 1 else 'their'} configs are unknown: "
-            "name the log dir that holds it, or give them by --config TOPIC:KEY=VALUE.",
+            "name the log dir that holds it, or give them with --config TOPIC:KEY=VALUE.",
             (f"{report.command('retention')} --config '*:retention.ms=604800000'",),
             "retention",
         )
@@ -289,7 +289,7 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
         yield ReportVerdict(
             "info",
             f"Retention deletes {many(len(goes), 'segment')} at its next check, {size(sum(x['bytes'] for x in goes))}.",
-            f"Now means {time(report.at)}. Configs of a broker's properties file are not known: give them by --config.",
+            f"Now means {time(report.at)}. A broker's properties file is not read: give its configs with --config.",
             (report.command("retention"),),
             "retention",
         )
@@ -325,8 +325,8 @@ def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
     if missing:
         yield ReportVerdict(
             "warn",
-            f"Records of the coordinators are lost in {many(len(missing), 'place')}: groups may have done more than is "
-            "shown.",
+            f"Records of the coordinators are lost in {many(len(missing), 'place')}: groups may have more commits than "
+            "this page shows.",
             "Name the log dirs of another replica too.",
             (report.command("groups"),),
             "groups",

@@ -70,7 +70,7 @@ _TRANSACTION: Final = (
     Column("batchAttributes", "int", "batch.attributes", "The attribute bits of the batch as stored."),
 )
 _MARKS: Final = (
-    Column("aboveHighWatermark", "boolean", "state.above_high_watermark", "True at or above the high watermark of replication-offset-checkpoint: consumers have not got it. Below it: false in Arrow, SQL and Python, absent in JSON lines. Without a checkpoint: null, and absent in JSON lines.", optional=True),
+    Column("aboveHighWatermark", "boolean", "state.above_high_watermark", "True at or above the high watermark of replication-offset-checkpoint: consumers have not received it. Below it: false in Arrow, SQL and Python, absent in JSON lines. Without a checkpoint: null, and absent in JSON lines.", optional=True),
     Column("belowLogStart", "boolean", "state.below_log_start", "True below log-start-offset-checkpoint: deleted for consumers, still in the file. At or above it: false in Arrow, SQL and Python, absent in JSON lines. Without a checkpoint: null, and absent in JSON lines.", optional=True),
 )
 
@@ -101,7 +101,7 @@ RECORD: Final = (
 )
 """The columns of a record: a line of ``kdump dump -o jsonl``, a row of the Spark source."""
 
-DECODED: Final = Column("decoded", "json", "state.decoded", "With --decode: a record of one of Kafka's own topics, or payloads that carry a schema id, decoded.", optional=True)
+DECODED: Final = Column("decoded", "json", "state.decoded", "With --decode: a record of one of Kafka's own topics, or payloads that have a schema id, decoded.", optional=True)
 """The column that ``kdump dump --decode auto`` adds after the columns of a record."""
 
 SHOWN: Final = (

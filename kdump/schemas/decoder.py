@@ -34,7 +34,10 @@ def has_own_layouts(topic: str) -> bool:
 
 
 class WrittenPayload(NamedTuple):
-    """The writer's schema of a payload, and its message's position. ``broken`` is set if ``indexes`` is unreadable."""
+    """The writer's schema of a payload, and the position of the message.
+
+    ``broken`` is set if ``indexes`` is unreadable.
+    """
 
     schema: PayloadReader
     position: int

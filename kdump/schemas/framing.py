@@ -1,4 +1,4 @@
-"""The frames in which payloads carry the id of their schema.
+"""The frames of payloads: bytes or headers with the id of the schema.
 
 * prefix: ``00``, the schema id (int32, big endian), the payload (Confluent's wire format).
 * header: the record header ``__key_schema_id`` or ``__value_schema_id`` has ``01`` and the 16 bytes of the GUID, or

@@ -47,8 +47,8 @@ def is_topic(topic: str) -> bool:
 def split(key: bytes) -> WindowedKey | None:
     """Return the parts of a key in a changelog, or None if it has no plausible window.
 
-    The layout with the most times is preferred, then the layout in which a time ends the key. A sequence number is
-    rarely a plausible lower half of a time; a key of 4 bytes is more often a plausible upper half.
+    The layout with the most times is preferred, then the layout in which a time ends the key. The reason: a sequence
+    number rarely looks like half of a time; a key of 4 bytes does so more often.
     """
     size = len(key)
     if size > _SESSION.size:

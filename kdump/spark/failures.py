@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 LACKS: Final = (
-    "{python} on {host} has no {module}: pip install 'kdump[spark]' there, name another Python by PYSPARK_PYTHON, "
+    "{python} on {host} has no {module}: pip install 'kdump[spark]' there, name another Python with PYSPARK_PYTHON, "
     "or add the missing package (docs/spark/cluster.md, Executors)"
 )
 """The message for an executor whose Python lacks a module."""

@@ -193,8 +193,8 @@ def check_writer(name: str, settings: Mapping[str, str]) -> None:
         return
     if not any(re.match(rf"{re.escape(name)}\b", jar, re.IGNORECASE) for jar in _jars()):
         raise UsageError(
-            f"--format {name}: Spark itself has no writer of this name; add a package by --packages, or a "
-            "jar by --conf spark.jars=FILE"
+            f"--format {name}: Spark itself has no writer of this name; add a package with --packages, or a "
+            "jar with --conf spark.jars=FILE"
         )
 
 

@@ -256,7 +256,7 @@ def test_a_folder_is_not_compared_with_itself_without_a_word(tmp_path):
     for place in (left, right):
         replica(place, {0: data(0)}, name="t-0")
     (tmp_path / "link").symlink_to(left)
-    reported = "note: t-0: both sides are the same files, so that they cannot differ: name another copy\n"
+    reported = "note: t-0: both sides are the same files and cannot differ: name another copy\n"
     for other in (left, f"{left}/", tmp_path / "link", left / "t-0"):
         done = kdump("diff", left, other)
         assert (done.returncode, done.stderr.decode()) == (0, reported)

@@ -740,7 +740,7 @@ def test_a_file_with_the_name_of_an_archive_and_without_its_bytes_is_no_log(tmp_
     for data, says in (
         (b"", "the file is empty, and no archive"),
         (bytes(10240), "the archive is empty"),
-        (b"#!/bin/sh\n" * 20 + whole, "it does not begin as an archive does, and its name says that it is one"),
+        (b"#!/bin/sh\n" * 20 + whole, "its name is that of an archive, but it does not begin like one"),
     ):
         path.write_bytes(data)
         for command in ("dump", "check", "stats", "report"):

@@ -63,9 +63,9 @@ JPEG = bytes.fromhex("ffd8ffe000104a46494600010d01012c0000ffdb0043000503040404")
     [
         (b"some text that is no segment", "it is text, not a file of Kafka's: byte 16 holds 115"),
         (b"short text", "it is text, not a file of Kafka's: it has only 10 bytes"),
-        (BINARY, "it is not a file of Kafka's: byte 16 holds 19, where a magic of 0, 1 or 2 is expected"),
-        (JPEG, "it is not a file of Kafka's: byte 0 begins an offset of -10977661529601466"),
-        (bytes(11) + b"\x0d" + bytes(20) + b"x", "byte 8 begins a size of 13, where 14 or more is expected"),
+        (BINARY, "it is not a file of Kafka's: byte 16 holds 19, where the magic 0, 1 or 2 is expected"),
+        (JPEG, "it is not a file of Kafka's: the offset at byte 0 is -10977661529601466"),
+        (bytes(11) + b"\x0d" + bytes(20) + b"x", "the size at byte 8 is 13, where 14 or more is expected"),
         (BATCH, None),
         (BATCH[:9], None),
         (bytes(100), None),

@@ -383,9 +383,7 @@ def test_objects_of_a_store_are_no_damaged_logs_where_the_store_is_named_as_a_pa
                 assert b"DAMAGED" not in done.stdout
                 continue
             assert done.returncode == 1, command
-            text = (
-                f"{folder}: its segments are objects in remote storage that its manager has {how}\nhint: name the log"
-            )
+            text = f"{folder}: its segments are objects in remote storage, which a plugin has {how}\nhint: name the log"
             assert done.stderr.decode().count(text) == 1
             assert done.stderr.count(b"error: ") == 1
             assert b"DAMAGED" not in done.stdout

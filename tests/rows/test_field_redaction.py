@@ -277,7 +277,7 @@ def test_paths(path, value, wanted, is_there):
         (["--redact", "--decode", "auto"], b"with --decode name the fields, such as --redact value.email"),
         (["--redact", "value.email", "--redact", "--decode", "auto"], b"--redact hashes whole payloads"),
         (["--redact", "value.email", "--decode", "auto", "--jobs", "2"], b"cannot be combined with --jobs above 1"),
-        (["--redact", "value.email", "--decode", "auto", "-o", "arrow", "--subject", "t-value"], b"no room for a hash"),
+        (["--redact", "value.email", "--decode", "auto", "-o", "arrow", "--subject", "t-value"], b"cannot hold a hash"),
         (["-o", "arrow", "--redact"], b"--redact cannot be combined with -o arrow"),
     ],
 )

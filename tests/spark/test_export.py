@@ -437,7 +437,7 @@ def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_p
     done = CliRunner().invoke(command, [str(tmp_path), "--out", "out"], standalone_mode=False)
     assert done.return_value == 1
     assert "error: /logs/t-0/00000000000000000000.log: Permission denied\n" in done.stderr
-    assert "error: damage was met" in done.stderr
+    assert "error: there are damaged ranges" in done.stderr
 
 
 def test_masters_that_cannot_be_are_reported_before_spark_starts(monkeypatch):

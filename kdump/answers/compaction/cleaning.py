@@ -170,7 +170,7 @@ class CleanerWalk:
 
 
 class CleanerBatch:
-    """One batch, ``first``. ``discards`` is whether it is aborted data, or a marker whose data are gone."""
+    """One batch, ``first``. ``discards``: whether the batch is aborted data, or a marker without data."""
 
     count = 1
 
@@ -186,7 +186,7 @@ class CleanerBatch:
         return self.first
 
     def read_into(self, keys: AnyFacts) -> Iterator[None]:
-        """Fill ``keys`` with the facts of about CHUNK records for each value yielded. Each step replaces the facts."""
+        """Fill ``keys`` with the facts of the next records, about CHUNK of them, before each value that it yields."""
         yield from self._read(self.first, keys)
 
     def _read(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:
@@ -266,9 +266,10 @@ class CleanerRun(CleanerBatch):
 
 
 def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) -> list[tuple[bytes, int, int]]:
-    """Return the ``most`` keys with the most bytes: key, number of records, bytes. Each call of ``log`` reads it again.
+    """Return the ``most`` keys with the most bytes: key, number of records, bytes.
 
-    About ``max_keys`` keys are in memory at a time. Raises UnreadableError if the log changes between two passes.
+    Each call of ``log`` reads the log again. About ``max_keys`` keys are in memory at a time. Raises UnreadableError if
+    the log changes between two passes.
     """
     found: list[tuple[int, int, int, int]] = []
     part = all_keys()

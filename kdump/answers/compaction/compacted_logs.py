@@ -107,7 +107,7 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield each limit with the bytes from its segment up to the next limit's. Per segment the first limit counts."""
+    """Yield each limit with the bytes from its segment up to that of the next limit. A segment has one limit."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
@@ -182,9 +182,10 @@ def _first_time(segment: Segment) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PartitionCompaction:
-    """A compacted partition. ``held_back`` are ``uncleanable_bytes`` that the cleaner cannot reach.
+    """A compacted partition.
 
-    The map of the next cleaning holds ``keys`` of at most ``map_entries``.
+    ``held_back`` has the reasons for ``uncleanable_bytes``. ``keys`` is the number of keys in the map of the next
+    cleaning, ``map_entries`` the capacity of the map.
     """
 
     kind: ClassVar[str] = "partition"

@@ -139,7 +139,7 @@ class PartitionEvidence:
         return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
 
     def fetches(self, seen: Sighting, offset: int) -> bool:
-        """Return whether a fetch of ``offset`` returns the batch of the record ``seen``. Raises UnreadableError."""
+        """Return whether a fetch of ``offset`` returns the batch with the record ``seen``. Raises UnreadableError."""
         segment = next((one for one in self.segments if one.name == seen.batch.path), None)
         if segment is None:
             return True
@@ -285,7 +285,7 @@ class PartitionEvidence:
 
     @property
     def borders(self) -> Iterator[int]:
-        """The log's offsets at which the reason may change, such as its start and its high watermark."""
+        """The offsets of the log at which the reason may change, such as its start and its high watermark."""
         place = self.place
         mark = None if place is None else place.high_watermark
         first = None if self.oldest_open is None else self.oldest_open[0]

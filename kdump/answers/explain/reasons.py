@@ -80,7 +80,7 @@ class Question(NamedTuple):
         return self.block.log.records.get(self.offset)
 
     def bytes_left(self) -> tuple[Whereabouts, tuple[Fact, ...]]:
-        """Return where else the record's bytes are, and a fact with the file that holds them."""
+        """Return the other place of the record's bytes, and a fact with the file that holds them."""
         aside = self.block.put_aside(self.offset)
         if aside is not None:
             return "deleted-file", (_holds(aside),)
@@ -101,8 +101,8 @@ def topic_deleted(asked: Question) -> Cause | None:
         return Cause(
             "topic-deleted",
             "log" if asked.seen is not None else asked.bytes_left()[0],
-            "the metadata log has no topic of the folder's id: it was deleted, and the broker will delete its folder",
-            facts=(Fact(_folder(asked), None, "its topic id is not among the topics"), *_removals(asked)),
+            "the metadata log has no topic of this folder's id: the topic was deleted, and a broker deletes the folder",
+            facts=(Fact(_folder(asked), None, "its topic id is not in the metadata log"), *_removals(asked)),
         )
     where, facts = asked.bytes_left()
     folders = tuple(Fact(one.path, None, f"put aside as -{one.state}") for one in partition.leftovers)
@@ -171,8 +171,8 @@ def past_end(asked: Question) -> Cause | None:
         cut = epochs.truncation(partition.lineage)
         if cut is not None and asked.offset >= cut:
             because = (
-                f"the election of leader epoch {partition.lineage.newest} lost it: {other.name} holds it from "
-                f"epoch {sighting.batch.epoch}, and truncates its log to offset {cut} when it follows"
+                f"the election of leader epoch {partition.lineage.newest} lost the record: {other.name} holds it from "
+                f"epoch {sighting.batch.epoch}, and truncates its log to offset {cut} when it follows the leader"
             )
             return Cause("truncated", "replica", because, facts=(end, held))
         because = f"the log ends at offset {partition.end} here; {other.name} holds the record: this copy lacks it"
@@ -183,7 +183,7 @@ def past_end(asked: Question) -> Cause | None:
         for leftover, seen in asked.block.leftovers
         if asked.offset in seen.records and leftover.topic_id not in (None, partition.topic_id)
     )
-    because = f"the log ends at offset {partition.end}: nothing is written there"
+    because = f"the log ends at offset {partition.end}: this offset is not written yet"
     is_damaged = any(lost.until is None for lost in asked.block.log.lost)
     if is_damaged:
         because += ", or it was in the damaged bytes at the end"
@@ -209,9 +209,9 @@ def replaced(asked: Question) -> Cause | None:
             covering.path, covering.position, f"another broker's ({leader.name}) batch of offsets {_range(covering)}"
         )
     because = (
-        f"the election of leader epoch {epochs.newest} lost it: {leader.name} leads with "
-        f"{'another record' if covering is not None else 'nothing'} there, and this copy truncates its log "
-        f"to offset {cut} when it follows"
+        f"the election of leader epoch {epochs.newest} lost the record: the leader {leader.name} has "
+        f"{'another record' if covering is not None else 'no record'} at this offset, and this copy truncates "
+        f"its log to offset {cut} when it follows the leader"
     )
     return Cause("truncated", "log", because, facts=(_holds(seen), fact))
 
@@ -308,7 +308,7 @@ def not_copied(asked: Question) -> Cause | None:
         return Cause("retention-time", where, because, facts=facts, alternatives=("retention-size", "delete-records"))
     because = "the local segment is gone, and no copy in remote storage is listed as finished: no broker reads it"
     if asked.seen is not None:
-        because += "; kdump does (kdump dump --remote)"
+        because += "; kdump dump --remote reads it"
     return Cause("not-copied", where, because, facts=facts)
 
 
@@ -363,7 +363,7 @@ def after_damage(asked: Question) -> Cause | None:
     at, reason = damage
     because = (
         f"its batch is whole, but a fetch of this offset ends at the damaged bytes before it (byte {at}: {reason}): "
-        "kdump salvage gets the record back"
+        "kdump salvage recovers the record"
     )
     facts = (Fact(seen.batch.path, at, f"cannot be read: {reason}"), _holds(seen))
     return Cause("damaged", "log", because, facts=facts)
@@ -401,7 +401,7 @@ def open_transaction(asked: Question) -> Cause | None:
         reason: Reason = "open-transaction"
     elif asked.offset >= first:
         because = (
-            f"a transaction of producer {producer} is open since offset {first}: read_committed consumers are given "
+            f"a transaction of producer {producer} is open since offset {first}: read_committed consumers receive "
             "nothing from there on (see kdump transactions)"
         )
         reason = "behind-open-transaction"
@@ -421,7 +421,7 @@ def visible(asked: Question) -> Cause | None:
     if seen is None:
         return None
     if seen.transaction == "unknown":
-        because = "it is there; the marker of its transaction cannot be read, so that it may be aborted"
+        because = "it is in the log, but the marker of its transaction cannot be read: it may be aborted"
         return Cause("visible", "log", because, True, None, (_holds(seen),), ("aborted-transaction",))
     because = "it is in the log, and every consumer gets it"
     facts: tuple[Fact, ...] = (_holds(seen),)
@@ -450,7 +450,7 @@ def cleaned(asked: Question) -> Cause | None:
     if aside is not None:
         return _cleaned_record(asked, aside, where, facts)
     if batch is not None and batch.is_control:
-        because = "the log cleaner removed a transaction marker whose data were gone"
+        because = "the log cleaner removed a transaction marker without data"
         return Cause("control-marker-cleaned", where, because, facts=facts)
     because = "the log cleaner removed it: it had a newer record of its key, or was an expired tombstone"
     if batch is None:
@@ -473,7 +473,7 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
 def _cleaned_record(asked: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
     """Return why the cleaner removed a record that a deleted file still has."""
     if aside.batch.is_control:
-        because = f"the log cleaner removed it: a transaction marker ({aside.marker}) whose data were gone"
+        because = f"the log cleaner removed it: a transaction marker ({aside.marker}) without data"
         return Cause("control-marker-cleaned", where, because, facts=facts)
     if aside.transaction == "aborted":
         because = f"the log cleaner removed data of an aborted transaction (producer {aside.batch.producer_id})"
@@ -499,7 +499,7 @@ def _lost_bytes(asked: Question) -> tuple[str, tuple[Reason, ...]] | None:
     if partition.first_dirty is not None:
         if asked.offset < partition.first_dirty:
             return None
-        return f"{missing}; the log cleaner has come to offset {partition.first_dirty} only", ("compacted",)
+        return f"{missing}; the log cleaner has only reached offset {partition.first_dirty}", ("compacted",)
     if policy is not None and "compact" not in policy:
         return f"{missing}; the topic is not compacted", ()
     if policy is None and partition.place is not None and partition.place.log_dir.is_log_dir:

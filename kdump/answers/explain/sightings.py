@@ -86,7 +86,9 @@ class Sightings:
         return self._sorted[at] if at >= 0 and self._sorted[at].last >= offset else None
 
     def add(self, found: Sighting) -> None:
-        """Add a record. Of two records at one offset the newer leader epoch's counts, as after a truncation (KIP-101).
+        """Add a record.
+
+        Of two records at one offset, the one with the newer leader epoch counts, as after a truncation (KIP-101).
 
         Within an epoch the first record counts, because a fetch finds that record first.
         """
@@ -205,7 +207,7 @@ class _Search:
         return True
 
     def _lose_some(self, segment: Segment, batch: RecordBatch, error: DamageError) -> None:
-        """Add the offsets of a batch as lost, because its records are unreadable or misnumbered."""
+        """Add the offsets of a batch as lost, because its records are unreadable or have wrong offsets."""
         self._report.damage(f"{segment.name}: byte {batch.position}: {error.reason}")
         lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
         self.seen.lost.append(lost)

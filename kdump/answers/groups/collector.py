@@ -433,7 +433,7 @@ uniform, simple).
 This tool lowers an offset beyond the log end to the log end: copy the records before you run it. Pending, recreated
 and unreadable offsets, share and streams groups are left out; standard error lists them.
 
-Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was met (the answer is from the
+Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was found (the answer is from the
 valid batches; "missing" lines list the lost records).
 """
 
@@ -447,17 +447,17 @@ class GroupsOptions:
         False,
         "switch",
         "--history",
-        "Every commit of the groups too, in order, rewinds marked; takes 48 bytes of memory for each.",
+        "List every commit of the groups too, in order, and mark rewinds. Each takes 48 bytes of memory.",
     )
     top: Ranking | None = option(
         None,
         "choice",
         "--top",
-        "Instead of the groups: those that wrote most to __consumer_offsets.",
+        "List the groups that wrote most to __consumer_offsets instead.",
         choices=("bytes", "commits"),
     )
     stable: bool = option(
-        False, "switch", "--stable", "The last stable offset of every partition, even if that reads whole logs."
+        False, "switch", "--stable", "Find the last stable offset of every partition, even if that reads whole logs."
     )
     retention_ms: int = option(
         DEFAULT_RETENTION_MS,

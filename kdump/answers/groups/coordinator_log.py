@@ -59,7 +59,7 @@ class TopicLog:
         """Add the records of a control batch."""
 
     def add(self, batches: Batches) -> int:
-        """Add the first batches, up to malformed records, and return their number: 0 for a run with transactions.
+        """Add the batches before the first malformed record, and return their number: 0 for a run with transactions.
 
         Raises DamageError if the records of a single batch are unreadable.
         """
@@ -345,7 +345,7 @@ class GroupLog:
     simple: bool = False
     """Whether commits created the group. This lasts until a group record or a tombstone of such a record."""
     offsets: int = 0
-    """The number of committed offsets."""
+    """Whether commits created the group. A group record, or its tombstone, makes this false."""
     ended_at: int = -1
     """The offset of the last tombstone of a group record."""
 

@@ -5,8 +5,8 @@ broker's memory. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``
 ``org.apache.kafka.coordinator.group.modern``.
 
 Committed offsets expire (KIP-211; ``OffsetExpirationConditionImpl``) at the record's expireTimestamp, if it has one
-(value version 1, before 2.1). Otherwise the retention begins when a classic group became empty, or with the commit. The
-offsets of topics with subscribed members do not expire, nor those with a pending transactional commit. The retention
+(value version 1, before 2.1). Otherwise the retention begins when a classic group became empty, or with the commit.
+Offsets of topics with subscribed members, and offsets with a pending transactional commit, do not expire. The retention
 (offsets.retention.minutes) is a setting of the broker, in no log dir.
 """
 
@@ -84,11 +84,11 @@ class GroupRecords:
                 self._values.setdefault(name, {})[part] = decoded.value.values
 
     def one(self, name: str) -> Mapping[str, Any] | None:
-        """Return the value of the record that a group has once, or None; ``name`` is its message."""
+        """Return the value of a record that occurs once in a group, or None; ``name`` is its message."""
         return self._values.get(name, {}).get("")
 
     def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:
-        """Return the values of the records that each member has, by member id; ``name`` is their message."""
+        """Return the values of the records that occur once per member, by member id; ``name`` is their message."""
         return self._values.get(name, {})
 
 

@@ -62,7 +62,7 @@ class RecordPlace:
 
 @dataclass(frozen=True)
 class CommittedLine:
-    """The offset of a group in a partition, or a pending one of an open transaction. Times are in ms.
+    """The committed offset of a group in a partition, or a pending offset of an open transaction. Times are in ms.
 
     For a share group it is the start offset of the share partition.
     """

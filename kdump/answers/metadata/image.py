@@ -132,7 +132,10 @@ class Copies:
                     log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Merge by offset. Of conflicting batches the higher epoch's is used: the quorum truncated the other log."""
+        """Merge by offset.
+
+        Of conflicting batches the one of the higher epoch is used: the quorum truncated the other log.
+        """
         heads = [next(stream, None) for stream in streams]
         end, epoch = -1, -1
         while any(head is not None for head in heads):
@@ -276,7 +279,7 @@ class Breaks:
 
     def finish(self) -> None:
         if self.count > MOST_BREAKS:
-            self._damage(f"the replay breaks at {self.count - MOST_BREAKS} more records")
+            self._damage(f"{self.count - MOST_BREAKS} more records cannot be replayed")
 
 
 def load(snapshot: SnapshotFile, broken: Callable[[Break], None]) -> ClusterImage:

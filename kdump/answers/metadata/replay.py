@@ -36,12 +36,12 @@ class Break(NamedTuple):
     def text(self) -> str:
         """The break as a sentence, with Kafka's reaction."""
         what = f" ({self.record})" if self.record else ""
-        return f"offset {self.offset}{what}: the replay breaks: {self.reason}; {KAFKA_DOES}"
+        return f"offset {self.offset}{what} cannot be replayed: {self.reason}; {KAFKA_DOES}"
 
 
 KAFKA_DOES = (
-    "it is left out here; a controller of 3.3 or later ends with a fatal fault at it, "
-    "a broker logs the error and goes on without it"
+    "kdump leaves it out; a controller of 3.3 or later stops at it with a fatal fault, "
+    "and a broker logs the error and continues without it"
 )
 
 

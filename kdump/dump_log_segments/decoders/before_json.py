@@ -129,7 +129,7 @@ def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None
 
 
 def _check_subscriptions(subscriptions: list[bytes]) -> None:
-    """Raise PayloadError for a malformed subscription. A truncated subscription ends the check without an error."""
+    """Raise PayloadError for a malformed subscription. A truncated subscription is accepted."""
     try:
         for data in subscriptions:
             reader = Reader(data)

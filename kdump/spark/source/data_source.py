@@ -110,8 +110,8 @@ def _harmless() -> Iterator[None]:
 
 
 _OF_TASKS: Final = (
-    "mode {mode}: damaged ranges give no records; each task names its own in the log of its executor, and "
-    '.option("output", "damaged") lists all'
+    "mode {mode}: damaged ranges give no records; each task reports its own in the log of its executor, and "
+    '.option("output", "damaged") lists all of them'
 )
 """The note about damage, because tasks of a Python source cannot report to the driver."""
 
