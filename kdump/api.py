@@ -461,7 +461,7 @@ class Log:
             yield from found
         else:
             yield from replicas.each_once_in_turn(found, self._paths, self.notes.append, "every_replica=True")
-        self.notes += self._wanted.missing(finder.met, self._paths)
+        self.notes += self._wanted.missing(finder.found_names, self._paths)
 
     def _lost(self, item: DamagedRange) -> None:
         self.damage.append((item.file.name, item.damage))
@@ -571,7 +571,7 @@ def verify_index(
         for checked in indexes.check(part, fail=unreadable.append)
         for finding in checked.findings
     ]
-    return _report(found, unreadable, notes, list(wanted.missing(finder.met, given)))
+    return _report(found, unreadable, notes, list(wanted.missing(finder.found_names, given)))
 
 
 def _report(

@@ -152,7 +152,7 @@ def found(
     wanted = wanted._replace(remote=None, leftovers=True, log_dirs=True, siblings=True)
     finder = Finder(wanted, Reporter(note=note, fail=fail))
     partitions = list(finder.find(paths, None))
-    for text in wanted.missing(finder.met, paths):
+    for text in wanted.missing(finder.found_names, paths):
         absent(text)
     of, how = prepared(paths, partitions, wanted, how, fail)
     dirs = LogDirs(how.dispensable)

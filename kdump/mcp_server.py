@@ -244,8 +244,8 @@ _KINDS: Final = {"string": str, "integer": int, "boolean": bool, "array": list, 
 class PageEnd(NamedTuple):
     """The end of a page, at which the next page continues: the number of rows ``seen`` since a place in the logs.
 
-    Of ``dump`` the place is the last batch with a row, by its segment's file and its first byte: the next page is read
-    from there. In other answers it is the first row (``file`` is None), as these are computed whole.
+    For ``dump`` the place is the last batch with a row (file of its segment, first byte), from which the next page is
+    read. For other answers it is the first row (``file`` is None), because each page computes the whole answer.
     """
 
     file: str | None = None
@@ -255,7 +255,7 @@ class PageEnd(NamedTuple):
     def after(self, row: dict[str, Any]) -> PageEnd:
         """Return the end after one more row of ``dump``.
 
-        Damaged ranges are counted from the batch before them, because where they end depends on it.
+        Damaged ranges are counted from the batch before them, because their end depends on this batch.
         """
         position = row["position"] if row["kind"] != "damage" else self.position if row["file"] == self.file else 0
         if (row["file"], position) != self[:2]:

@@ -224,11 +224,11 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
         for one in named
         if every or (one.topic is not None and (one.topic in also or meant.takes(Name(one.topic, one.partition))))
     ]
-    for text in meant.missing(finder.met, inputs.paths):
+    for text in meant.missing(finder.found_names, inputs.paths):
         say.note(text)
     asked_for = names if asked.only or not asked.takes_names else meant
     asking = Asking(kept, asked_for, inputs.at, say, ", ".join(inputs.paths))
-    asking.met, asking.unread = finder.met, finder.unread
+    asking.found_names, asking.unread = finder.found_names, finder.unread
     return asking
 
 
@@ -251,10 +251,10 @@ def _answer(
         now() if when is None else when,
         brokers=brokers,
     )
-    said: tuple[list[str], list[str], list[str]] = ([], [], [])
-    say = Reporter(said[0].append, said[1].append, said[2].append, raise_it)
+    collected: tuple[list[str], list[str], list[str]] = ([], [], [])
+    say = Reporter(collected[0].append, collected[1].append, collected[2].append, raise_it)
     lines = tuple(ask(name, inputs, say, **options))
-    damage, wrong, notes = (tuple(dict.fromkeys(texts)) for texts in said)
+    damage, wrong, notes = (tuple(dict.fromkeys(texts)) for texts in collected)
     return Answer(lines, damage, wrong, notes, question_named(name).lines)
 
 

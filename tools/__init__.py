@@ -1,1 +1,1 @@
-"""What the project's own people run, sorted by purpose; ``python -m tools.prove.check --help`` says what one does."""
+"""The project's own tools, sorted by purpose. ``--help`` describes one: ``python -m tools.prove.check --help``."""

@@ -1,4 +1,4 @@
-"""The command line of a tool: what its module says is its help."""
+"""The command line of a tool. The docstring of its module is the help."""
 
 import argparse
 

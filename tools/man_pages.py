@@ -1,4 +1,4 @@
-"""Man pages and shell completions, made from the commands themselves: the wheel installs them below share/.
+"""Makes man pages and shell completions from the commands. The wheel installs them below share/.
 
 python -m tools.man_pages FOLDER    # writes FOLDER/man/man1 and the folders of bash, zsh and fish
 """
@@ -25,7 +25,7 @@ COMPLETIONS = {
     "zsh": "zsh/site-functions/_kdump",
     "fish": "fish/vendor_completions.d/kdump.fish",
 }
-"""Shells, and where each looks for completions below share/."""
+"""Shell -> the folder below share/ in which it searches completions."""
 
 
 def files() -> Iterator[tuple[str, str]]:
@@ -87,7 +87,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _text(line: str) -> str:
-    """Return a line as roff prints it: no character of it is a request or an escape."""
+    """Return a line for roff, with all requests and escapes quoted."""
     line = line.replace("\\", r"\e").replace("-", r"\-")
     return rf"\&{line}" if line.startswith((".", "'")) else line
 

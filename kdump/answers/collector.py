@@ -49,11 +49,11 @@ class Reading(NamedTuple):
 
 def once(say: Callable[[str], None]) -> Callable[[str], None]:
     """Return a function that calls ``say`` once for each sentence, because several passes may find the same damage."""
-    said: set[str] = set()
+    reported: set[str] = set()
 
     def say_new(text: str) -> None:
-        if text not in said:
-            said.add(text)
+        if text not in reported:
+            reported.add(text)
             say(text)
 
     return say_new

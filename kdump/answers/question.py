@@ -210,9 +210,9 @@ class Asking:
     ) -> None:
         self.found, self.asked, self.at, self.report, self.where = list(found), asked, at, report, where
         self.states = LogDirStates(report) if states is None else states
-        self.met: Collection[Name] = ()
+        self.found_names: Collection[Name] = ()
         self.unread: Collection[Name] = ()
-        """:class:`kdump.log_dirs.finder.Finder` describes ``met`` and ``unread``."""
+        """:class:`kdump.log_dirs.finder.Finder` describes ``found_names`` and ``unread``."""
 
     def takes(self, partition: Partition) -> bool:
         return self.asked.takes(Name(partition.topic, partition.partition))

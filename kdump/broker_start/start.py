@@ -368,14 +368,14 @@ class _BrokerRun:
 
     def _twice(self) -> None:
         """Add the fatal causes for partitions with two folders in use."""
-        met: dict[tuple[str, int, str], log_folder.LogFolder] = {}
+        earlier: dict[tuple[str, int, str], log_folder.LogFolder] = {}
         for _, folder, log in self.loaded:
             state = folder.parsed.state
             if state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER} or log.outcome is StartOutcome.STRAY:
                 continue
             if log.outcome is None and any(cause.code is Code.FILE_UNREADABLE for cause in log.causes):
                 continue
-            first = met.setdefault((log.topic, log.partition, state), folder)
+            first = earlier.setdefault((log.topic, log.partition, state), folder)
             if first is not folder:
                 text = (
                     f"IllegalStateException: Duplicate log directories for {log.topic}-{log.partition} are found in "

@@ -615,13 +615,13 @@ class _StartFindings:
             return
         least = max(min(reached.values()), deleted)
         is_certain = tiered is not None or set(reached) != {EPOCHS}
-        said = ", ".join(f"{what}: {offset}" for what, offset in reached.items())
+        shown = ", ".join(f"{what}: {offset}" for what, offset in reached.items())
         yield Finding(
             level=Level.LOG if is_certain else Level.REMARK,
             file=log.path or "",
             kind=Code.RECORDS_MISSING,
             text=f"{many_are(first - least, 'record')} missing: the log begins at offset {first}, but it had offsets "
-            f"from {least} on ({said})" + ("" if is_certain else ", unless the topic is in remote storage"),
+            f"from {least} on ({shown})" + ("" if is_certain else ", unless the topic is in remote storage"),
             offset=least,
             expected=f"{least} or lower",
             found=first,

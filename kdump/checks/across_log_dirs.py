@@ -32,13 +32,13 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
     """
     parts = list(parts)
     yield from _contradicting_ids(parts, dirs, is_one_broker=is_one_broker)
-    met: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
+    earlier: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
     for part in parts:
         properties = dirs.of(part).properties
         if part.topic is None or properties is None or properties.broker_id is None or folder.leftover_of(part):
             continue
         key = (properties.cluster_id, properties.broker_id, part.topic, part.partition)
-        other, directory = met.setdefault(key, (part, properties.directory_id))
+        other, directory = earlier.setdefault(key, (part, properties.directory_id))
         if other is part or (directory is not None and directory == properties.directory_id):
             continue
         if properties.values.get("version") == "1" and _topic_id(part) != _topic_id(other):
@@ -143,12 +143,12 @@ def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
 
 def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
     """Yield the findings on log dirs with the same directory.id, except log dirs that share a partition: copies."""
-    met: dict[str, _Ids] = {}
+    earlier: dict[str, _Ids] = {}
     for ids in of_one:
         directory = ids.properties.directory_id
         if directory is None:
             continue
-        first = met.setdefault(directory, ids)
+        first = earlier.setdefault(directory, ids)
         if first is not ids and not first.partitions & ids.partitions:
             yield Finding(
                 level=Level.DERIVED,

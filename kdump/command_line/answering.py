@@ -120,10 +120,10 @@ class Answering:
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
         self._named = asked.topics
         self._absent: Callable[[Iterable[str]], None] = out.absent if judges else self._insist
-        self.met: set[Name] = set()
+        self.found_names: set[Name] = set()
         self.unread: set[Name] = set()
         self.without_log: list[UnreadableError] = []
-        """Like ``met``, ``unread`` and ``without_log`` of :class:`kdump.log_dirs.finder.Finder`."""
+        """Like ``found_names``, ``unread`` and ``without_log`` of :class:`kdump.log_dirs.finder.Finder`."""
         self.asked = asked if topics is None else asked._replace(topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
@@ -135,11 +135,11 @@ class Answering:
         finder = Finder(wanted, self.session.report._replace(note=discard))
         where = self.paths if paths is None else paths
         found = list(finder.find(where, None))
-        self.met |= finder.met
+        self.found_names |= finder.found_names
         self.unread |= finder.unread
         self.without_log += finder.without_log
         if self._named == self.asked.topics:
-            self._absent(self.asked.missing(finder.met, where))
+            self._absent(self.asked.missing(finder.found_names, where))
         every = self.asked.every_folder
         named = with_names(found, self.session.note, name=loose, every=every, only_known=self.asked.is_choosy)
         if every:
@@ -180,7 +180,7 @@ class Answering:
         session.report_shortfalls(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
-        """Return the workers, or None if this process reads alone, as with remote storage, whose keys must stay here."""
+        """Return the workers, or None if this process reads alone, as with remote storage, whose keys stay in it."""
         if self.asked.remote is not None and self._who.master is None:
             return None
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)

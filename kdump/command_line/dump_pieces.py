@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from kdump.command_line import session
-from kdump.command_line.session import SaidSoFar
+from kdump.command_line.session import ReportedSoFar
 from kdump.errors import UnreadableError
 from kdump.log_dirs.local import LOCAL
 from kdump.parallel import costs
@@ -89,7 +89,7 @@ class PrintedSoFar(NamedTuple):
     printed something. ``has_reported``: it was reported that the segment has become shorter.
     """
 
-    said: SaidSoFar
+    reported: ReportedSoFar
     found: bool = False
     records: int = 0
     start: ChunkStart = ChunkStart()
@@ -98,9 +98,9 @@ class PrintedSoFar(NamedTuple):
 
 
 class PrintedPiece(NamedTuple):
-    """The result of a piece; ``said`` is None if nothing was printed on standard error."""
+    """The result of a piece; ``reported`` is None if nothing was printed on standard error."""
 
-    said: SaidSoFar | None
+    reported: ReportedSoFar | None
     found: bool
     records: int
     size: int
@@ -131,7 +131,7 @@ class PieceWork:
         return None if reached is None else ChunkStart(reached)
 
     def make(self, piece: Piece, start: ChunkStart, turn: OutputTurn[PrintedSoFar]) -> PrintedPiece:
-        self._session.before, self._session.said = turn.take, SaidSoFar()
+        self._session.before, self._session.reported = turn.take, ReportedSoFar()
         if self._printer is None and not self._dump.options.count:
             self._printer = self._dump.printer(turn.file)
         if piece.part is not None:
@@ -139,13 +139,13 @@ class PieceWork:
         turn.when_come(self._hear)
         items = (item for run in piece.runs for item in self._reader.read(*run))
         found, records = self._dump.print_items(items, self._printer)
-        return PrintedPiece(self._said(turn), found, records, piece.size)
+        return PrintedPiece(self._reported(turn), found, records, piece.size)
 
     def _hear(self, before: PrintedSoFar) -> None:
-        self._session.said = before.said
+        self._session.reported = before.reported
 
-    def _said(self, turn: OutputTurn[PrintedSoFar]) -> SaidSoFar | None:
-        return None if turn.state is None else self._session.said
+    def _reported(self, turn: OutputTurn[PrintedSoFar]) -> ReportedSoFar | None:
+        return None if turn.state is None else self._session.reported
 
     def _part(self, piece: Piece, part: SegmentPart, start: ChunkStart, turn: OutputTurn[PrintedSoFar]) -> PrintedPiece:
         (partition, (segment,)), *_ = piece.runs
@@ -169,15 +169,17 @@ class PieceWork:
             if has_reported:
                 self._reader.note_lost(segment, part.lost)
         after = ChunkStart(part.reached, part.skips_left, part.is_over)
-        said = self._said(turn)
+        reported = self._reported(turn)
         return PrintedPiece(
-            said, found, records, piece.size, after, turn.has_written, has_reported, ends_segment=piece.ends_segment
+            reported, found, records, piece.size, after, turn.has_written, has_reported, ends_segment=piece.ends_segment
         )
 
     def carry(self, before: PrintedSoFar, made: PrintedPiece) -> PrintedSoFar:
         """Return the state after a piece."""
         after = PrintedSoFar(
-            before.said if made.said is None else made.said, before.found or made.found, before.records + made.records
+            before.reported if made.reported is None else made.reported,
+            before.found or made.found,
+            before.records + made.records,
         )
         if made.ends_segment:
             return after
@@ -199,12 +201,12 @@ def print_pieces(dump: Dump, partitions: Sequence[Partition], jobs: int, out: Bi
     if not dump.options.count:
         dump.printer(out).begin()
     out.flush()
-    last = PrintedSoFar(run.said)
+    last = PrintedSoFar(run.reported)
     with closing(Forks(jobs).run(found, PieceWork(dump, reader), last)) as results:
         for made, last in results:  # noqa: B007  the last one counts
             progress(made.size)
     run.progress = progress
-    run.said = last.said
+    run.reported = last.reported
     dump.finish(out, last.records, found=last.found)
 
 

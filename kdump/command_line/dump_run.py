@@ -63,7 +63,7 @@ class Dump:
     def stats_line(self) -> dict[str, object]:
         """Return the line of --stats: the counts of segments, batches and records that were read."""
         read = self.stats
-        unread = len(self.session.said.failed)
+        unread = len(self.session.reported.failed)
         return {
             "segments": self.segments,
             "bytes": self.bytes,
@@ -104,16 +104,16 @@ class Dump:
         if printer is not None:
             printer.begin()
         if printer is not None and not (self.options.stops_early or self.options.batches):
-            pairs = (reader.read_making(partition, printer.make) for partition in map(self.met, partitions))
+            pairs = (reader.read_making(partition, printer.make) for partition in map(self.count_in, partitions))
             found, counted = self.print_made(chain.from_iterable(pairs), printer)
         else:
-            items = (item for partition in map(self.met, partitions) for item in self.stream(reader, partition))
+            items = (item for partition in map(self.count_in, partitions) for item in self.stream(reader, partition))
             found, counted = self.print_items(self.first(items, self.options.limit), printer)
         if printer is not None:
             printer.end()
         self.finish(out, counted, found=found)
 
-    def met(self, partition: Partition) -> Partition:
+    def count_in(self, partition: Partition) -> Partition:
         self.segments += len(partition.segments)
         self.bytes += partition.size
         return partition
@@ -148,7 +148,7 @@ class Dump:
         self.counted = counted
         if self.options.count:
             out.write(b"%d\n" % counted)
-        if not found and not self.session.met:
+        if not found and not self.session.statuses:
             self.session.note("nothing matches the options" if self.options.excludes_records else "there is no record")
 
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
@@ -313,11 +313,11 @@ def _batches(
         changes=lambda part: redactor is not None or (hides and may_hold_secrets(part.topic)),
         typed=typed,
     )
-    met = map(dump.met, partitions)
+    counted = map(dump.count_in, partitions)
     if options.stops_early:
-        yield from _first(dump, rows, met)
+        yield from _first(dump, rows, counted)
     else:
-        yield from rows.batches(met)
+        yield from rows.batches(counted)
 
 
 def _first(dump: Dump, rows: RowStream, partitions: Iterable[Partition]) -> Iterator[pa.RecordBatch]:

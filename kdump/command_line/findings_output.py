@@ -73,7 +73,7 @@ class FindingsOutput:
             if not finding.is_remark and (finding.is_grave or len(self._found) < KEPT):
                 self._found.append(finding)
         found = status(findings)
-        run.said.met |= {found} if found else set()
+        run.reported.statuses |= {found} if found else set()
 
     def start(self, started: Started) -> None:
         """Print the result of one broker's dry start, and its findings that were not printed before."""

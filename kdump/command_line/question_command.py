@@ -35,7 +35,7 @@ class CommandAsking(Asking):
     def __init__(self, run: Answering, found: list[Partition], asked: Any = None, where: str | None = None) -> None:
         named = ", ".join(run.paths) if where is None else where
         super().__init__(found, run.asked if asked is None else asked, run.at, run.report, named)
-        self._run, self.met, self.unread = run, run.met, run.unread
+        self._run, self.found_names, self.unread = run, run.found_names, run.unread
 
     def watched(self, size: int) -> Reporter:
         self._run.session.watch(size)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.primitives.messages import Level
     from kdump.segments.regions import Damage
 
-_MET: Final = (ExitStatus.UNREADABLE, ExitStatus.DAMAGED, ExitStatus.DERIVED, ExitStatus.ABSENT)
+_BY_RANK: Final = (ExitStatus.UNREADABLE, ExitStatus.DAMAGED, ExitStatus.DERIVED, ExitStatus.ABSENT)
 ALIKE: Final = 10
 """Maximum number of damaged ranges of a file that are printed; further ranges are only counted."""
 EVERY: Final = 0.2
@@ -110,11 +110,11 @@ class Progress(StatusLine):
         return share_done(self.done, self.total, text, seconds)
 
 
-class SaidSoFar:
+class ReportedSoFar:
     """The reports of a run so far, which worker processes return."""
 
     def __init__(self) -> None:
-        self.met: set[int] = set()
+        self.statuses: set[int] = set()
         self.failed: set[str] = set()
         """Unreadable or missing files."""
         self.denied = False
@@ -130,7 +130,7 @@ class Session:
         self.quiet = quiet
         self.progress = Progress()
         """The progress line. It is not shown before :meth:`watch` is called."""
-        self.said = SaidSoFar()
+        self.reported = ReportedSoFar()
         self.before: Callable[[], object] = lambda: None
         """Called before each report, so that a worker process can wait for its turn."""
         self.report = Reporter(self.damage, self.wrong_index, self.note, self.fail, self.has_read)
@@ -148,9 +148,9 @@ class Session:
         return f" ({exact_size(self.progress.done)} {pace(self.progress.done, self.progress.seconds)})"
 
     @property
-    def met(self) -> set[int]:
+    def statuses(self) -> set[int]:
         """The exit statuses of all reports so far."""
-        return self.said.met
+        return self.reported.statuses
 
     def watch(self, total: int) -> None:
         """Show the progress of ``total`` bytes, if standard error is a terminal."""
@@ -190,10 +190,10 @@ class Session:
     def fail(self, error: UnreadableError) -> None:
         """Report an unreadable file, once. The first file without permission gets a hint with a sudo command."""
         hint = ""
-        if error.is_denied and not self.said.denied:
+        if error.is_denied and not self.reported.denied:
             from kdump.command_line.usage_hints import as_owner
 
-            self.said.denied, hint = True, as_owner(str(error.path))
+            self.reported.denied, hint = True, as_owner(str(error.path))
         self._cannot(str(error), error.hint or hint)
 
     def insist(self, text: str) -> None:
@@ -203,7 +203,7 @@ class Session:
 
     def must_be_whole(self, out: str) -> None:
         """Raise UnreadableError if an input could not be read: an output without an account must not look whole."""
-        if ExitStatus.UNREADABLE in self.met:
+        if ExitStatus.UNREADABLE in self.statuses:
             raise UnreadableError(
                 out, "it is not written, because an input cannot be read", "leave that input out, or make it readable"
             )
@@ -216,7 +216,7 @@ class Session:
     def wrong_index(self, text: str) -> None:
         """Report a wrong index or other file that can be rebuilt from the log (exit status 4)."""
         self.before()
-        self.met.add(ExitStatus.DERIVED)
+        self.statuses.add(ExitStatus.DERIVED)
         self._say("warning", f"{text}; it is not used (see kdump check)")
 
     def damage(self, text: str) -> None:
@@ -227,39 +227,39 @@ class Session:
     def damages(self) -> None:
         """Set the exit status for damage, without a message."""
         self.before()
-        self.met.add(ExitStatus.DAMAGED)
+        self.statuses.add(ExitStatus.DAMAGED)
 
-    def meets(self, status: int) -> None:
+    def add_status(self, status: int) -> None:
         """Add the exit status of a part of the run."""
-        self.met.update({status} - {0})
+        self.statuses.update({status} - {0})
 
     def damaged_range(self, file: str, damage: Damage) -> None:
         """Report a damaged range of a file. After ALIKE ranges of the file, only count it for :meth:`sum_up`."""
         self.before()
-        kinds = self.said.ranges.setdefault(file, Counter())
+        kinds = self.reported.ranges.setdefault(file, Counter())
         if kinds.total() < ALIKE:
             self.damage(f"{file}: byte {damage.position}: {damage}")
         kinds[damage.kind] += 1
 
     def sum_up(self) -> None:
         """Report the number of damaged ranges that were not printed."""
-        for file, kinds in self.said.ranges.items():
+        for file, kinds in self.reported.ranges.items():
             if kinds.total() > ALIKE:
                 of = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
                 self._say(
                     "error", f"{file}: {kinds.total() - ALIKE:,} more ranges are damaged; all damaged ranges: {of}"
                 )
-        self.said.ranges.clear()
+        self.reported.ranges.clear()
 
     @property
     def status(self) -> int:
-        return next((status for status in _MET if status in self.met), 0)
+        return next((status for status in _BY_RANK if status in self.statuses), 0)
 
     def _cannot(self, text: str, hint: str = "") -> None:
         self.before()
-        self.met.add(ExitStatus.UNREADABLE)
-        if text not in self.said.failed:
-            self.said.failed.add(text)
+        self.statuses.add(ExitStatus.UNREADABLE)
+        if text not in self.reported.failed:
+            self.reported.failed.add(text)
             self._say("error", text, hint)
 
     def _say(self, level: Level, text: str, hint: str = "") -> None:

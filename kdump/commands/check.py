@@ -94,8 +94,8 @@ def command(
         dirs = LogDirs(how.dispensable)
         report(of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail), run, output)
         if wanted.remote is not None:
-            closed = _remote(wanted, paths, partitions, how, run, output, finder.met)
-        run.absent(wanted.missing(finder.met, paths))
+            closed = _remote(wanted, paths, partitions, how, run, output, finder.found_names)
+        run.absent(wanted.missing(finder.found_names, paths))
     if closed:
         first, segments = closed[0], many(len(closed), "segment")
         raise UsageError(f"{segments} in remote storage: objects and sizes are checked, records are not: {first}")
@@ -109,9 +109,9 @@ def _remote(
     how: whole_partition.CheckOptions,
     run: session.Session,
     output: FindingsOutput,
-    met: set[Name],
+    found_names: set[Name],
 ) -> list[UnreadableError]:
-    """Check remote storage, compare it with the listed segments, and add the names of the partitions to ``met``.
+    """Check remote storage, compare it with the listed segments, and add its partitions to ``found_names``.
 
     Return the errors of segments that cannot be decrypted: only their objects and sizes are checked.
     """
@@ -137,7 +137,7 @@ def _remote(
 
     finder = Finder(wanted._replace(remote=storage), run.report._replace(fail=fail))
     remote = list(finder.remote())
-    met |= finder.met
+    found_names |= finder.found_names
     closed = [error for part in remote for one in part.segments if (error := locked(one)) is not None]
     for part in (one._replace(segments=tuple(each for each in one.segments if locked(each) is None)) for one in remote):
         if not part.segments:

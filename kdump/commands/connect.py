@@ -56,7 +56,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         lost=lambda item: run.damaged_range(item.file.name, item.damage),
     )
     found = topics.clusters(ConnectNames(given["configs_topic"], given["status_topic"], given["offsets_topic"]))
-    if not found and not run.met:
+    if not found and not run.statuses:
         run.absent([f"no topic in {', '.join(paths)} has configs of Kafka Connect: name it with --configs-topic"])
     lines: list[AnswerLine] = []
     for names in found:

@@ -73,6 +73,6 @@ def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
         raise UsageError(
             f"{topic}-{found.absent[0]} is not in these paths: give all log dirs of the cluster, or --partitions"
         )
-    if not found.whole and not run.met:
+    if not found.whole and not run.statuses:
         raise UsageError(f"no partition of {topic} is in these paths: give --partitions")
     return found.whole

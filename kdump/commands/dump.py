@@ -165,7 +165,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     if decoder is not None:
         shared.hint_at_schemas(decoder, run)
         shared.warn_of_absent_fields(dump.redactor, run)
-    for text in options.wanted.missing(finder.met, paths):
+    for text in options.wanted.missing(finder.found_names, paths):
         run.insist(text)
     if dump.stats is not None:
         _print_stats(dump)

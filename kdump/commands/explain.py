@@ -105,7 +105,7 @@ def _range(text: str) -> OffsetRange:
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
     """Return the logs in folders without a partition's name. They count as the partition, if one is selected."""
     names = {Name(one.topic, one.partition) for one in ranges}
-    if len(names) > 1 or any(name.topic is not None for name in run.met):
+    if len(names) > 1 or any(name.topic is not None for name in run.found_names):
         return []
     every = Finder(run.asked._replace(topics=(), leftovers=False, remote=None), SILENT)
     unnamed = (one for one in every.find(run.paths, None) if one.is_named and one.segments)
@@ -116,7 +116,7 @@ def _asking(run: Answering, ranges: list[OffsetRange]) -> CommandAsking:
     """Return the question with the selected partitions, and with the internal topics that explain them."""
     session, report = run.session, run.report._replace(note=discard)
     found = run.partitions() or _loose(run, ranges)
-    if not run.met and not session.met:
+    if not run.found_names and not session.statuses:
         session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
     run.shortfalls(found, names={Name(one.topic, one.partition) for one in ranges})
     topics = tuple(topic for topic in QUESTION.also if topic not in run.asked.topics)

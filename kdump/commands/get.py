@@ -146,10 +146,10 @@ def command(
         where = f"it belongs to {_offsets(held)}, whose crc is right"
         run.damage(f"{what} cannot be read: {where}: {hide.error(damage, held.file).reason}")
         return run.status
-    run.met.add(ExitStatus.ABSENT)
+    run.statuses.add(ExitStatus.ABSENT)
     why = f"{_offsets(held)} no longer holds it (compaction)" if held is not None else missing(partitions, offset)
     why += "" if held is not None else _in_remote_storage(partitions, offset)
-    unread = " in what could be read" if ExitStatus.UNREADABLE in run.met else ""
+    unread = " in what could be read" if ExitStatus.UNREADABLE in run.statuses else ""
     nothing = f"nothing of {found[1]}-{found[2]}" if found[1] else "no segment"
     nowhere = f"{nothing} was found in {', '.join(paths)}"
     run.note(f"{what} is not there{unread}: {why or nowhere}")

@@ -94,7 +94,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
                 UnreadableError(f"{topic}-{partition}", f"it is not in these paths, and group {group!r} would be in it")
             )
     if run.output == RESET and not groups:
-        run.session.met.add(ExitStatus.UNREADABLE)
+        run.session.statuses.add(ExitStatus.UNREADABLE)
 
 
 def _noted(run: Answering, lines: Iterable[AnswerLine], groups: Sequence[str]) -> Iterator[AnswerLine]:
@@ -104,5 +104,5 @@ def _noted(run: Answering, lines: Iterable[AnswerLine], groups: Sequence[str]) -
         left.discard(getattr(line, "group_id", ""))
         yield line
     for group in sorted(left):
-        if not run.session.met:
+        if not run.session.statuses:
             run.session.note(f"there is no group {group!r} here; ids are exact, and globs such as 'billing-*' work")

@@ -161,14 +161,14 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
     given = list(paths)
     wanted = Wanted(topics=(TOPIC,), siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
     found = list(Finder(wanted, Reporter(fail=session.fail)).find(given))
-    if not found and not session.met and "-" not in given:  # a copy of the log may be in a folder of any name
+    if not found and not session.statuses and "-" not in given:  # a copy of the log may be in a folder of any name
         anywhere = Wanted(siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
         unnamed = (each for each in Finder(anywhere, Reporter(fail=session.fail)).find(given) if each.topic is None)
         found = [each for each in unnamed if may_be_of(TOPIC, each)]
     _of_one_cluster(found)
     damage, note = map(lru_cache(maxsize=1000), (session.damage, session.note))  # a difference reads the log twice
     copies = Copies(found, Reporter(damage=damage, note=note, fail=session.fail))
-    if not copies and not session.met:
+    if not copies and not session.statuses:
         session.fail(UnreadableError(given[0], NOTHING))
     return MetadataLog(copies) if copies else None
 
@@ -199,18 +199,18 @@ def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
     from kdump.answers.metadata.events import without_secrets
     from kdump.printers.answer_tables import metadata as tables
 
-    met: set[str] = set()
+    seen: set[str] = set()
 
     def meant() -> Iterator[Event]:
         for event in log.history(offset=asked.offset, at=asked.at):
-            met.update([event.topic] if event.topic else ())
+            seen.update([event.topic] if event.topic else ())
             if takes(asked.topics, event.topic):
                 yield event if asked.show_secrets else without_secrets(event)
 
     status = run.answer(meant(), tables.events)
     for name in asked.topics:
-        if not any(takes((name,), topic) for topic in met):
-            run.session.note(f"there is no event of a topic {name!r}{did_you_mean(name, met)}")
+        if not any(takes((name,), topic) for topic in seen):
+            run.session.note(f"there is no event of a topic {name!r}{did_you_mean(name, seen)}")
     return status
 
 
@@ -280,7 +280,7 @@ def _write(run: Answering, image: ClusterImage, log: MetadataLog, folder: str) -
     from kdump.printers.answer_tables import metadata as tables
 
     run.session.must_be_whole(folder)
-    if run.session.met:
+    if run.session.statuses:
         raise UsageError("damage makes this image incomplete: choose an --offset below the damage")
     files.outside(run.paths, folder)
     return run.answer([_written(run, image, log, folder)], tables.written)
@@ -306,7 +306,7 @@ def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, fo
     from kdump.rebuild import metadata
     from kdump.rebuild.nodes import parse_voters
 
-    if ExitStatus.UNREADABLE in run.session.met:
+    if ExitStatus.UNREADABLE in run.session.statuses:
         raise UsageError("no snapshot is written, because an input cannot be read: leave it out, or repair it")
     if log.breaks:
         raise UsageError("a record cannot be replayed: choose an --offset below the first such record")

@@ -233,7 +233,7 @@ def _segment(path: str, partition: Partition, run: Session) -> int:
 
     words = [path, "--batches", "--limit", str(BATCHES), "-o", "table", "-q", "--no-pager"]
     status = dump.command.main(words, prog_name="kdump dump", standalone_mode=False)
-    run.meets(status if isinstance(status, int) else 0)
+    run.add_status(status if isinstance(status, int) else 0)
     _print("")
     is_local = os.path.isfile(path)  # noqa: PTH113  pathlib is slow to import
     rows = [

@@ -61,9 +61,9 @@ def command(
     wanted = options.wanted(given, leftovers=bool(named))
     finder = Finder(wanted, run.report)
     parts = [part for part in run.watched(finder.find(paths)) if part.segments]
-    run.absent(wanted.missing(finder.met, paths))
+    run.absent(wanted.missing(finder.found_names, paths))
     if not parts:
-        if run.met:
+        if run.statuses:
             return run.status
         raise UsageError(f"{', '.join(paths)}: there is no segment")
     how = Rebuild(interval=interval, first_offsets=entry_offset == "first", note=run.note, progress=run.progress)

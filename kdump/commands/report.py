@@ -141,36 +141,39 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
 
     session = run.session
     partitions = run.partitions()
-    if not session.met and not any(holds_a_log(one.others, log_dirs=True) or one.segments for one in partitions):
+    if not session.statuses and not any(holds_a_log(one.others, log_dirs=True) or one.segments for one in partitions):
         for error in run.without_log:
             session.fail(error)
-        if not session.met:
+        if not session.statuses:
             session.fail(UnreadableError(", ".join(map(without_secret, run.paths)), NO_SEGMENT))
-    said = dict.fromkeys(sorted(session.said.failed))
+    messages = dict.fromkeys(sorted(session.reported.failed))
     say = Reporter(
-        _both(said, session.damage), _both(said, session.wrong_index), once(session.note), _both(said, session.fail)
+        _both(messages, session.damage),
+        _both(messages, session.wrong_index),
+        once(session.note),
+        _both(messages, session.fail),
     )
     session.watched(partitions)
     how = CheckOptions(records=False, at=run.at)
     of, how = checking.prepared(run.paths, partitions, run.asked, how, say.fail)
     found = gathering.collectors_for(partitions, run.asked, say, how, configs)
-    found.found_all = not said
+    found.found_all = not messages
     dirs = gathering.gather(
         found, partitions, run.asked, say, workers=run.workers(partitions), progress=session.progress
     )
     found.started += of.starts(found.checked, dirs, say.fail)
     asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)
-    report = document(asked, found, partitions, say, said)
+    report = document(asked, found, partitions, say, messages)
     session.progress.clear()
     return report
 
 
-def _both(said: dict[str, None], say: Callable[[T], None]) -> Callable[[T], None]:
-    """Return a function that adds a sentence to ``said`` for the report, and passes it to ``say`` the first time."""
+def _both(messages: dict[str, None], say: Callable[[T], None]) -> Callable[[T], None]:
+    """Return a function that adds a sentence to ``messages`` for the report, and passes it once to ``say``."""
 
     def keep(what: T) -> None:
-        if str(what) not in said:
-            said[str(what)] = None
+        if str(what) not in messages:
+            messages[str(what)] = None
             say(what)
 
     return keep
@@ -180,7 +183,7 @@ def _take_status(session: Session, report: LogDirReport) -> None:
     """Set the exit status from the findings of the check."""
     for line in report.lines("check", "finding"):
         is_grave = line["fatal"] or line["missing"] is not None or line["loses"] is not None
-        session.said.met.add(ExitStatus.DAMAGED if is_grave else STATUS[line["level"]])
+        session.reported.statuses.add(ExitStatus.DAMAGED if is_grave else STATUS[line["level"]])
 
 
 def _write_page(report: LogDirReport, out: str, note: Callable[[str], None], *, overwrite: bool) -> None:

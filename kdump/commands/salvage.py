@@ -70,7 +70,7 @@ def command(
     found = partitions.find(paths, wanted, run.report)
     run.absent(wanted.missing(found.names, paths))
     if not found.replicas:
-        if not run.met:
+        if not run.statuses:
             run.fail(UnreadableError(", ".join(paths), "there is no segment to salvage"))
         return run.status
     run.watched(found.parts)
@@ -120,14 +120,14 @@ def _conclusion(
     if lacking:
         lack = "lacks" if len(lacking) == 1 else "lack"
         gone += f"; {many(len(lacking), 'partition')} of these log dirs {lack} all records"
-    if not run.met:
+    if not run.statuses:
         if lacking and not missing:
             return f"{done}{gone}; these copies have no more records"
         if missing:
             return f"{done}{gone} (by compaction or lost segments); these copies have no more records"
         return f"nothing is missing: {done}" if batches else f"{done}: no batch was found"
     lost = posixpath.join(out, "lost+found")
-    rest = "the rest" if ExitStatus.UNREADABLE not in run.met else "the rest of what could be read"
+    rest = "the rest" if ExitStatus.UNREADABLE not in run.statuses else "the rest of what could be read"
     return (
         f"{done}{gone}; {lost} has {rest}, and the account in account.json. What to do next: look at the "
         "account, and add other replicas if there are any. Then copy the broker's meta.properties into a copy of the "

@@ -69,7 +69,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         report=run.report,
         lost=lambda item: run.damaged_range(item.file.name, item.damage),
     )
-    if not store.history and not run.met:
+    if not store.history and not run.statuses:
         run.fail(no_record(topic, paths))
     guid = given["guid"].lower() if given["guid"] is not None else None
     query = answer.SchemaQuery(given["deleted"], given["number"], guid, given["subject"], given["schema_type"])

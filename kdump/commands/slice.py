@@ -67,7 +67,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
         run.note(f"{count}, offsets {begins} to {ends}: a broker expects the name {begins:020}.log")
         for text in _beyond(written, wanted):
             run.note(text)
-    elif run.met:
+    elif run.statuses:
         run.note(f"no valid batch has offsets {offset}: nothing is written")
     else:
         raise UsageError(f"{path} holds no batch with offsets {offset}")

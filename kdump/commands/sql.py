@@ -113,7 +113,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     prompt.
 
     Exit status: 0 answered, 1 something cannot be read or the query fails, 2 wrong usage or a wrong query, 3 damage
-    was met, 4 only derived files are wrong.
+    was found, 4 only derived files are wrong.
     """
     if not schema:
         supervision.supervise(remove)

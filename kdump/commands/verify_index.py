@@ -50,7 +50,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     finder = Finder(wanted, run.report)
     with findings_output(run, given) as output:
         partitions = list(run.watched(finder.find(paths, None)))
-        run.absent(wanted.missing(finder.met, paths))
+        run.absent(wanted.missing(finder.found_names, paths))
         workers = who.workers(partitions, costs.READING_HEADERS, run)
         if workers is not None:
             for checks, errors in workers.results(_check, partitions):

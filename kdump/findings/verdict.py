@@ -20,7 +20,7 @@ DAMAGED: Final = " damaged: "
 MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
 NOT_KNOWN: Final = "the losses of a start are unknown"
-"""Parts of a verdict's sentence. A report searches for them, to leave out a sentence that repeats the verdict."""
+"""Parts of a verdict's sentence, by which a report finds sentences that repeat the verdict."""
 OPEN: Final = Code.METADATA_ELSEWHERE
 """The code of a finding that leaves the result of a start unknown."""
 HELD: Final = Code.ONLY_COPY_IS_STRAY

@@ -106,7 +106,7 @@ class Reader:
         try:
             value, self.position = read_unsigned_varint(self.data, self.position)
         except DamageError as damage:
-            raise PayloadError(_varint_said(self.data, self.position), damage.reason, self.position) from None
+            raise PayloadError(_varint_error(self.data, self.position), damage.reason, self.position) from None
         return value if value < 1 << 31 else value - (1 << 32)
 
     def bytes(self, count: int) -> bytes:
@@ -123,7 +123,7 @@ class Reader:
         return self.data[start : self.position]
 
 
-def _varint_said(data: bytes, position: int) -> str | None:
+def _varint_error(data: bytes, position: int) -> str | None:
     """Return Kafka's error for an unsigned varint that does not end (ByteUtils.readUnsignedVarint)."""
     if len(data) - position < 5:
         return None

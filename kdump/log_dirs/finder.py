@@ -78,20 +78,20 @@ class Wanted(NamedTuple):
             return False
         return not self.partitions or name.partition in self.partitions
 
-    def missing(self, met: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
+    def missing(self, names: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
         """Yield a sentence for each --topic, or for --partition alone, that selects no partition of ``paths``.
 
-        ``met`` are the names of the partitions in ``paths`` (:attr:`Finder.met`).
+        ``names`` are the names of the partitions in ``paths`` (:attr:`Finder.found_names`).
         """
         numbers = " with a number in --partition" if self.partitions else ""
         for topic in self.topics or ([None] if self.partitions else []):
             one = self._replace(topics=() if topic is None else (topic,))
-            if not any(one.takes(name) for name in met):
+            if not any(one.takes(name) for name in names):
                 from kdump.log_dirs.remote import without_secret  # few runs name a missing topic
 
                 where = without_secret(paths[0]) if len(paths) == 1 else "these paths"
                 of = "" if topic is None else f" of topic '{topic}'"
-                yield f"no partition{of}{numbers} is in {where}{_hint(topic, met)}"
+                yield f"no partition{of}{numbers} is in {where}{_hint(topic, names)}"
 
     @property
     def is_choosy(self) -> bool:
@@ -99,12 +99,14 @@ class Wanted(NamedTuple):
         return bool(self.topics or self.partitions or self.test)
 
 
-def _hint(topic: str | None, met: Collection[Name]) -> str:
-    numbers = [name.partition for name in met if name.partition is not None and (topic is None or topic == name.topic)]
+def _hint(topic: str | None, names: Collection[Name]) -> str:
+    numbers = [
+        name.partition for name in names if name.partition is not None and (topic is None or topic == name.topic)
+    ]
     if numbers:
         low, high = min(numbers), max(numbers)
         return f"; found partition {low}" if low == high else f"; found partitions {low} to {high}"
-    return "" if topic is None else did_you_mean(topic, {name.topic for name in met if name.topic is not None})
+    return "" if topic is None else did_you_mean(topic, {name.topic for name in names if name.topic is not None})
 
 
 def _no_segment(head: bytes) -> str | None:
@@ -135,7 +137,7 @@ class Finder:
         self.wanted = wanted or Wanted()
         self.report = report
         self.note, self.fail = report.note, report.fail
-        self.met: set[Name] = set()
+        self.found_names: set[Name] = set()
         """The names of all folders with a log, selected or not."""
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
@@ -167,7 +169,7 @@ class Finder:
         """Yield the partitions in remote storage. Their segments may overlap."""
         wanted = self.wanted._replace(remote=None, leftovers=False, siblings=False, log_dirs=False, every_folder=False)
         finder = Finder(wanted, self.report)
-        finder.met, finder.unread = self.met, self.unread
+        finder.found_names, finder.unread = self.found_names, self.unread
         storage = self.wanted.remote
         for files, paths in () if storage is None else storage.places(self.fail):
             yield from finder.find(paths, files)
@@ -296,7 +298,7 @@ class Finder:
         yield Partition(place, "", None, None, (segment,), limit=limit, is_named=True, is_listed=False)
 
     def _fail_if_broken(self, place: Files) -> bool:
-        """Report an archive or a compressed file of which a part cannot be read. Return whether this is one."""
+        """Report an archive or a compressed file if a part of it cannot be read. Return whether this is the case."""
         archive = _archive(place)
         if archive is None or archive.broken is None:
             return False
@@ -326,7 +328,7 @@ class Finder:
             return
         folder = _folder_of(files, entries[0])
         name = _name_of(files, folder)
-        self.met.add(name)
+        self.found_names.add(name)
         if not self._takes(name, files.shown(entries[0].path)):
             return
         is_listed = True
@@ -424,7 +426,7 @@ class Finder:
             try:
                 entries = files.entries(folder.path)
             except UnreadableError as error:
-                self.met.add(name)
+                self.found_names.add(name)
                 self.unread.add(name)
                 self.fail(error)
                 continue
@@ -435,7 +437,7 @@ class Finder:
             if is_log_dir:
                 name = Name(None, None)
             if self._holds(inside):
-                self.met.add(name)
+                self.found_names.add(name)
                 if self._takes(name, None) and not self._is_packed(inside, folder.path, files):
                     found = self.partition(folder.path, name, inside, files, folders)
                     yield found._replace(foreign=True) if folder.path in foreign else found
@@ -485,7 +487,7 @@ class Finder:
         except UnreadableError as error:  # other folders are still read
             self.unread.add(name)
             self.fail(error)
-        self.met.add(name)
+        self.found_names.add(name)
         return False
 
     def partition(

@@ -1,9 +1,9 @@
 """The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`).
 
 Expressions are searched in linear time. In Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b`` exponential
-time. RE2 (google-re2) takes linear time, and searches all expressions with the same meaning in both. ``re`` searches
-the others. They have references to groups, lookahead or lookbehind, atomic groups, possessive or over 1,000
-repetitions. Or they have flags other than ``(?s)`` and ``(?m)``, ``\\Z``, or a ``$`` that is not at the end.
+time. RE2 (google-re2) takes linear time. It searches all expressions with the same meaning in both. ``re`` searches the
+others: those with references to groups, lookaround, atomic groups, possessive or over 1,000 repetitions, flags other
+than ``(?s)`` and ``(?m)``, ``\\Z``, or a ``$`` before the end.
 """
 
 from __future__ import annotations

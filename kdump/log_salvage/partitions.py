@@ -132,7 +132,7 @@ class Salvaged(NamedTuple):
 
 
 class How(NamedTuple):
-    """The limits of the new segments, and the number of processes. With None kdump chooses the number."""
+    """The limits of the new segments, and the number of processes. None lets kdump choose the number."""
 
     limits: writer.SegmentLimits = writer.SegmentLimits()
     jobs: int | None = 1
@@ -164,7 +164,7 @@ def find(paths: tuple[str, ...], wanted: Wanted, report: Reporter) -> Found:
     for part in elsewhere.remote():
         if part.segments:
             found.setdefault(_name(part), Replicas()).add(part)
-    return Found(found, local, frozenset(finder.met | elsewhere.met), tuple(unread))
+    return Found(found, local, frozenset(finder.found_names | elsewhere.found_names), tuple(unread))
 
 
 def write(

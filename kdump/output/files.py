@@ -70,7 +70,8 @@ class NewFiles:
     def publish(self, *, replaces: bool) -> list[Path]:
         """Move the files to their names, and return the paths. If that fails, delete those that were moved.
 
-        With ``replaces`` existing files are replaced, and moved files stay. Raises TakenError, OSError.
+        With ``replaces`` existing files are replaced, and an error leaves the moved files in place. Raises TakenError,
+        OSError.
         """
         placed: dict[Path, tuple[int, int]] = {}
         try:
@@ -99,7 +100,7 @@ def new_files(
 ) -> Iterator[NewFiles]:
     """Return the new files of ``folder``, which is created if it is missing. They appear when the block ends.
 
-    If the block fails, there are none of them. ``written`` receives the path of each file. ``force`` replaces existing
+    If the block fails, none of them appears. ``written`` receives the path of each file. ``force`` replaces existing
     files. Raises TakenError if a file exists at the end of the block and ``force`` is false, UsageError if ``folder``
     is a file, UnreadableError if writing fails. ``note`` is called about leftover parts of killed runs.
     """

@@ -245,7 +245,7 @@ def _hand_on(following: int, state: object) -> None:
 
 
 def _chunk(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
-    """Process a chunk, again if the assumed state before it was wrong, and write its output."""
+    """Make the result of a chunk, again if the assumed state before it was wrong, and write its output."""
     turn.begin(work.assume(chunk))
     try:
         made = _made(chunk, work, turn)
@@ -257,7 +257,7 @@ def _chunk(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
 
 
 def _made(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
-    """Make a chunk and wait for its turn. An error is raised in the turn, after the earlier output."""
+    """Make the result of a chunk, and wait for its turn. An error is raised in the turn, after the earlier output."""
     try:
         made = work.make(chunk, turn.take().start if turn.assumed is None else turn.assumed, turn)
     except (GoneError, WrongAssumptionError):

@@ -140,7 +140,7 @@ def statements(lines: Iterator[str | None]) -> Iterator[str]:
 
 
 class _Asked:
-    """``more`` is whether the next line continues a statement."""
+    """``more``: whether the next line continues a statement."""
 
     more = False
 

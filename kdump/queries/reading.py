@@ -82,7 +82,7 @@ class QueryReporter(Protocol):
     def has_read(self, size: int) -> None:
         """Add the bytes that a scan has read to the progress."""
 
-    def meets(self, status: int) -> None:
+    def add_status(self, status: int) -> None:
         """Add the exit status of a view's rows. 0 changes nothing."""
 
 
@@ -98,7 +98,7 @@ class RaisingReporter:
     def fail(self, error: UnreadableError) -> None:
         raise error
 
-    reads = has_read = meets = staticmethod(discard)
+    reads = has_read = add_status = staticmethod(discard)
 
 
 class ReportedOnce:
@@ -108,7 +108,7 @@ class ReportedOnce:
         self._damaged_range, self._said, self._lock = to.damaged_range, set[object](), threading.Lock()
         self.damage, self.note = self._once(to.damage), self._once(to.note)
         self.wrong, self.fail = self._once(to.wrong_index), self._once(to.fail)
-        self.reads, self.has_read, self.meets = map(self._locked, (to.reads, to.has_read, to.meets))
+        self.reads, self.has_read, self.add_status = map(self._locked, (to.reads, to.has_read, to.add_status))
         self.reporter = Reporter(self.damage, self.wrong, self.note, self.fail)
         """The reporter for the collectors of answers."""
 
@@ -196,7 +196,7 @@ class QueryReading:
         found = list(finder.find(inputs.paths))
         if len(found) > 1 and not inputs.every_replica:
             found = replicas.each_once(found, self.report.note, "--every-replica")
-        for text in inputs.wanted.missing(finder.met, inputs.paths):
+        for text in inputs.wanted.missing(finder.found_names, inputs.paths):
             self.report.note(text)
         return found
 
@@ -396,7 +396,7 @@ class QueryReading:
                     progress=self._progress(),
                 )
             )
-            self.report.meets(status(found))
+            self.report.add_status(status(found))
             self._found = [finding_row(one) for one in found if not one.is_remark]
         return self._found
 

@@ -127,15 +127,15 @@ def sql(  # noqa: PLR0913  each option by its name
         committed=committed,
         every_replica=every_replica,
     )
-    said = _Collected()
+    collected = _Collected()
     texts = {name: str(value) for name, value in (params or {}).items()}
     with scratch_folder(None) as folder:
         limits = QueryLimits(memory, min(4, os.cpu_count() or 1), folder, timeout)
-        running = Engine(Views(), limits).query(query, texts, QueryReading(inputs, said))
+        running = Engine(Views(), limits).query(query, texts, QueryReading(inputs, collected))
         try:
             running.wait()
             rows = pa.Table.from_batches(list(running.batches()), running.schema)
             table = rows.rename_columns(writers.distinct(rows.schema.names))
         finally:
             running.close()
-    return QueryResult(table, *map(tuple, (said.damaged, said.indexes, said.notes)))
+    return QueryResult(table, *map(tuple, (collected.damaged, collected.indexes, collected.notes)))

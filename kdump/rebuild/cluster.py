@@ -93,7 +93,7 @@ class PlanWriter(Protocol):
 def prepare(
     volumes: Volumes,
     wish: RebuildWish,
-    said: Reporter,
+    report: Reporter,
     *,
     jobs: int = 1,
     writer: PlanWriter | None = None,
@@ -105,7 +105,7 @@ def prepare(
     contradict.
     """
     cluster_id = _cluster_id(volumes, wish.cluster_id)
-    lost = metadata.found(volumes, wish.release, said)
+    lost = metadata.found(volumes, wish.release, report)
     to_release = metadata.release_for(lost, wish.release)
     if wish.replication is not None and wish.replication > len(wish.nodes):
         raise UsageError(
@@ -134,8 +134,8 @@ def prepare(
     if not lost.from_log:
         _keep_tiers(lost.image, plans)
     unknown = () if wish.topics else tuple(unknown_folders(volumes, lost.image))
-    at_start = first_start.look(volumes, plans, lost.image, to_release.number, wish.at, said.fail)
-    found = coordinators.read(plans, at_start.open, wish.at, said.damage)
+    at_start = first_start.look(volumes, plans, lost.image, to_release.number, wish.at, report.fail)
+    found = coordinators.read(plans, at_start.open, wish.at, report.damage)
     used = max((each.highest_producer_id for each in plans), default=-1)
     to = NewCluster(
         release=to_release,

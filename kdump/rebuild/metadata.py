@@ -167,7 +167,7 @@ def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
             note(f"{copy.files.shown(path)}: {error}; the new epoch is {ABOVE} above the epochs of all other files")
 
 
-def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> LostCluster:
+def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> LostCluster:
     """Return the metadata of the lost cluster, from the metadata log. If it is damaged, folder names complete it.
 
     ``release`` is the release of the new nodes. Raises UsageError if there is neither a metadata log nor a release.
@@ -177,20 +177,20 @@ def found(volumes: Volumes, release: StartRelease | None, said: Reporter) -> Los
 
     def damage(text: str) -> None:
         breaks.append(text)
-        said.damage(text)
+        report.damage(text)
 
-    replay = Copies(copies, said._replace(damage=damage))
+    replay = Copies(copies, report._replace(damage=damage))
     if not replay:
-        image, changes = _without_log(folders, release, said.fail)
+        image, changes = _without_log(folders, release, report.fail)
         return LostCluster(image, (), (), 0, 0, tuple(changes))
     log = MetadataLog(replay)
     image = log.image()
     if image.open_transaction is not None:
-        said.note(f"the metadata transaction at offset {image.open_transaction} has no end, so it is not applied")
-    end = ends(copies, said.note)
+        report.note(f"the metadata transaction at offset {image.open_transaction} has no end, so it is not applied")
+    end = ends(copies, report.note)
     changes = []
     if log.breaks or not image.topics.by_name:
-        changes += _complete(image, folders, release, said.fail)
+        changes += _complete(image, folders, release, report.fail)
     sources = tuple(copy.files.shown(copy.folder) for copy in copies)
     top = max(end.epoch, image.epoch)
     return LostCluster(image, sources, tuple(breaks), max(end.end_offset, image.end_offset), top, tuple(changes))

@@ -1,4 +1,4 @@
-"""A dry run of the way a broker loads the log of a partition: the segments that it recovers, truncates or deletes.
+"""Simulates how a broker loads the log of a partition: the segments that it recovers, truncates or deletes.
 
 First the broker finishes an interrupted swap. A ``.swap`` file replaces the segments whose offsets it covers; its
 content is not checked. If a ``.cleaned`` file has a lower or equal base offset, the ``.swap`` file is incomplete, and

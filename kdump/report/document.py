@@ -69,7 +69,7 @@ class LogDirReport:
     at: int
     around: int | None
     answers: dict[str, ReportAnswer]
-    said: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     """Messages on unreadable and unused files."""
 
     def lines(self, name: str, kind: str | None = None) -> list[Line]:
@@ -89,7 +89,7 @@ class LogDirReport:
             "paths": [path_text(path) for path in self.paths],
             "atMs": self.at,
             "aroundMs": self.around,
-            "said": list(self.said),
+            "said": list(self.messages),
             "answers": {
                 name: {"command": answer.command, "lines": answer.lines} for name, answer in self.answers.items()
             },
@@ -136,7 +136,7 @@ def document(
     found: ReportCollectors,
     partitions: Sequence[Partition],
     say: Reporter,
-    said: Iterable[str] = (),
+    messages: Iterable[str] = (),
 ) -> LogDirReport:
     """Return the document of the gathered answers. This also reads the metadata log, and compares replicas."""
     at, now = asked.at, asked.now()
@@ -162,7 +162,7 @@ def document(
     pairs = _pairs(asked, partitions, say)
     if pairs is not None:
         answers["diff"] = pairs
-    return LogDirReport(asked.paths, at, asked.around, answers, tuple(said))
+    return LogDirReport(asked.paths, at, asked.around, answers, tuple(messages))
 
 
 def _lines(lines: Iterable[AnswerLine]) -> list[Line]:

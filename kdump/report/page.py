@@ -80,7 +80,7 @@ def page(report: LogDirReport) -> str:
     )
     drawn, found = charts(report), tables(report)
     held = {chart.part for chart in drawn} | {table.part for table in found}
-    held |= {"said"} if report.said else set()
+    held |= {"said"} if report.messages else set()
     style, script = _asset("page.css"), _asset("page.js")
     return environment.get_template("page.html").render(
         version=__version__,
@@ -94,7 +94,7 @@ def page(report: LogDirReport) -> str:
         paper=PAPER,
         charts=drawn,
         tables=found,
-        said=[harmless_line(text) for text in report.said],
+        messages=[harmless_line(text) for text in report.messages],
         harmless=harmless_line,
         embedded=_embedded(report),
         style=style,

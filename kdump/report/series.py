@@ -92,7 +92,7 @@ def ingest(report: LogDirReport, axis: TimeAxis, topics: Sequence[str]) -> list[
 
 
 def bytes_by_topic(report: LogDirReport) -> Counter[str]:
-    """Return the log bytes of each topic's current replicas, without indexes, as a new index is 10 MiB of zeros."""
+    """Return the log bytes of each topic's current replicas. Indexes do not count, as a new one is 10 MiB of zeros."""
     return Counter({line["topic"]: line["logBytes"] for line in report.lines("du-topics", "topic")})
 
 

@@ -194,10 +194,10 @@ def _is_grave(line: Line) -> bool:
 
 
 def _unread(report: LogDirReport) -> Iterator[ReportVerdict]:
-    if report.said:
+    if report.messages:
         yield ReportVerdict(
             "warn",
-            f"{many(len(report.said), 'thing')} could not be read or used: {report.said[0]}.",
+            f"{many(len(report.messages), 'thing')} could not be read or used: {report.messages[0]}.",
             "This page shows the other files.",
             (report.command("check"),),
             "said",

@@ -29,7 +29,7 @@ class SegmentFacts(NamedTuple):
     decoder: PayloadDecoder | None = None
     """Decodes payloads with a schema, for the column ``decoded``."""
     content: str | None = None
-    """If the log has no topic and payloads are decoded: the topic of Kafka's own to which its records belong."""
+    """The internal topic of Kafka to which the records of a log without a topic belong, if payloads are decoded."""
 
     @property
     def layout(self) -> str | None:

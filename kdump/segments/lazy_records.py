@@ -230,7 +230,7 @@ class RecordSizes(NamedTuple):
 
 
 def read_sizes(batches: Batches, add: Callable[[RecordSizes], None]) -> int:
-    """Call ``add`` with the sizes of records, MANY at a time or so. Return the number of batches that were read.
+    """Call ``add`` with the sizes of records, about MANY at a time. Return the number of batches that were read.
 
     A batch with a malformed record ends the reading; ``add`` is not called with its records. Raises DamageError if
     ``batches`` is a single batch with a malformed record.

@@ -189,7 +189,7 @@ class Tail(NamedTuple):
 
 
 def tail(segment: Segment | None, region: Trailing) -> Tail:
-    """Return whether a truncated batch at the end of ``segment`` is damage. If ``segment`` is None, it is."""
+    """Return whether a truncated batch at the end of ``segment`` is damage. Without a segment it is."""
     if segment is not None and is_being_written(segment):
         return Tail(False, f"{region}: a broker is writing it")
     return Tail(True, f"{region}: truncated, or copied while it was written")

@@ -285,7 +285,7 @@ class LinesAhead(Generic[L]):
         return MadeLines(writer, writer.run(head, shape, AHEAD))
 
     def begin(self, run: Run, row: int, stop: int, made: MadeLines | None) -> MadeLines:
-        """Return ``made`` if ``row`` to ``stop`` (exclusive) is the whole run; else return no lines yet."""
+        """Return ``made`` if ``row`` to ``stop`` (exclusive) is the whole run, else a result without lines."""
         if made is not None and (row, stop) == (0, run.batch_count):
             return made
         self.writer.stack(run.block, run.rows, WIDTH, row, stop)

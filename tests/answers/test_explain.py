@@ -315,11 +315,11 @@ def test_a_record_that_a_newer_leader_does_not_have(tmp_path):
     check(kept, "visible", "log", True, True)
     check(cut, "truncated", "log")
     assert (cut["offset"], cut["lastOffset"]) == (5, 7)
-    assert "the election of leader epoch 2 lost it" in cut["because"]
-    assert "with another record there, and this copy truncates its log to offset 5" in cut["because"]
+    assert "the election of leader epoch 2 lost the record" in cut["because"]
+    assert "has another record at this offset, and this copy truncates its log to offset 5" in cut["because"]
     assert [fact["path"].split("/")[-3] for fact in cut["evidence"]] == ["1", "2"]
     alone = one(7, asked, leader)
-    assert "with nothing there" in alone["because"]
+    assert "has no record at this offset" in alone["because"]
     assert alone["evidence"][1]["says"].endswith("leader epoch 2 is newer; its log ends at offset 6")
     check(one(5, leader, asked), "visible", "log", True, True)
 

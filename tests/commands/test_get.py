@@ -92,7 +92,7 @@ def test_records_of_kafkas_own_topics_in_words():
 def test_wrong_usage_and_damage(tmp_path):
     assert "names no record" in get("t-0", "--in", tmp_path, status=2)[1]
     assert (
-        "leave -o, --fields and --decode away"
+        "cannot be combined with -o, --fields or --decode"
         in get("t-0@1", "--in", tmp_path, "--hexdump", "-o", "jsonl", status=2)[1]
     )
     folder = tmp_path / "t-0"

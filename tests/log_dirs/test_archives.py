@@ -766,4 +766,4 @@ def test_a_zip_without_a_directory_names_what_mends_it(tmp_path):
     path.write_bytes(zipped(tmp_path / "whole.zip", LOGS).read_bytes()[:-30])
     done = kdump("dump", path)
     assert done.returncode == 1
-    assert f"hint: zip -FF '{path}' --out mended.zip mends".encode() in done.stderr
+    assert f"hint: zip -FF '{path}' --out mended.zip repairs".encode() in done.stderr

@@ -28,5 +28,5 @@ class Kept:
     def fail(self, error):
         self.all.append(("fail", str(error)))
 
-    def meets(self, status):
+    def add_status(self, status):
         self.all.append(("status", status))

@@ -1,4 +1,4 @@
-"""Compile kdump/kernel beside its sources, as it is installed or so that errors of memory cannot hide.
+"""Compile kdump/kernel in place, optimised or with checks of memory accesses.
 
     python -m tools.dev.build_kernel             the kernel, optimised.
     python -m tools.dev.build_kernel --bounds    with the checks of bounds that single functions do without, but for the
@@ -61,7 +61,7 @@ def build(flags: list[str], *, bounds: bool = False) -> None:
 
 
 def _translate(root: Path) -> None:
-    """Translate the package under ``root`` to C, all modules in one process: to import Cython takes as long as each."""
+    """Translate the package under ``root`` to C, all modules in one process, because importing Cython is slow."""
     cython = [sys.executable, "-m", "cython", "-3"]
     options = ["-X", "show_performance_hints=False", f"--shared=kdump.kernel.{kernel.SHARED}", "-I", str(root)]
     sources = [f"kdump/kernel/{name}.pyx" for name in kernel.MODULES]
@@ -70,7 +70,7 @@ def _translate(root: Path) -> None:
 
 
 def _compile(root: Path, name: str, flags: list[str]) -> Path:
-    """Compile the C of one module of the package under ``root``; return the library."""
+    """Compile the C source of one module of the package under ``root``; return the library."""
     code, library = root / "kdump" / "kernel" / f"{name}.c", root / target(name).name
     include = f"-I{sysconfig.get_paths()['include']}"
     subprocess.run(["gcc", "-shared", "-fPIC", *flags, include, str(code), "-o", str(library)], check=True)

@@ -37,7 +37,7 @@ _WORDS = {
 }
 _NAMES = {*RULES["names"]}
 _AS_TYPED = re.compile(r"^ *\x08\n.*?(?=\n\s*\n|\Z)", re.DOTALL | re.MULTILINE)
-"""A paragraph of a command's help that click prints as it is typed: examples and tables."""
+"""A paragraph of a command's help that click prints unchanged: examples and tables."""
 _CYTHON = re.compile(
     r'"""(?P<docstring>.*?)"""|(?:^ *#[^\n]*\n)+|#[^\n]*|"(?P<message>(?:[^"\\\n]|\\.)*)"', re.DOTALL | re.MULTILINE
 )
@@ -51,11 +51,11 @@ class Text(NamedTuple):
     is_paragraph: bool
     """Whether the length of its sentences counts: docs, docstrings and comments, but not messages."""
     longest_paragraph: int | None = None
-    """The most lines of a paragraph or of an item of a list. None: no limit."""
+    """The largest number of lines of a paragraph or of a list item. None: no limit."""
 
 
 class Problem(NamedTuple):
-    """A finding: what is wrong with a line of a file, and what to write."""
+    """A finding: the text in a line of a file, and what to write instead."""
 
     path: Path
     line: int
@@ -125,7 +125,7 @@ def _of_paragraphs(path: Path, text: Text, longest: int) -> Iterator[Problem]:
 
 
 def _of_names(path: Path, tree: ast.Module) -> Iterator[Problem]:
-    """Yield the findings in names where they are defined: a use of another library's name is none."""
+    """Yield the findings in names at their definition. Uses of names of other libraries do not count."""
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name="tell", args=ast.arguments(args=[ast.arg(arg="self")])):

@@ -1,4 +1,4 @@
-"""Write the JSON Schema of kdump's JSON lines from the columns that rows.py declares.
+"""Write the JSON Schema of kdump's JSON lines from the columns in ``kdump/rows/columns.py``.
 
 python -m tools.dev.row_schema > kdump/rows/schema.json
 """

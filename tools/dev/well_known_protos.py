@@ -1,8 +1,8 @@
-"""Prints the .proto files that schemas import without a reference, as ``kdump/schemas/well_known.txt`` has them.
+"""Print the .proto files that schemas import without a reference.
 
-``python -m tools.dev.well_known_protos > kdump/schemas/well_known.txt`` takes them from the descriptors of the packages
-protobuf and googleapis-common-protos; Confluent's own, which no package has, stand below. Options and comments are left
-out: they change no bytes.
+``python -m tools.dev.well_known_protos > kdump/schemas/well_known.txt`` writes them from the descriptors of the
+packages protobuf and googleapis-common-protos. No package has Confluent's own files, so they are in this module.
+Options and comments are left out, because they do not change the encoding.
 """
 
 from __future__ import annotations

@@ -37,11 +37,11 @@ ANSWERED_BY = {
     "SegmentSpan": "ls",
     "transactional_ids": "transactions",
 }
-"""Modules and lines of kdump.answers -> the command that prints the lines, where the module is not named as that."""
+"""Module of kdump.answers, and class of lines -> the command that prints the lines, if it has another name."""
 
 
 def options() -> Iterator[tuple[str, str]]:
-    """Yield each option with a command that has it; that of the clone is --files."""
+    """Yield each option with a command that has it. The command of the clone's options is --files."""
     for name in (None, *COMMANDS):
         command = root if name is None else root.get_command(click.Context(root), name)
         for param in command.params if command else ():
@@ -50,7 +50,7 @@ def options() -> Iterator[tuple[str, str]]:
 
 
 def fields() -> Iterator[tuple[str, str]]:
-    """Yield each field of a JSON line with a command that prints it."""
+    """Yield each field of JSON lines with a command that prints it."""
     for declared in (*columns.KINDS.values(), (columns.DECODED,)):
         for column in declared:
             yield column.name, "dump"

@@ -1,1 +1,1 @@
-"""The docs: outputs that are run, pages and tables that are made from the code, the pictures."""
+"""The docs: outputs of commands, pages and tables that are made from the code, and pictures."""

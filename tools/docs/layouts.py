@@ -1,4 +1,4 @@
-"""Byte layouts drawn from what the code declares: a page names one as ``<!-- layout: MODULE.CLASS -->``."""
+"""Draws byte layouts from the code. A page includes one as ``<!-- layout: MODULE.CLASS -->``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kdump.answers.collector import camel_case
 from kdump.primitives.wire import Layout
 
 ROW: Final = 8
-"""Bytes that a line of a drawing shows."""
+"""The number of bytes in a line of a drawing."""
 CELL: Final = 7
-"""Columns that a byte takes."""
+"""The number of columns of a byte."""
 _TYPES: Final = {"b": "int8", "h": "int16", "i": "int32", "q": "int64", "I": "uint32"}
 
 
@@ -26,7 +26,7 @@ def named(name: str) -> str:
 
 
 def drawing(layout: Layout) -> str:
-    """Return the fields of a layout in boxes, ROW bytes a line; the number before a line is that of its first byte."""
+    """Return the fields of a layout in boxes, ROW bytes per line. The number before a line is its first byte."""
     types = [_TYPES[code] for code in layout.struct.format.lstrip(">")]
     spans = [
         (start, end, f"{camel_case(name)} {kind}")
@@ -52,7 +52,7 @@ def _border(borders: set[int], width: int) -> str:
 
 
 def _box(start: int, end: int, text: str, spans: list[tuple[int, int, str]]) -> str:
-    """Return a field's part of a line; a field over two lines has its name in the longer part."""
+    """Return a field's part of a line. The name of a field in two lines is in the longer part."""
     whole = next((begin, stop) for begin, stop, name in spans if name == text)
     parts = sorted({whole[0], *range((whole[0] // ROW + 1) * ROW, whole[1], ROW), whole[1]})
     longest = max(pairwise(parts), key=lambda part: part[1] - part[0])

@@ -1,4 +1,4 @@
-"""The notebook of the docs: its cells are run, and the outputs it shows are those that they have now.
+"""Runs the cells of the docs' notebook, and writes their outputs into it.
 
 python -m tools.docs.notebook    # writes the outputs again
 
@@ -20,7 +20,7 @@ PATH = ROOT / "docs" / "notebook.ipynb"
 
 
 def rendered(text: str) -> str:
-    """Return a notebook with the outputs of its cells. Raises what a cell raises."""
+    """Return a notebook with the outputs of its cells. Raises the exceptions of the cells."""
     notebook = json.loads(text)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]

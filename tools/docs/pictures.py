@@ -1,4 +1,4 @@
-"""Pictures of a terminal as SVG, light and dark, of commands whose output the docs show.
+"""Draws terminals with the output of commands as SVG, light and dark, for the docs.
 
 python -m tools.docs.pictures    # writes docs/pictures again
 """
@@ -23,7 +23,7 @@ WIDTH = 110
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Yield the path and the content of each picture."""
+    """Yield the path and content of each picture."""
     for name, command in PICTURES.items():
         output = shown.run(command).output
         for theme in ("light", "dark"):
@@ -31,7 +31,7 @@ def files() -> Iterator[tuple[Path, str]]:
 
 
 def picture(command: str, output: str, theme: str) -> str:
-    """Return the SVG of a terminal in which a command has run."""
+    """Return the SVG of a terminal with a command and its output."""
     from rich import terminal_theme
     from rich.console import Console
     from rich.text import Text

@@ -1,9 +1,9 @@
-"""Commands in the docs and their outputs: run again, and compared with the page.
+"""Runs the commands in the docs again, and compares or replaces their outputs.
 
 python -m tools.docs.shown [PAGE...]    # writes the outputs of the pages again
 
-A block ``console`` holds lines ``$ COMMAND``, each with its output, standard error included. The words
-``title="exit status 3"`` say how its last command ends. Commands run in the root of the checkout.
+A block ``console`` holds lines ``$ COMMAND``, each with its output, standard error included. The words ``title="exit
+status 3"`` are the exit status of its last command. Commands run in the root of the checkout.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ BLOCK = re.compile(
 )
 ANY_BLOCK = re.compile(r"^ *```(\S*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 OUT = ROOT / "build" / "rescue"
-"""What shown commands write into; it is removed before."""
+"""The folder into which the shown commands write. It is deleted before they run."""
 OPERATORS = {"|", "||", "&&", ";", ">", ">>"}
 WIDTH = "100"
 
 
 class Run(NamedTuple):
-    """How a command ended, and what it wrote to standard output and standard error, as a terminal mixes them."""
+    """The exit status of a command, and its standard output and standard error in the order of a terminal."""
 
     status: int
     output: str
 
 
 class Shell(NamedTuple):
-    """A command line: the words of ``kdump``, and what a shell does with its output (``| jq .offset``)."""
+    """A command line: the words of ``kdump``, and the shell command that receives its output (``| jq .offset``)."""
 
     words: list[str]
     rest: str
 
 
 def parse(line: str) -> Shell:
-    """Return a command line in its parts; a comment is left out. Raises ValueError where a quote is not closed."""
+    """Return the parts of a command line, without a comment. Raises ValueError for an unclosed quote."""
     lexer = shlex.shlex(line, posix=False, punctuation_chars="|&;>")
     lexer.whitespace_split = True
     words: list[str] = []
@@ -64,7 +64,7 @@ def parse(line: str) -> Shell:
 
 
 def run(line: str, folder: Path = ROOT) -> Run:
-    """Run a command line that begins with ``kdump``: kdump in this process, the rest of a pipe in a shell."""
+    """Run a command line that begins with ``kdump`` in this process, and the rest of its pipe in a shell."""
     if str(OUT.relative_to(ROOT)) in line:
         shutil.rmtree(OUT, ignore_errors=True)
     program, *words = (shell := parse(line)).words
@@ -99,7 +99,7 @@ def _in_process(words: list[str], folder: Path, out: int, err: int) -> int:
 
 @contextmanager
 def _place(folder: Path, words: list[str]) -> Iterator[None]:
-    """Stand in ``folder`` with ``words`` as the command line, on a terminal of WIDTH columns."""
+    """Set the current folder, the command line to ``words``, and the width of the terminal to WIDTH columns."""
     before, arguments, width = Path.cwd(), sys.argv, os.environ.get("COLUMNS")
     os.chdir(folder)
     sys.argv = ["kdump", *words]
@@ -116,7 +116,7 @@ def _place(folder: Path, words: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _streams(out: int, err: int) -> Iterator[None]:
-    """Let the descriptors 1 and 2, and Python's streams, write to files."""
+    """Redirect the descriptors 1 and 2, and Python's streams, to files."""
     kept = sys.stdout, sys.stderr, os.dup(1), os.dup(2)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -134,7 +134,7 @@ def _streams(out: int, err: int) -> Iterator[None]:
 
 
 def renewed(text: str) -> str:
-    """Return a page with the outputs that its commands have now."""
+    """Return a page with the current outputs of its commands."""
     return BLOCK.sub(_renewed_block, text)
 
 
@@ -152,7 +152,7 @@ def _renewed_block(block: re.Match[str]) -> str:
 
 
 def command_lines(text: str) -> Iterator[str]:
-    """Yield each command line of kdump that a page names beside its console blocks."""
+    """Yield each command line of kdump in a page outside of its console blocks."""
     for block in ANY_BLOCK.finditer(text):
         if block[1] == "sh":
             for line in block[2].splitlines():

@@ -1,4 +1,4 @@
-"""The hook of MkDocs: pages of commands, tables and byte layouts come from the code, each time the docs are built."""
+"""The hook of MkDocs: makes pages of commands, tables and byte layouts from the code when the docs are built."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ COPIES = {
     "row.schema.json": "kdump/rows/schema.json",
     "findings.schema.json": "kdump/findings.schema.json",
 }
-"""Files of the site -> where they stand in the checkout."""
+"""Page of the site -> the file in the checkout that it is copied from."""
 TITLE = re.compile(r"^# (.*)", re.MULTILINE)
 MARK = re.compile(r"<!-- (table|layout): (.+?) -->")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages of commands into the navigation, grouped as ``kdump --help`` has them."""
+    """Add the pages of commands to the navigation, in the groups of ``kdump --help``."""
     groups = [{title: [f"commands/{name}.md" for name in names]} for title, names in GROUPS.items()]
     for entry in config.nav or ():
         if "Commands" in entry:
@@ -40,7 +40,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made, and the copies."""
+    """Add the generated pages and the copies."""
     pages = {file.src_uri: file.content_string for file in files.documentation_pages()}
     from mkdocs.structure.files import File  # tests read the help of commands without MkDocs
 
@@ -52,17 +52,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Replace the marks of tables and layouts."""
+    """Replace the placeholders of tables and layouts."""
     return MARK.sub(lambda mark: made(mark[1], mark[2]), markdown)
 
 
 def made(kind: str, name: str) -> str:
-    """Return the table or the layout of this name."""
+    """Return the table or layout with this name."""
     return tables.TABLES[name]() if kind == "table" else layouts.named(name)
 
 
 def command_pages(pages: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each command's page. ``pages`` are those that may show the command."""
+    """Yield the name and text of each command's page. ``pages`` are those that the navigation may link."""
     files = _block(files_help(_context()))
     yield "commands/index.md", f"# kdump\n\n{_block(help_of(None))}\n## kdump --files\n\n{files}"
     for name in (name for names in GROUPS.values() for name in names):

@@ -1,4 +1,4 @@
-"""Tables of the docs, made from what the code declares: a page names one as ``<!-- table: NAME -->``."""
+"""Makes the tables of the docs from the code. A page includes one as ``<!-- table: NAME -->``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def files() -> str:
 
 
 def dialects() -> str:
-    """Return what each release of Kafka changed in the output of DumpLogSegments."""
+    """Return the changes of each Kafka release in the output of DumpLogSegments."""
     return table(("From", "What changed"), ((change.release, "; ".join(change.why)) for change in CHANGES))
 
 
@@ -56,7 +56,7 @@ def spark_options() -> str:
 
 
 def kafka_options() -> str:
-    """Return what becomes of the options of Spark's Kafka source."""
+    """Return the effect of each option of Spark's Kafka source."""
     lines = ((option.name, option.fate, option.doc) for option in kafka_options_of.OPTIONS)
     return table(("Option of Kafka's source", "What is done with it", "Why, and how"), lines)
 

@@ -1,4 +1,4 @@
-"""Give every reader unexpected bytes: each must return a result, or raise the errors that kdump raises on purpose.
+"""Give broken bytes to every reader: each must return a result, or raise one of kdump's own errors.
 
     python -m tools.fuzz                               2,000 seeded inputs for each target.
     python -m tools.fuzz kernel --count 100000 --seed 7 --jobs 2
@@ -11,7 +11,7 @@
                                                        each guided by coverage for 600 s (needs `pip install atheris`)
 
 Inputs are mutations of golden files (tools/fuzz/mutations) and noise. An input that breaks a target is written to
-tests/hostile/TARGET-DIGEST, where tests/tools/test_fuzz.py tries it again for ever. Exit status 1 when there is one.
+tests/hostile/TARGET-DIGEST, where tests/tools/test_fuzz.py tries it again in each run. Exit status 1 when there is one.
 """
 
 import argparse
@@ -27,11 +27,11 @@ from tools.fuzz.report import Figures
 from tools.fuzz.targets import TARGETS
 
 STEP = 1000
-"""Inputs that are tried between two looks at the figures."""
+"""The number of inputs between two updates of the figures."""
 
 
 def main() -> int:
-    """Do what the command line asks for."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--seed", type=int, default=1)
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def _parts(target: str, options: argparse.Namespace) -> Iterator[Counter[str]]:
-    """Yield the results of ranges of a target's inputs, tried by so many processes."""
+    """Yield the results of ranges of a target's inputs, tried by several processes."""
     end, step = options.first + options.count, max(1, min(STEP, options.count // options.jobs))
     jobs = [(target, options.seed, first, min(step, end - first)) for first in range(options.first, end, step)]
     if options.jobs > 1:

@@ -1,4 +1,4 @@
-"""One input after the other on a target of the fuzzer: what broke it is kept, and can be tried again."""
+"""Tries inputs on a target of the fuzzer one after another, and saves those that break the target."""
 
 import hashlib
 import time
@@ -13,13 +13,13 @@ from tools.fuzz.inputs import inputs
 from tools.fuzz.targets import TARGETS, Broken
 
 FOUND = ROOT / "tests" / "hostile"
-"""Where inputs go that broke a target: TARGET-DIGEST. tests/tools/test_fuzz.py tries each again on every run."""
+"""The folder of inputs that broke a target, as TARGET-DIGEST. tests/tools/test_fuzz.py tries them again."""
 SECONDS = 10
-"""An input that takes longer counts as a hang."""
+"""The time limit of an input in seconds. An input that takes longer counts as a hang."""
 
 
 def attempt(target: str, data: bytes) -> str:
-    """Try one input; return what went wrong, empty when nothing did."""
+    """Try one input; return the fault, or an empty text without one."""
     started = time.process_time()
     try:
         TARGETS[target](data)
@@ -32,7 +32,7 @@ def attempt(target: str, data: bytes) -> str:
 
 
 def keep(target: str, data: bytes) -> Path:
-    """Write an input where the tests find it."""
+    """Save an input in the folder that the tests read."""
     FOUND.mkdir(exist_ok=True)
     path = FOUND / f"{target}-{hashlib.sha256(data).hexdigest()[:12]}"
     path.write_bytes(data)
@@ -46,7 +46,7 @@ def work(job: tuple[str, int, int, int]) -> Counter[str]:
 
 
 def tried(target: str, data_of: Iterable[bytes]) -> Counter[str]:
-    """Try inputs on a target; those that break it are kept and reported."""
+    """Try inputs on a target; save and report those that break it."""
     tally: Counter[str] = Counter()
     for data in data_of:
         tally["inputs"] += 1

@@ -1,4 +1,4 @@
-"""Feed mutated payloads and schemas to the decoder: each gives a value or a reason, the value that the library gives.
+"""Decode mutated payloads and schemas: each gives a value or a reason, and the value equals that of the library.
 
     python -m tools.fuzz.decoding [--count N] [--schemas N] [--seed N]
 
@@ -40,7 +40,7 @@ HUGE = (b"\xff" * 9 + b"\x01", b"\xfe" * 4 + b"\x7f", b"\x80" * 10, b"\xff\xff\x
 
 
 class Payload(NamedTuple):
-    """A payload, and where it comes from."""
+    """A payload, and its origin."""
 
     topic: str
     side: str
@@ -95,7 +95,7 @@ _LIBRARIES: dict[int, Libraries] = {}
 
 
 def decoder_of(number: int, schemas: list[tuple[int, int, bytes | None, bytes | None]]) -> PayloadDecoder:
-    """Return the decoder of a cluster, made once."""
+    """Return the decoder of a cluster, created once."""
     if number not in _DECODERS:
         store = store_of(schemas)
         _DECODERS[number] = PayloadDecoder(store)
@@ -117,7 +117,7 @@ def store_of(schemas: Iterable[tuple[int, int, bytes | None, bytes | None]]) -> 
 
 
 def payloads(logs: Path) -> list[Payload]:
-    """Return the keys and values of a log dir that carry a schema."""
+    """Return the keys and values in a log dir that have a schema."""
     found = []
     for one in kdump.open(str(logs)):
         headers = tuple((name, value) for name, value in one.headers)
@@ -151,7 +151,7 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
 def check(
     decoder: PayloadDecoder, one: Payload, found: dict[str, int], sound: bytes, libraries: Libraries | None = None
 ) -> None:
-    """Decode a payload in both ways, and by the libraries. Exits with 1 where one of them does what it must not.
+    """Decode a payload in both ways, and by the libraries. Exits with 1 at a fault.
 
     ``sound`` is a payload with which the kernel learns the schema.
     """
@@ -186,7 +186,7 @@ def check(
 
 
 def compared(libraries: Libraries, one: Payload, side: dict[str, Any], found: dict[str, int]) -> str | None:
-    """Return how a library's value differs, and count the comparison. A library may refuse what kdump reads in part."""
+    """Return how a library's value differs, and count the comparison. A library may refuse parts that kdump reads."""
     try:
         differs = libraries.difference(one.data, side) if "subject" in side else None
     except Exception as reason:

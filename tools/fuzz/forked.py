@@ -17,7 +17,7 @@ SECONDS = 20
 MEMORY = 2 << 30
 CRASHED = 70
 IMPORTED_ONCE = ("kdump.dump_log_segments.run", "lz4.block", "snappy", "xxhash", "zstandard")
-"""What kdump imports late, and children would import again each time."""
+"""Modules that kdump imports late. They are imported once here, so that children need not import them again."""
 
 
 class Run(NamedTuple):
@@ -29,19 +29,19 @@ class Run(NamedTuple):
 
     @property
     def crashed(self) -> bool:
-        """Whether it ended of what is a bug in any case."""
+        """Whether the run ended in a way that is always a bug."""
         return self.status == CRASHED or (self.status < 0 and not self.hung)
 
     @property
     def hung(self) -> bool:
-        """Whether it was ended because it took too long."""
+        """Whether the run exceeded the time limit."""
         return self.status == -signal.SIGALRM
 
 
 def run(
     arguments: Sequence[str], folder: Path, *, seconds: int = SECONDS, memory: int = MEMORY, env: Mapping[str, str] = {}
 ) -> Run:
-    """Run kdump in ``folder``, for at most ``seconds`` and in at most ``memory`` bytes of address space."""
+    """Run kdump in ``folder``, with limits on seconds and on bytes of address space."""
     for module in IMPORTED_ONCE:
         import_module(module)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

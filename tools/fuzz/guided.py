@@ -1,7 +1,7 @@
-"""Let atheris look for inputs that reach new code, each target in a process of its own: libFuzzer ends its process.
+"""Lets atheris search for inputs that reach new code. Each target has a process, because libFuzzer ends its process.
 
-Called by ``python -m tools.fuzz TARGET... --coverage SECONDS``. What a process has tried it counts in a file that it
-shares, so that the figures stand however it ends.
+Called by ``python -m tools.fuzz TARGET... --coverage SECONDS``. A process counts its inputs in a shared file, so that
+the figures are there if it is killed.
 """
 
 import mmap
@@ -20,13 +20,13 @@ TIMEOUT = 30
 TIMED_OUT = 70
 """Exit status of libFuzzer in that case."""
 SHARED = "figures"
-"""Name of the shared file: a number of 8 bytes for each of the figures."""
+"""The name of the shared file, which has a number of 8 bytes for each figure."""
 LAST = "last-"
-"""What the names of files begin with in which libFuzzer leaves the input that a process died of, or was stuck in."""
+"""The prefixes of the files in which libFuzzer saves the input that ended or blocked a process."""
 
 
 def run(targets: list[str], seconds: int, title: str | None) -> bool:
-    """Try the targets one after the other; return whether all is well. Figures go to a section of the report, too."""
+    """Try the targets one after another; return whether all is well. Figures also go to a section of the report."""
     failed = False
     for target in targets:
         tally = tried(target, seconds)
@@ -38,7 +38,7 @@ def run(targets: list[str], seconds: int, title: str | None) -> bool:
 
 
 def tried(target: str, seconds: int) -> Counter[str]:
-    """Try one target in another process; return what came of it."""
+    """Try one target in another process; return the result."""
     with tempfile.TemporaryDirectory(dir=targets.PLACE) as folder:
         shared = Path(folder, SHARED)
         shared.write_bytes(bytes(8 * len(report.FIGURES)))
@@ -55,7 +55,7 @@ def tried(target: str, seconds: int) -> Counter[str]:
 
 
 def main() -> None:
-    """Fuzz one target; this does not return."""
+    """Fuzz one target. This function does not return."""
     import atheris  # type: ignore[import-not-found]  # declared nowhere: it has no wheel for every Python
 
     target, seconds, targets.PLACE = sys.argv[1:]

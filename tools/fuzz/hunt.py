@@ -1,11 +1,11 @@
-"""Break folders of golden/ in seeded ways, and run every command on each: none may hang, crash or end oddly.
+"""Break folders of golden/ in seeded ways, and run every command on each: none may hang, crash or give a wrong status.
 
     python -m tools.fuzz.hunt                                   300 folders, seed 1, 20 seconds for each run.
     python -m tools.fuzz.hunt --first 17 --count 1 --keep DIR   one of them again, kept in DIR.
     python -m tools.fuzz.hunt --folders '__*' --command groups  folders and commands of some names alone
 
 One to three files of a folder are broken (tools/fuzz/mutations). --report writes the figures to
-golden/reports/hunt.md. Exit status 1 when something was found.
+golden/reports/hunt.md. The exit status is 1 after a fault.
 """
 
 import argparse
@@ -27,9 +27,9 @@ from tools.fuzz import forked
 from tools.fuzz.mutations import segments, whole
 
 SOUND = {0, 1, 3, 4, 5}
-"""How a command may end: well, with what cannot be read, a damaged log, wrong files beside it, what is not there."""
+"""The valid exit statuses of a command: fine, unreadable, a damaged log, wrong files beside it, absent."""
 EMPTY = (2, b" holds no batch with offsets ")
-"""Status and words of ``slice`` where a log has been emptied: there is no range of offsets that it holds."""
+"""The exit status and message of ``slice`` for an empty log, which has no range of offsets."""
 TEXT = """\
 Status 1: what cannot be read, or `--files` at damage, where the original dies. Status 2: `slice` of a log that has been
 emptied. Status 3: damage. Status 4: only files beside the log are wrong. Status 5: not there. Odd is any other end."""
@@ -64,13 +64,13 @@ REPORT = GOLDEN / "reports" / "hunt.md"
 
 
 def folders(names: str) -> list[Path]:
-    """Every folder of golden/ with a segment in it, whose name the glob ``names`` takes."""
+    """Yield every folder of golden/ that has a segment and matches the glob ``names``."""
     found = {path.parent for place in ("brokers", "damaged") for path in (GOLDEN / place).rglob("*.log")}
     return sorted(folder for folder in found if fnmatchcase(folder.name, names))
 
 
 def broken(seed: int, number: int, place: Path, names: str = "*") -> Path:
-    """Copy a folder to ``place`` and break it there; return the copy. The same for the same seed and number."""
+    """Copy a folder to ``place`` and break the copy there; return it. The seed and number determine the result."""
     random = Random(f"hunt:{seed}:{number}")
     source = random.choice(folders(names))
     name = source.name if source.name.rpartition("-")[2].isdigit() else "t-0"
@@ -101,7 +101,7 @@ def arguments(words: list[str], folder: Path, out: Path, offset: int) -> list[st
 
 
 def hunt(seed: int, numbers: range, keep: Path | None, names: str, command: str) -> dict[str, Counter[str]]:
-    """Run the commands whose names begin with ``command``; return each outcome, and print what is wrong."""
+    """Run the commands whose names begin with ``command``; return each outcome, and print the faults."""
     for module in pkgutil.walk_packages(kdump.__path__, "kdump."):  # once, and not in each child
         if not module.name.startswith(NOT_NEEDED):
             import_module(module.name)
@@ -137,7 +137,7 @@ def table(tallies: dict[str, Counter[str]], title: str) -> str:
 
 
 def main() -> int:
-    """Do what the command line asks for."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)

@@ -1,4 +1,4 @@
-"""Break healthy index files in seeded ways; show that verify-index finds each damage, or that it does no harm.
+"""Break valid index files in seeded ways, and show that verify-index finds each damage, or that the damage is harmless.
 
     python -m tools.fuzz.index_mutations   10,000 mutations, seed 1, of golden/brokers
     python -m tools.fuzz.index_mutations --seed 7 --count 500 FOLDER ...
@@ -71,22 +71,22 @@ class History:
 
 @dataclass
 class Subject:
-    """A healthy segment: its files, its batches, its records, and where its partition stood before it."""
+    """A valid segment: its files, batches and records, and the state of the partition before it."""
 
     files: SegmentFiles
     batches: list[RecordBatch]
     records: list[tuple[int, int, int]]
-    """Offset, timestamp, and position of the batch of each record, in order."""
+    """The offset, timestamp and batch position of each record, in order."""
     before: PartitionState
     history: History
-    """What the partition holds, this segment among it."""
+    """The batches of the partition, including this segment."""
 
     def content(self, suffix: str) -> bytes:
         data: bytes | None = getattr(self.files, suffix)
         return data or b""
 
     def findings(self, suffix: str, data: bytes) -> int:
-        """How many findings there are with one file replaced."""
+        """Return the number of findings with one file replaced."""
         check = IndexCheck(replace(self.files, **{suffix: data}), deepcopy(self.before))
         for batch in self.batches:
             check.add(batch)
@@ -94,7 +94,7 @@ class Subject:
 
 
 def subjects(folders: list[Path]) -> Iterator[Subject]:
-    """Every segment with a true name and an index with entries."""
+    """Yield every segment with a valid name and an index with entries."""
     ignore = lambda _: None  # noqa: E731  a path without a segment does not matter here
     for held in Finder(Wanted(), Reporter(note=ignore, fail=ignore)).find(map(str, folders)):
         yield from of_partition(held)
@@ -127,7 +127,7 @@ def of_partition(held: Partition) -> Iterator[Subject]:
 
 
 def mutate(random: Random, data: bytes, suffix: str) -> tuple[str, bytes]:
-    """Return what was done, and the broken file."""
+    """Return a description of the change, and the broken file."""
     size = SIZES[suffix]
     rows = [data[at : at + size] for at in range(0, len(data), size)]
     meant = len([row for row in rows if row.strip(b"\0")])
@@ -170,7 +170,7 @@ def mutate(random: Random, data: bytes, suffix: str) -> tuple[str, bytes]:
 
 
 def pick(random: Random, suffix: str) -> tuple[int, int]:
-    """A field of an entry: its size and its place."""
+    """Return the size and position of a random field of an entry."""
     number = random.randrange(len(FIELDS[suffix]))
     return FIELDS[suffix][number], sum(FIELDS[suffix][:number])
 
@@ -185,7 +185,7 @@ def overwrite(data: bytes, at: int, with_: bytes) -> bytes:
 
 
 def harms_offsets(subject: Subject, data: bytes) -> str:
-    """An offset that a broker does not find any more; empty when there is none."""
+    """Return an offset that a broker no longer finds; empty if there is none."""
     index = OffsetIndex(data, subject.files.base_offset)
     for among in {index.filled, index.count}:
         for target in range(subject.files.base_offset, subject.batches[-1].last_offset + 1):
@@ -201,7 +201,7 @@ def starts_a_batch(subject: Subject, position: int) -> bool:
 
 
 def harms_times(subject: Subject, data: bytes) -> str:
-    """A timestamp that leads elsewhere now; empty when there is none."""
+    """Return a timestamp that now leads to another record; empty if there is none."""
     base = subject.files.base_offset
     index, healthy = TimeIndex(data, base), TimeIndex(subject.content("timeindex"), base)
     offsets = OffsetIndex(subject.content("index"), base)
@@ -222,7 +222,7 @@ def harms_times(subject: Subject, data: bytes) -> str:
 
 
 def harms_transactions(subject: Subject, data: bytes) -> str:
-    """A fetch that gives other records now; empty when there is none."""
+    """Return a fetch that now returns other records; empty if there is none."""
     history = subject.history
     partition = [
         (held, [*txn_index.entries(data if held is subject else held.content("txnindex"))]) for held in history.segments
@@ -246,7 +246,7 @@ def harms_transactions(subject: Subject, data: bytes) -> str:
 
 
 def collect(partition: list[tuple[Subject, list[AbortedTxn]]], start: int, upper: int) -> list[AbortedTxn]:
-    """What a broker sends with a fetch: segment after segment until an entry says that no more can follow."""
+    """Return the entries that a broker sends with a fetch: segment by segment, until an entry ends the search."""
     found: list[AbortedTxn] = []
     for held, entries in partition:
         if held.batches[-1].last_offset < start:
@@ -260,7 +260,7 @@ def collect(partition: list[tuple[Subject, list[AbortedTxn]]], start: int, upper
 
 
 def delivered(batches: list[RecordBatch], aborted: list[AbortedTxn], markers: set[int]) -> set[int]:
-    """The base offsets of the data that a consumer with read_committed keeps."""
+    """Return the base offsets of the data that a read_committed consumer receives."""
     waiting = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
     producers: set[int | None] = set()
     kept = set()

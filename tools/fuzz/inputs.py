@@ -17,7 +17,7 @@ from tools.fuzz.mutations import segments, whole
 from tools.fuzz.targets import BESIDE, Memory
 
 NOISE = 0.05
-"""Share of inputs that are mere noise."""
+"""The share of inputs that are random bytes."""
 
 
 def inputs(target: str, seed: int, count: int, first: int = 0) -> Iterator[bytes]:
@@ -34,12 +34,12 @@ def _segment(random: Random, number: int) -> bytes:
 
 
 def _codec(random: Random, _: int) -> bytes:
-    """Return a byte that chooses the magic, and a broken compressed body."""
+    """Return a byte that selects the magic, and a broken compressed body."""
     return bytes([random.randrange(256)]) + random.choice(whole.KINDS)(random, random.choice(_streams()))
 
 
 def _state(random: Random, number: int) -> bytes:
-    """Return a broken file from beside a log, of text or of entries."""
+    """Return a broken file beside a log: a text or a file of entries."""
     if random.random() < 0.4:
         return random.choice(whole.KINDS)(random, random.choice(_texts()))
     mutant = mutations.of_state(random, number)
@@ -52,14 +52,14 @@ def _archive(random: Random, _: int) -> bytes:
 
 
 def _partition(random: Random, number: int) -> bytes:
-    """Return a log and what stands beside it, one of them broken, as the target partition takes them."""
+    """Return a log and the files beside it, one of them broken, in the form for the target partition."""
     return _packed(
         mutations.of_state(random, number) if random.random() < 0.7 else mutations.of_segment(random, number)
     )
 
 
 def _payload(random: Random, _: int) -> bytes:
-    """Return the size of a key, that key and a value, of a record of Kafka's own topics; one of them is broken."""
+    """Return the size of a key, the key and a value of a record of Kafka's own topics, one of them broken."""
     key, value = random.choice(_payloads())
     key, value = key[:255], random.choice(whole.KINDS)(random, value) if value else value
     if key and random.random() < 0.3:
@@ -77,7 +77,7 @@ SOURCES: dict[str, Callable[[Random, int], bytes]] = {
     "kernel": _segment,
     "kernel-alone": _segment,
 }
-"""Where the inputs of each target come from: seeded numbers, and the number of the input."""
+"""Target -> function that makes an input from a seeded generator and the number of the input."""
 
 
 def golden_files() -> Iterator[bytes]:
@@ -89,7 +89,7 @@ def golden_files() -> Iterator[bytes]:
 
 @functools.cache
 def _texts() -> list[bytes]:
-    """The golden files of lines that brokers keep beside their logs."""
+    """Return the golden text files that brokers write beside their logs."""
     names = [file.name for file in FILES if "*" not in file.name and file.format not in {None, "record_layout"}]
     found = [path for name in names for path in sorted(GOLDEN.rglob(name))]
     return [data for path in found if (data := path.read_bytes())]
@@ -97,7 +97,7 @@ def _texts() -> list[bytes]:
 
 @functools.cache
 def _archives() -> list[bytes]:
-    """Archives of a few golden segments: tar in its three forms with links and holes, packed and not; a packed file."""
+    """Return archives of some golden segments: three tar formats with links and holes, compressed and not; one file."""
     subjects = [data for _, data in zip(range(3), segments.segments().values(), strict=False)]
     found = [gzip.compress(subjects[0]), compression.compress(compression.ZSTD, subjects[0])]
     for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
@@ -116,7 +116,7 @@ def _archives() -> list[bytes]:
 
 
 def _packed(mutant: mutations.Mutant) -> bytes:
-    """Return the input of the target partition that a mutant stands for."""
+    """Return a mutant as an input of the target partition."""
     by_suffix = {name.rpartition(".")[2]: data for name, data in mutant.files.items()}
     beside = [by_suffix.get(suffix, b"")[:0xFFFF] for suffix in BESIDE]
     log = by_suffix.get("log") or _a_log(mutant.number)
@@ -131,7 +131,7 @@ def _a_log(number: int) -> bytes:
 
 @functools.cache
 def _streams() -> list[bytes]:
-    """The compressed bodies of golden batches, and those bodies in every codec."""
+    """Return the compressed bodies of golden batches, and those bodies in every codec."""
     found = []
     for data in segments.segments().values():
         for entry in segments.split(data):
@@ -144,7 +144,7 @@ def _streams() -> list[bytes]:
 
 @functools.cache
 def _payloads() -> list[tuple[bytes, bytes]]:
-    """Keys and values of Kafka's own topics."""
+    """Return keys and values of Kafka's own topics."""
     found = []
     for name, data in segments.segments().items():
         if "/__" in name:

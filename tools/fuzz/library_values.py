@@ -1,6 +1,6 @@
-"""Decoded payloads beside the libraries' own readers: fastavro, and protobuf with descriptors of protoc.
+"""Compares decoded payloads with those of the libraries: fastavro, and protobuf with descriptors of protoc.
 
-Logical types are left out of Avro's schemas: fastavro has no JSON for them, and raises for some. The comparison holds
+Logical types are left out of Avro's schemas: fastavro has no JSON for them, and raises for some. The comparison covers
 the wire format: both readers must find the same numbers, texts, bytes and branches.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kdump.schemas.store import SchemaStore, SchemaVersion
 
 PREFIX = 5
-"""Bytes before the payload: those of the schema id."""
+"""The number of bytes before the payload: the frame with the schema id."""
 
 
 class Libraries:
@@ -94,7 +94,7 @@ class Libraries:
         return "" if same(side["data"], found) else f"{side['data']!r}, and protobuf {found!r}"
 
     def _pool(self, version: SchemaVersion) -> descriptor_pool.DescriptorPool | None:
-        """Return the pool of a schema's descriptors, None for one that protoc refuses."""
+        """Return the descriptor pool of a schema; None for a schema that protoc refuses."""
         key = (version.subject, version.version)
         if key not in self._pools:
             self._pools[key] = self._compiled(version)
@@ -129,7 +129,7 @@ def without_logical_types(text: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of fastavro as kdump has it in JSON."""
+    """Return a value of fastavro in kdump's JSON form."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, float) and not math.isfinite(value):

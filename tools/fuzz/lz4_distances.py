@@ -1,4 +1,4 @@
-"""LZ4 blocks that copy from a distance of 0, which the format forbids, and which each liblz4 takes in its own way."""
+"""Finds LZ4 blocks that copy from a distance of 0. The format forbids it, and releases of liblz4 differ there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 MAGIC: Final = b"\x04\x22\x4d\x18"
 HEADER: Final = 7
-"""Bytes of the header that Kafka writes to a frame."""
+"""The size of the header that Kafka writes before a frame, in bytes."""
 _MORE: Final = 15
 _LONGER: Final = 255
 _SHORTEST: Final = 4
@@ -23,7 +23,7 @@ def has_distance_0(data: bytes) -> bool:
 
 
 def _blocks(data: bytes) -> list[bytes]:
-    """Return the compressed blocks of a frame, up to the one that is cut."""
+    """Return the complete compressed blocks of a frame."""
     found, at = [], 0
     while len(data) - at > _SHORTEST:
         word = int.from_bytes(data[at : at + 4], "little")
@@ -37,7 +37,7 @@ def _blocks(data: bytes) -> list[bytes]:
 
 
 def _distances(block: bytes) -> set[int]:
-    """Return the distances from which a block copies, up to where it is cut."""
+    """Return the distances from which a block copies, up to its truncation."""
     found, at = set(), 0
     while at < len(block):
         token = block[at]
@@ -51,7 +51,7 @@ def _distances(block: bytes) -> set[int]:
 
 
 def _length(block: bytes, at: int, nibble: int) -> tuple[int, int]:
-    """Return a length that begins with half a token, and where it ends."""
+    """Return a length that begins in half of a token, and the position after it."""
     if nibble < _MORE:
         return nibble, at
     while at < len(block):

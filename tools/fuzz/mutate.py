@@ -1,4 +1,4 @@
-"""Break real files in seeded ways, and hold what kdump says of them against the real tool of a release.
+"""Break real files in seeded ways, and compare kdump's output with that of the real tool of a release.
 
     python -m tools.fuzz.mutate                                   5,000 mutations, seed 1, release 4.2.2.
     python -m tools.fuzz.mutate --seed 7 --count 500 --release 2.8.2;
@@ -6,8 +6,8 @@
 
 Each mutated file is dumped in three ways by the original (all in one JVM) and by kdump (each run in a forked child with
 limits on time and memory). Standard output and exit status must be equal to the byte, and of runs that end well also
-the reports on standard error. --report writes the figures to golden/reports/. Exit status 1 when something differs that
-EXPLAINED does not hold, or when kdump crashes or hangs.
+the reports on standard error. --report writes the figures to golden/reports/. The exit status is 1 if a difference is
+not in EXPLAINED, or if kdump crashes or hangs.
 """
 
 import collections
@@ -35,21 +35,21 @@ MODES = {
     "snapshot": {"plain": []},
     "checkpoint": {"deep": ["--deep-iteration"]},
 }
-"""Suffix of a file -> the ways in which it is dumped."""
+"""Suffix of a file -> the options with which it is dumped."""
 
 
 class Sign(NamedTuple):
-    """The signs that a difference has a certain reason: words of the original and of kdump, and the releases."""
+    """The signs of a known difference: texts of the original and of kdump, and the releases."""
 
     theirs: str = ""
     ours: str = ""
     before: tuple[int, ...] = (99,)
-    """The first release that does not differ so any more."""
+    """The first release without this difference."""
     has: Callable[[bytes], bool] | None = None
-    """The signs in the bytes of the file."""
+    """The sign in the bytes of the file."""
 
     def seen(self, theirs: str, ours: str, release: str, data: bytes) -> bool:
-        """Whether both say so, the release is one of those, and the file is such a one."""
+        """Return whether both texts, the release and the file match."""
         said = re.search(self.theirs, theirs) and re.search(self.ours, ours)
         return bool(said) and goldens.numbers(release) < self.before and (self.has is None or self.has(data))
 
@@ -61,15 +61,15 @@ EXPLAINED = {
     ),
     "the original's liblz4 copied what its memory held": Sign(before=(2, 1), has=has_distance_0),
 }
-"""Why a difference may stand (docs/kafka-dump-log.md, "Where kdump differs on purpose") -> its sign."""
+"""Reason for a known difference (docs/kafka-dump-log.md, "Where kdump differs on purpose") -> its sign."""
 
 REPORTS = GOLDEN / "reports"
 BATCH = 250
-"""Mutants that one JVM runs."""
+"""The number of mutants per JVM."""
 
 
 class Pair(NamedTuple):
-    """The same run of both."""
+    """The same run of the original and of kdump."""
 
     release: str
     mutant: mutations.Mutant
@@ -79,14 +79,14 @@ class Pair(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether they do not agree."""
+        """Whether the two differ."""
         if (self.ours.status, self.ours.stdout) != (self.theirs.status, self.theirs.stdout):
             return True
         return self.theirs.status == 0 and reports(self.ours.stderr) != reports(self.theirs.stderr)
 
     @property
     def reason(self) -> str:
-        """Why they may differ; empty when there is no reason."""
+        """The reason for a difference; empty if it is unknown."""
         theirs = (self.theirs.stderr + self.theirs.stdout).decode(errors="replace")
         ours = self.ours.stderr.decode(errors="replace")
         said = theirs, ours, self.release, self.mutant.files[self.mutant.target]
@@ -94,12 +94,12 @@ class Pair(NamedTuple):
 
 
 def reports(stderr: bytes) -> str:
-    """What the tool reported on stderr, in one order."""
+    """Return the reports of the tool on standard error, sorted."""
     return goldens.sorted_reports(original.without_noise(stderr.decode(errors="replace")))
 
 
 def modes(mutant: mutations.Mutant) -> dict[str, list[str]]:
-    """The ways in which a mutant is dumped."""
+    """Return the options with which a mutant is dumped."""
     found = dict(MODES[mutant.suffix])
     if mutant.topic in DECODER_SWITCHES and mutant.suffix in {"log", "checkpoint"}:
         found["decoded"] = [f"--{DECODER_SWITCHES[mutant.topic]}"]
@@ -124,7 +124,7 @@ def pairs(mutants: list[mutations.Mutant], release: str, folder: Path) -> Iterat
 
 
 class Tally:
-    """What a run of this command found."""
+    """The counts of a run of this command."""
 
     def __init__(self) -> None:
         self.by_kind: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
@@ -152,11 +152,11 @@ class Tally:
 
     @property
     def failed(self) -> bool:
-        """Whether anything is wrong with kdump."""
+        """Whether kdump has a fault."""
         return any(self.total[name] for name in ("crashes", "hangs", "differences"))
 
     def markdown(self, title: str) -> str:
-        """The figures as a table."""
+        """Return the figures as a table."""
         columns = ("runs", "ended by the original", "crashes", "hangs", "differences", "explained")
         lines = [f"# {title}", "", "| what was broken, and how | " + " | ".join(columns) + " |"]
         lines.append("|---" * (len(columns) + 1) + "|")
@@ -169,7 +169,7 @@ class Tally:
 
 
 def show(pair: Pair) -> None:
-    """Return for a person where the two differ."""
+    """Print where two runs differ."""
     _, mutant, mode, ours, theirs = pair
     print(f"--- {mutant.number} {mode}: {mutant.kind}, {mutant.subject}: status {ours.status}, want {theirs.status}")
     print(goldens.first_difference(ours.stdout.decode(errors="replace"), theirs.stdout.decode(errors="replace")))
@@ -178,7 +178,7 @@ def show(pair: Pair) -> None:
 
 
 def main() -> int:
-    """Do what the command line asks for."""
+    """Run the command line."""
     parser = arguments.parser(__doc__, release="4.2.2", seed=1, count=5000)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutation")
     parser.add_argument("--only", default="", metavar="TEXT", help="only kinds and subjects with this in their name")

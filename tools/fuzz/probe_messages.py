@@ -3,9 +3,9 @@
     python -m tools.fuzz.probe_messages   300 of each message and version, seed 1, release 4.4.0
     python -m tools.fuzz.probe_messages --seed 7 --count 2000 4.3.1
 
-`probe_payloads` runs the release's tool. This runs the classes that the tool and the brokers read with. So it covers
-messages that the tool does not print, and releases whose tool is not published. What both read must be the same JSON
-and leave the same number of bytes; what one refuses the other must refuse. Exit status 1 when one differs.
+`probe_payloads` runs the release's tool. This module runs the classes with which the tool and the brokers read. So it
+covers messages that the tool does not print, and releases whose tool is not published. Both must give the same JSON and
+leave the same number of bytes, and refuse the same messages. The exit status is 1 if one differs.
 """
 
 import json
@@ -49,11 +49,11 @@ PACKAGES: Final = (
     ("org.apache.kafka.common.message", "", control_records.MESSAGES),
     ("org.apache.kafka.common.message", "", consumer_offsets.MEMBER_MESSAGES),
 )
-"""The package of the classes, the topic whose records they are ("": none of their own), the messages."""
+"""The package of the classes, the topic of their records (empty: no own topic), and the messages."""
 
 
 class Sample(NamedTuple):
-    """A message: its class, version and bytes, and the topic that it is a record of."""
+    """A message: its class, version and bytes, and the topic of its record."""
 
     class_name: str
     topic: str
@@ -65,7 +65,7 @@ class Sample(NamedTuple):
 
 
 def samples(release: Release, count: int, rng: random.Random) -> Iterator[Sample]:
-    """Yield `count` samples of each version of each message that the release has, every other one broken."""
+    """Yield `count` samples of each version of each message of the release; every second sample is broken."""
     for package, topic, messages in PACKAGES:
         for name, message in messages.items():
             versions = message.versions(release)
@@ -82,7 +82,7 @@ def samples(release: Release, count: int, rng: random.Random) -> Iterator[Sample
 
 
 def theirs(release: str, wanted: list[Sample]) -> list[list[str]]:
-    """Return what the classes say of each: the bytes left over and the JSON, or "-" and why not."""
+    """Return the results of the classes: the number of remaining bytes and the JSON, or "-" and the reason."""
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary, "samples")
         lines = (f"{one.class_name}\t{one.version}\t{b64encode(one.body).decode()}\n" for one in wanted)
@@ -93,7 +93,7 @@ def theirs(release: str, wanted: list[Sample]) -> list[list[str]]:
 
 
 def ours(sample: Sample) -> list[str]:
-    """Return what kdump says of it, in the same form."""
+    """Return kdump's result in the same form."""
     reader = Reader(sample.body)
     try:
         values = read(sample.struct, reader)
@@ -103,7 +103,7 @@ def ours(sample: Sample) -> list[str]:
 
 
 def by_record(sample: Sample, release: Release) -> str:
-    """Return the JSON of a valid message that stands in a record of its topic, which only its bytes name."""
+    """Return the JSON of a valid message in a record of its topic. Only its bytes identify it."""
     number = sample.message.types.at(release)[0]
     if sample.message.name.endswith("Key"):
         record = decode(sample.topic, number.to_bytes(2, "big") + sample.body, None)
@@ -121,12 +121,12 @@ def by_record(sample: Sample, release: Release) -> str:
 
 
 def same(mine: str, said: str) -> bool:
-    """Whether two texts are the same JSON: JVMs before 19 write some doubles with more digits than needed."""
+    """Return whether two texts are the same JSON. JVMs before 19 write some doubles with more digits than needed."""
     return mine == said or (mine[:1] == "{" and json.loads(mine) == json.loads(said))
 
 
 def differences(release: str, wanted: list[Sample]) -> Iterator[str]:
-    """Yield what differs."""
+    """Yield the differences."""
     at = parse_release(release)
     for sample, said in zip(wanted, theirs(release, wanted), strict=True):
         mine = ours(sample)
@@ -142,7 +142,7 @@ def differences(release: str, wanted: list[Sample]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Probe the releases that are asked for."""
+    """Probe the given releases."""
     parser = arguments.parser(__doc__, seed=1)
     parser.add_argument("releases", nargs="*", default=["4.4.0"], help="from 3.9 on (4.4.0)")
     parser.add_argument("--count", type=int, default=300, help="of each message and version (%(default)s)")

@@ -46,13 +46,13 @@ FITTING = {
     "clientTransactionVersion": (0, 1, 2, 3, -1),
     "transactionStatus": (-1, 0, 1, 2, 3, 4, 5, 6, 7, 8),
 }
-"""Field -> numbers among which the decoders distinguish valid from broken."""
+"""Field -> numbers near the border between valid and invalid."""
 
 Record = tuple[bytes | None, bytes | None]
 
 
 def value_of(slot: Slot, rng: random.Random) -> Value:
-    """A random value of a field."""
+    """Return a random value of a field."""
     if slot.nullable and rng.random() < 0.2:
         return None
     if slot.array:
@@ -84,7 +84,7 @@ def one(slot: Slot, rng: random.Random) -> Value:
 
 
 def embedded(name: str, rng: random.Random) -> bytes:
-    """What a member of a classic group keeps: mostly what the consumer protocol writes."""
+    """Return the bytes of a member of a classic group: usually those of the consumer protocol."""
     if rng.random() < 0.2:
         return rng.randbytes(rng.randrange(6))
     version = rng.choice((0, 1, 2, 3, 3, 9))
@@ -97,7 +97,7 @@ def values_of(schema: Struct, rng: random.Random) -> Values:
 
 
 def records(messages: dict[str, MessageSchema], rng: random.Random) -> Iterator[Record]:
-    """Valid records without end: every message in every version and layout in turn."""
+    """Yield valid records without end: every message in every version and layout in turn."""
     while True:
         for message in messages.values():
             for release in message.releases():
@@ -118,7 +118,7 @@ def records(messages: dict[str, MessageSchema], rng: random.Random) -> Iterator[
 
 
 def broken(data: bytes | None, rng: random.Random) -> bytes | None:
-    """The bytes with one change."""
+    """Return the bytes with one change."""
     if not data:
         return data
     at = rng.randrange(len(data))
@@ -145,7 +145,7 @@ def make(switch: str, count: int, rng: random.Random) -> list[Record]:
 
 
 def probe(release: str, seed: int, count: int, most: int) -> int:
-    """Run both; return how many runs differ."""
+    """Run both; return the number of runs that differ."""
     rng = random.Random(f"{seed} {count}")
     cases: dict[str, list[str]] = {}
     reported: dict[str, Record] = {}

@@ -1,4 +1,4 @@
-"""Sections of golden/reports/fuzz.md: figures of inputs that were tried, by target."""
+"""Sections of golden/reports/fuzz.md: figures of tried inputs, by target."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ GUIDED = ("seconds", *FIGURES)
 
 
 class Figures:
-    """What the targets came to so far. A report has it at each step, so that a run may be ended at any time."""
+    """The results of the targets so far. The report is written at each step, so that a run may be ended at any time."""
 
     def __init__(self, seed: int, title: str | None) -> None:
         self._seed, self._title = seed, title
         self._tallies: dict[str, Counter[str]] = {}
 
     def add(self, name: str, part: Counter[str]) -> None:
-        """Count some more inputs."""
+        """Add the counts of further inputs."""
         self._tallies.setdefault(name, Counter()).update(part)
         if self._title is not None:
             write_section(self._title, self.text())
@@ -32,12 +32,12 @@ class Figures:
 
     @property
     def failed(self) -> bool:
-        """Whether anything crashed or hung."""
+        """Whether an input crashed or hung."""
         return any(map(is_failed, self._tallies.values()))
 
 
 def is_failed(tally: Counter[str]) -> bool:
-    """Return whether anything crashed or hung."""
+    """Return whether an input crashed or hung."""
     return bool(tally["crashes"] or tally["hangs"])
 
 
@@ -47,12 +47,12 @@ def row(name: str, tally: Counter[str], columns: tuple[str, ...]) -> str:
 
 
 def table(columns: tuple[str, ...], rows: Mapping[str, str]) -> str:
-    """Return lines of targets under the names of their columns."""
+    """Return lines of targets below the names of their columns."""
     return "\n".join(["| target | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|", *rows.values()])
 
 
 def write_section(title: str, text: str) -> None:
-    """Put figures into the section of the report that has this title; the others stay."""
+    """Write figures into the section of the report with this title. Other sections stay."""
     kept = sections()
     kept[title] = f"\n{text}\n"
     REPORT.parent.mkdir(exist_ok=True)
@@ -60,7 +60,7 @@ def write_section(title: str, text: str) -> None:
 
 
 def write_guided(title: str, target: str, tally: Counter[str]) -> None:
-    """Put the line of a target that was guided by coverage in the place of its last one; those of others stay."""
+    """Replace the line of a target that was guided by coverage. Lines of other targets stay."""
     begin = f"| target | {' | '.join(GUIDED)} |\n"
     _, _, lines = sections().get(title, "").partition(begin)
     rows = {line.split(" | ")[0].removeprefix("| "): line for line in lines.splitlines()[1:] if line}
@@ -69,6 +69,6 @@ def write_guided(title: str, target: str, tally: Counter[str]) -> None:
 
 
 def sections() -> dict[str, str]:
-    """Return what stands in the report, by title."""
+    """Return the sections of the report by title."""
     _, *rest = REPORT.read_text("utf-8").split("\n## ") if REPORT.exists() else [HEAD]
     return dict(section.split("\n", 1) for section in rest)

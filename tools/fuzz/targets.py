@@ -1,4 +1,4 @@
-"""Targets of the fuzzer: a function of bytes each, which every reader must answer or refuse with errors of kdump."""
+"""The targets of the fuzzer: functions of bytes that must return, or raise one of kdump's own errors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ Target = Callable[[bytes], None]
 
 
 class Broken(Exception):  # noqa: N818  it is a finding, not an error of kdump
-    """What a target promises does not hold."""
+    """A property of a target does not hold."""
 
 
 class Memory:
@@ -97,7 +97,7 @@ class Memory:
 
 
 def segment(data: bytes) -> None:
-    """Every way of reading a segment, and the law that each byte belongs to one region."""
+    """Read a segment in every way; each byte belongs to exactly one region."""
     for on_error in ON_ERROR:
         position = 0
         for region in read(Memory(data), on_error=on_error, limit=LIMIT):
@@ -116,7 +116,7 @@ def segment(data: bytes) -> None:
 
 
 def codec(data: bytes) -> None:
-    """Every codec on the bytes after the first one, which chooses the magic."""
+    """Decompress the bytes after the first one, which selects the magic, with every codec."""
     for number in (compression.GZIP, compression.SNAPPY, compression.LZ4, compression.ZSTD):
         with contextlib.suppress(DamageError):
             out = compression.decompress(number, data[1:], magic=data[0] % 3 if data else 2, limit=LIMIT)
@@ -125,7 +125,7 @@ def codec(data: bytes) -> None:
 
 
 def state(data: bytes) -> None:
-    """Every file beside a log."""
+    """Read every kind of file beside a log."""
     for index in (OffsetIndex(data, 5), TimeIndex(data, 5)):
         entries = list(index)
         index.lookup(len(data))
@@ -139,13 +139,13 @@ def state(data: bytes) -> None:
 
 @functools.cache
 def _readers() -> list[Callable[[bytes], object]]:
-    """The readers of whole files, every one of the table."""
+    """Return the readers of whole files in the table."""
     names = sorted({file.format for file in FILES if file.format} - {"record_layout", "offset_index", "time_index"})
     return [import_module(f"kdump.formats.{name}").read for name in [*names, "rsm_manifest"]]
 
 
 def archive(data: bytes) -> None:
-    """A file that may be an archive, and every segment in it."""
+    """Read a file that may be an archive, and every segment in it."""
     path = Path(_scratch(), "archive.tar")
     path.write_bytes(data)
     for partition in Finder(Wanted(leftovers=True, max_batch_bytes=LIMIT), SILENT).find([str(path)]):
@@ -156,7 +156,7 @@ def archive(data: bytes) -> None:
 
 
 def partition(data: bytes) -> None:
-    """A folder of a log and what stands beside it: the whole check, a dry run of a start, look-ups, a merge.
+    """Run the whole check, a dry start, look-ups and a merge on a log and the files beside it.
 
     Three sizes of two bytes come first, of the files beside the log.
     """
@@ -180,7 +180,7 @@ def partition(data: bytes) -> None:
 
 
 def _salvage(found: Partition) -> None:
-    """Hold one pass over a copy against two."""
+    """Compare one pass over a copy with two passes."""
     placed, twice = merge.merge([found])
     content = b"".join(region.raw for region in merge.batches(placed))
     once = Account()
@@ -197,7 +197,7 @@ def _offsets(items: Iterable[SelectedBatch | DamagedRange]) -> list[int]:
 
 
 def payload(data: bytes) -> None:
-    """Every decoder of Kafka's own records, typed and in words; the first byte is the size of the key."""
+    """Decode a record of Kafka's own topics as values and as text. The first byte is the size of the key."""
     at = 1 + (data[0] if data else 0)
     key, value = data[1:at], data[at:]
     for topic in TOPICS:
@@ -212,7 +212,7 @@ def payload(data: bytes) -> None:
 
 
 def _decoded(parse: Parser, offset: int, key: bytes | None, value: bytes | None) -> bytes:
-    """Return what a decoder prints, or that it refuses."""
+    """Return the texts of a decoder, or that it refuses the record."""
     try:
         return b"".join(parse(offset, key, value).parts(" ", " "))
     except DamageError:
@@ -228,7 +228,7 @@ def _record(offset: int, key: bytes | None, value: bytes | None) -> bytes:
 
 
 def _lines_of(made: Payloads, body: Bytes, at: int, count: int) -> bytes:
-    """Return what the kernel prints of ``count`` records from ``at`` on, as far as they are well-formed."""
+    """Return the lines that the kernel prints for up to ``count`` well-formed records from ``at`` on."""
     header = BatchHeader(0, 0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, count)
     if not made.begin(body, at, header, ()):
         return b""
@@ -238,7 +238,7 @@ def _lines_of(made: Payloads, body: Bytes, at: int, count: int) -> bytes:
 
 @functools.cache
 def _decoders() -> list[tuple[Payloads | None, Parser]]:
-    """The decoder switches that some releases have, by the kernel where there is one, and as they are."""
+    """Return the decoder switches of some releases, with and without the kernel."""
     made: list[tuple[Payloads | None, Parser]] = []
     for release in ("2.8", "3.4", "4.2.2", "4.3"):
         for switch in decoders.PARSERS:
@@ -250,13 +250,13 @@ def _decoders() -> list[tuple[Payloads | None, Parser]]:
 
 
 def _payloads(parse: Parser) -> Payloads:
-    """Return what writes in the kernel what a decoder switch decodes."""
+    """Return the kernel's writer for a decoder switch."""
     fronts = kernel_texts.Fronts(" key: ", " payload: ", " payload: ")
     return kernel_texts.payloads(parse, fronts, functools.partial(_decoded, parse))
 
 
 def in_kernel(data: bytes) -> None:
-    """The lines of a segment, in every output format, from the kernel and from the general path."""
+    """Compare the lines of a segment of the kernel and of the general path, in every output format."""
     with _segment_of(data) as path:
         for release in ("4.3", "2.8", "1.0"):
             results = _both(functools.partial(_printed, path, release))
@@ -269,7 +269,7 @@ def in_kernel(data: bytes) -> None:
 
 
 def in_kernel_alone(data: bytes) -> None:
-    """All that the kernel does with a segment: for builds in which the compiler watches the memory."""
+    """Run every function of the kernel on a segment: for builds in which the compiler checks memory accesses."""
     if not kernel.COMPILED:
         raise Broken("there is no kernel to try")
     some = {"offsets": (3, 1 << 40), "times": (0, 1_700_000_000_000)}
@@ -309,7 +309,7 @@ def _batch_in_kernel(batch: Batch, columns: list[arrow.ArrowColumns]) -> None:
 
 
 def _hold(path: Path, data: bytes) -> None:
-    """Hold entries of indexes against a segment: those of its batches, and its own bytes taken for entries."""
+    """Compare index entries with a segment: entries of its batches, and its own bytes as entries."""
     batches = [(region.position, region.last_offset) for region in walk(Memory(data)) if isinstance(region, Batch)]
     near = [(position, last) for position, last in batches if 0 <= last < 1 << 31]
     offsets = b"".join(struct.pack(">ii", last, position) for position, last in near)
@@ -352,7 +352,7 @@ def _scratch() -> str:
 
 
 def _both(answer: Callable[[], object]) -> tuple[object, object]:
-    """Return what is answered with the kernel, where there is one, and without it."""
+    """Return the result with the kernel, if it is compiled, and the result without it."""
     compiled = kernel.COMPILED
     found = answer()
     kernel.COMPILED = False  # type: ignore[misc]  # for this answer
@@ -392,7 +392,7 @@ PRINTERS_OF_ROWS: dict[str, Callable[[BinaryIO], Printer]] = {
 
 
 def _rows(path: Path, make: Callable[[BinaryIO], Printer]) -> bytes:
-    """Return what a printer makes of a segment."""
+    """Return the output of a printer for a segment."""
     out = io.BytesIO()
     reader = PartitionReader(take=Take.RUNS, include_damaged=True, report=SILENT)
     printer = make(out)

@@ -1,1 +1,1 @@
-"""Proofs against real brokers, real consumers and the real tool."""
+"""Proofs that compare kdump with real brokers, real consumers and the real tool."""

@@ -1,11 +1,11 @@
-"""Hold what commands print with --master against what they print without: standard output, standard error, exit status.
+"""Compare the output of commands with and without --master: standard output, standard error, exit status.
 
     python -m tools.prove.answers_on_spark [PATH...] [--master local[2]] [--partitions 2000] [--lines FILE]
 
 Runs check, verify-index, report, diff and every answer over the paths (default: golden/brokers/) and over forged log
 dirs of two brokers. PARTITIONS is the number of their partitions (0: none). Some are damaged, in transactions or
 without an index. FILE has more command lines: JSON objects with "folder", where to run it, and "args", a line each. All
-runs in one process and one session of Spark. Ends with 1 when anything differs.
+runs in one process and one session of Spark. The exit status is 1 if anything differs.
 """
 
 import json
@@ -40,11 +40,11 @@ LINES = (
 )
 TRANSACTIONAL = 0x10
 ENDED = b"\0\0\0\1"
-"""The key of a marker that commits."""
+"""The key of a commit marker."""
 
 
 class Printed(NamedTuple):
-    """How a command ended, and what it printed."""
+    """The exit status and output of a command."""
 
     status: int
     out: bytes
@@ -77,7 +77,7 @@ def printed(folder: Path, args: Sequence[str]) -> Printed:
 
 
 def make_logs(folder: Path, count: int, rng: random.Random) -> None:
-    """Write log dirs of two brokers with ``count`` partitions in all. Each has a replica with the other broker."""
+    """Write log dirs of two brokers with ``count`` partitions. Each broker has a replica of each partition."""
     for number in range(count // 2):
         files = _partition(rng)
         name = f"t{number // 50}-{number % 50}"
@@ -117,7 +117,7 @@ def _partition(rng: random.Random) -> dict[str, bytes]:
 def questions(
     paths: Sequence[Path], lines: Path | None, partitions: int, place: Path
 ) -> Iterator[tuple[Path, list[str]]]:
-    """Yield folders and command lines."""
+    """Yield folders, and the command lines to run there."""
     for path in paths:
         for command, *options in LINES:
             yield path, [command, ".", *options]

@@ -1,13 +1,13 @@
-"""A real broker of any KRaft release on the loopback, for proofs: format, start, stop, ask.
+"""A real broker of any KRaft release on the loopback, for proofs: format, start, stop, query.
 
     with Broker("4.2.2", folder) as broker:
         broker.create(["topic-0"])
         broker.stop()
-        ...  # change what stands in broker.logs
+        ...  # change the files in broker.logs
         broker.start()
         print(broker.offsets(["topic-0"]))
 
-`fetch_jars` brings the release; `BrokerClient.java` asks the broker.
+`fetch_jars` downloads the release; `BrokerClient.java` queries the broker.
 """
 
 import re
@@ -47,14 +47,14 @@ transaction.state.log.num.partitions=1
 
 
 class Offsets(NamedTuple):
-    """The first offset and the log end offset of a partition, or the broker's refusal as text."""
+    """The first offset and the log end offset of a partition, or the error of the broker as text."""
 
     start: str
     end: str
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback that nothing listens on."""
+    """Return free ports of the loopback."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:
@@ -66,7 +66,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def jar(artifact: str) -> Path:
-    """Return the jar of an artifact ("group:name:version") without what it needs; fetched when it is not there yet."""
+    """Return the jar of an artifact ("group:name:version") without its dependencies; it is downloaded if missing."""
     _, name, version = artifact.split(":")
     folder = CACHE.parent / "single"
     found = folder / f"{name}-{version}.jar"
@@ -77,7 +77,7 @@ def jar(artifact: str) -> Path:
 
 
 def logger() -> Path:
-    """Return the jar that prints what the broker logs."""
+    """Return the jar with which the broker prints its log."""
     return jar("org.slf4j:slf4j-simple:1.7.36")
 
 
@@ -91,11 +91,11 @@ def starting(end: Callable[[], object]) -> Iterator[None]:
 
 
 class Broker:
-    """One broker with its log dir and metadata dir below `folder`; `settings` stand beside PROPERTIES, or instead.
+    """One broker with its log dir and metadata dir below `folder`; `settings` are added to PROPERTIES, or replace them.
 
-    `jars` are for its clients; each program gets `heap` of memory. Loggers of the names `talks` say what they do, the
-    others what is wrong. Its log dirs get the cluster id `format_as`; with None they are there already. Raises
-    RuntimeError when it does not start.
+    `jars` are for its clients; each program gets `heap` of memory. The loggers `talks` print all events, the others
+    only errors. Its log dirs get the cluster id `format_as`; with None they are there already. Raises RuntimeError if
+    it does not start.
     """
 
     def __init__(
@@ -162,27 +162,27 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        """The number of its process. Raises RuntimeError when it does not run."""
+        """The id of its process. Raises RuntimeError if it does not run."""
         if self._process is None:
             raise RuntimeError("the broker does not run")
         return self._process.pid
 
     def stop(self) -> None:
-        """Stop it in good order: it then leaves .kafka_cleanshutdown."""
+        """Stop it cleanly, so that it writes .kafka_cleanshutdown."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(120)
             self._process = None
 
     def kill(self) -> None:
-        """Kill it as a power failure would, but for the page cache."""
+        """Kill it like a power failure, except that the page cache stays."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(120)
             self._process = None
 
     def crash(self) -> None:
-        """Have it forget, while it is stopped, that it stopped in good order: it then recovers its logs."""
+        """Remove the marker of the clean shutdown while it is stopped, so that it recovers its logs."""
         for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
             (self.logs / name).unlink()
 
@@ -196,21 +196,21 @@ class Broker:
         return {name: Offsets(start, end) for name, start, end in lines}
 
     def append(self, partitions: Sequence[str]) -> dict[str, str]:
-        """Append a record to each partition; return the offset that it got, which was the log end offset.
+        """Append a record to each partition; return its offset, which was the log end offset.
 
-        (The end that a consumer gets is the high watermark: it differs where offsets are out of order.)
+        A consumer gets the high watermark instead, which differs if offsets are out of order.
         """
         return dict(line.split("\t") for line in self._ask("append", partitions).splitlines())
 
     def consume(self, partitions: Sequence[str]) -> list[list[str]]:
-        """Return what a consumer gets: partition, offset, timestamp, key, value (base64 and a dot, or null), headers.
+        """Return what a consumer reads: partition, offset, timestamp, key, value (base64 and a dot, or null), headers.
 
         Each partition ends with a line "end", the consumer's position, the log end offset.
         """
         return [line.split("\t") for line in self._ask("consume", partitions).splitlines()]
 
     def client(self, program: Path, *arguments: str, piped: bool = False) -> "subprocess.Popen[bytes]":
-        """Start another client, a Java source with a main; the caller waits for it or ends it.
+        """Start another client, a Java source with a main method; the caller waits for it or ends it.
 
         With `piped` its standard input and output are pipes to the caller.
         """
@@ -226,7 +226,7 @@ class Broker:
             return self.run(CLIENT, self.address, what, wanted.name)
 
     def run(self, program: Path | str, *arguments: str) -> str:
-        """Run a class of the broker's, or a Java source with a main; return what it prints. Raises RuntimeError."""
+        """Run a class of the broker, or a Java source with a main method; return its output. Raises RuntimeError."""
         done = subprocess.run(self._command(str(program), *arguments), capture_output=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.decode(errors="replace")[-3000:] + done.stdout.decode(errors="replace"))
@@ -238,5 +238,5 @@ class Broker:
         return ["java", f"-Xmx{self._heap}", *logging, "-cp", self._classpath, *arguments]
 
     def reported(self, pattern: str) -> list[str]:
-        """Return what the broker's log says that matches."""
+        """Return the parts of the broker's log that match."""
         return re.findall(pattern, self.output.read_text(errors="replace"))

@@ -1,10 +1,10 @@
-"""List for each damaged folder of golden/, or of another corpus, whether `kdump check` names what is wrong with it.
+"""List for each damaged folder of golden/, or of another corpus, whether `kdump check` reports the damage.
 
     python -m tools.prove.check [--damaged golden/damaged] [--brokers golden/brokers] [--release 4.2.2] [--all]
 
-What is not named is compared with the files that it was made from (LIST.tsv says which), and must be harmless in one of
-the ways of `Verdict`: that is found out from the bytes, not looked up. Prints a line for each folder that is not named
-(--all: for each), and figures. Ends with 1 when a damage is neither named nor harmless.
+A folder without a report is compared with its source (listed in LIST.tsv), and must be harmless in one of the ways of
+`Verdict`. The bytes decide this, not a list. Prints a line for each folder without a report (--all: for each), and
+figures. The exit status is 1 if a damage is neither reported nor harmless.
 """
 
 import collections
@@ -31,11 +31,11 @@ FROM = re.compile(
     r"\(from (?P<release>[^/]+)/(?P<folder>[^/]+?)(?:-(?P<stem>\d{20})-(?P<batches>\d+))?/(?P<file>[^/)]+)\)"
 )
 PARTITION = re.compile(r"\((?P<partition>__\w+-\d+)\)")
-"""A damaged record of one of Kafka's own topics: it is checked in a folder of that name."""
+"""The partition of a damaged record of one of Kafka's own topics: it is checked in a folder of that name."""
 
 
 class Verdict(StrEnum):
-    """Whether a damage is named, and if not, what it does."""
+    """Whether a damage is reported, and its effect if not."""
 
     NAMED = "named by a finding"
     REMARKED = "named by a remark"
@@ -49,7 +49,7 @@ class Verdict(StrEnum):
 
 
 class Case(NamedTuple):
-    """A damaged folder, what was done to it, and the report on it: kinds of findings and of remarks."""
+    """A damaged folder, the change, and the report on it: kinds of findings and of remarks."""
 
     name: str
     done: str
@@ -59,7 +59,7 @@ class Case(NamedTuple):
 
 
 def reported(damaged: Path) -> dict[str, str]:
-    """Return folder -> what was done, of the folders that stand there."""
+    """Return folder -> change, of the existing folders."""
     lines = (line.split("\t", 1) for line in (damaged / "LIST.tsv").read_text(encoding="utf-8").splitlines())
     return {name: done for name, done in sorted(lines) if (damaged / name).is_dir()}
 
@@ -81,7 +81,7 @@ def checked(folders: dict[str, Path]) -> dict[str, tuple[list[str], list[str]]]:
 
 
 def judge(folder: Path, done: str, brokers: Path, release: str) -> Verdict:  # noqa: PLR0911  one verdict per line
-    """Hold what was not named against its source; a record of Kafka's own topics against ``release``."""
+    """Compare a folder without a report with its source; a record of Kafka's own topics with ``release``."""
     source = FROM.search(done)
     own = PARTITION.search(done)
     if source is None:
@@ -116,7 +116,7 @@ SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoi
 
 
 def _is_damaged(path: Path, done: str, file: str) -> bool:
-    """Return which file of a damaged folder was changed: an index stands there beside its log."""
+    """Return the changed file of a damaged folder: an index has its log in the same folder."""
     if "entry #" in done:
         return path.suffix == (".timeindex" if path.parent.name.startswith("tidx") else ".index")
     return path.suffix not in {".index", ".timeindex"} and bool(file)
@@ -133,7 +133,7 @@ def _end(path: Path) -> int:
 
 
 def _cut(path: Path, batches: int | None) -> bytes:
-    """Return the bytes of the first batches of a segment, of all of it without a number."""
+    """Return the bytes of the first batches of a segment; all bytes without a number."""
     data = path.read_bytes()
     return data if batches is None else data[: _regions(path, batches)[-1].end]
 

@@ -1,13 +1,13 @@
-"""Hold `kdump compaction` and `kdump retention` against a broker that is started afterwards: it does what they say.
+"""Compare the predictions of `kdump compaction` and `kdump retention` with a broker that is started afterwards.
 
     python -m tools.prove.cleaning [RELEASE] [--seed N] [--keep DIR]
 
 A broker (4.2.2) without a cleaner gets topics: keys over and over, tombstones, keyless records from before compaction,
 committed, aborted and open transactions, codecs, logs that are not due, too many keys for the cleaner's map. It is
-stopped, and kdump says which offsets the next cleaning removes and where it ends; then the broker runs with a cleaner
-that begins at once. Three rounds, with more records before each: the later ones remove tombstones and markers. At the
-end the same for retention: which segments a check deletes, for which reason, and by which time. Ends with 1 where a
-single offset or segment differs. Needs Java, and Maven for the jars.
+stopped, and kdump predicts the offsets that the next cleaning removes, and its end; then the broker runs with a cleaner
+that begins at once. Three rounds, with more records before each: the later ones remove tombstones and markers. The same
+follows for retention: the segments that a check deletes, the reasons, and the times. The exit status is 1 if a single
+offset or segment differs. Needs Java, and Maven for the jars.
 """
 
 import json
@@ -34,7 +34,7 @@ CLIENT = Path(__file__).with_name("CleaningClient.java")
 CHECKPOINT = "cleaner-offset-checkpoint"
 HOUR, DAY = 3_600_000, 86_400_000
 BUFFER = (1 << 20) + 24
-"""The smallest log.cleaner.dedupe.buffer.size that a broker takes, or nearly so."""
+"""About the smallest log.cleaner.dedupe.buffer.size that a broker accepts."""
 MAP_ENTRIES = BUFFER // 24 * 9 // 10
 WITHOUT_CLEANER = {"log.cleaner.enable": "false", "log.retention.check.interval.ms": str(HOUR)}
 WITH_CLEANER = {
@@ -45,13 +45,13 @@ WITH_CLEANER = {
     "log.initial.task.delay.ms": "500",
 }
 TALKS = "org.apache.kafka.storage.internals.log.UnifiedLog"
-"""The logger of what is deleted, and why."""
+"""The logger of deleted segments and their reasons."""
 WITH_RETENTION = {"log.retention.check.interval.ms": "1000", "log.initial.task.delay.ms": "500"}
 QUIET = 4
-"""Seconds in which the broker must do no more than what was foretold."""
+"""The number of seconds in which the broker must do nothing else than predicted."""
 ROUNDS = 3
 REASONS = {"log start offset": "logStart", "retention size": "size", "retention time": "time"}
-"""What a broker says when it deletes a segment, and the name that kdump has for it."""
+"""The reason that a broker logs for a deletion -> the reason that kdump prints."""
 SMALL = "internal.segment.bytes=2000"
 COMPACT = ("cleanup.policy=compact", SMALL, "min.cleanable.dirty.ratio=0.01", f"delete.retention.ms={DAY}")
 COMPACTED = {
@@ -71,7 +71,7 @@ COMPACTED = {
     "open": COMPACT,
     "map-full": (*COMPACT, "internal.segment.bytes=300000", "min.cleanable.dirty.ratio=0.6"),
 }
-"""Topics and their configs; of two values the last counts."""
+"""The topics and their configs. Of two values the last counts."""
 RETENTION = ("cleanup.policy=delete", "internal.segment.bytes=1000", "file.delete.delay.ms=600000")
 RETAINED = {
     "by-time": (*RETENTION, f"retention.ms={HOUR}"),
@@ -101,7 +101,7 @@ class Script:
         self.say("put", by, topic, key, value, at)
 
     def some(self, topic: str, count: int, *, keys: int = 12, by: str = "plain", nulls: float = 0.2) -> None:
-        """Put records of random keys; a part of them are tombstones. A batch ends now and then."""
+        """Put records of random keys; some are tombstones. Batches end at random."""
         for _ in range(count):
             value = "-" if self.random.random() < nulls else "v" * self.random.randrange(1, 90)
             self.put(topic, f"key-{self.random.randrange(keys)}", value, by=by)
@@ -172,7 +172,7 @@ def change_files(logs: Path, now: int) -> None:
 
 
 def foretold(command: str, broker: Broker, at: int, *options: object) -> list[dict[str, Any]]:
-    """Return the lines of an answer about a stopped broker; its topics' configs are in its metadata log."""
+    """Return the lines of an answer on a stopped broker; the configs of its topics are in its metadata log."""
     done = kdump(command, broker.logs, broker.folder / "metadata", "--at", at, "-q", "-o", "jsonl", *options)
     if done.returncode:
         raise SystemExit(done.stderr.decode())
@@ -180,7 +180,7 @@ def foretold(command: str, broker: Broker, at: int, *options: object) -> list[di
 
 
 def offsets(logs: Path) -> dict[str, set[int]]:
-    """Return the offsets of all records that the logs of a stopped broker hold, markers too, by topic."""
+    """Return the offsets of all records in the logs of a stopped broker, including markers, by topic."""
     found: dict[str, set[int]] = {}
     for path in sorted(logs.glob("*-0/*.log")):
         topic = found.setdefault(path.parent.name[:-2], set())
@@ -192,13 +192,13 @@ def offsets(logs: Path) -> dict[str, set[int]]:
 
 
 def cleaned(logs: Path) -> dict[str, int]:
-    """Return up to where each topic is cleaned."""
+    """Return the offset up to which each topic is cleaned."""
     path = logs / CHECKPOINT
     return {entry.topic: entry.offset for entry in checkpoints.read(path.read_bytes())} if path.exists() else {}
 
 
 def wait(done: Callable[[], bool]) -> None:
-    """Wait until something holds, two minutes at most, and then for whatever should not come."""
+    """Wait until a condition holds, at most two minutes, and then for events that must not happen."""
     end = time.monotonic() + 120
     while not done() and time.monotonic() < end:
         time.sleep(0.3)
@@ -206,7 +206,7 @@ def wait(done: Callable[[], bool]) -> None:
 
 
 def clean(broker: Broker) -> Iterator[str]:
-    """Foretell the next cleaning of each log, have the broker clean; yield what does not come as foretold."""
+    """Predict the next cleaning of each log, run the cleaner of the broker, and yield the differences."""
     before, dirty = offsets(broker.logs), cleaned(broker.logs)
     options = ("--records", "--map-entries", MAP_ENTRIES)
     lines = foretold("compaction", broker, int(time.time() * 1000), *options)
@@ -235,11 +235,11 @@ def clean(broker: Broker) -> Iterator[str]:
 
 
 Deletion: TypeAlias = tuple[str, int, str, str]
-"""Topic, base offset, the reason, and whence the time where that is the reason."""
+"""Topic, base offset, the reason, and the source of the time if that is the reason."""
 
 
 def retain(broker: Broker) -> Iterator[str]:
-    """Foretell a check of retention, have the broker make it; yield what does not come as foretold."""
+    """Predict a check of retention, let the broker run it, and yield the differences."""
     lines = [line for line in foretold("retention", broker, int(time.time() * 1000)) if line["kind"] == "segment"]
     ours = {
         (line["topic"], line["baseOffset"], line["reason"], line["largestFrom"] if line["reason"] == "time" else "")
@@ -264,7 +264,7 @@ def retain(broker: Broker) -> Iterator[str]:
 
 
 def deletions(log: str) -> set[Deletion]:
-    """Return which segments a broker says that it deletes, and why."""
+    """Return the segments that a broker logs as deleted, and the reasons."""
     found = set()
     for topic, text in re.findall(r"UnifiedLog partition=(\S+)-0, .*\] (Deleting segments? .*)", log):
         why = next(why for words, why in REASONS.items() if words in text)
@@ -275,7 +275,7 @@ def deletions(log: str) -> set[Deletion]:
 
 
 def prove(broker: Broker, seed: int) -> Iterator[str]:
-    """Run all rounds; yield what does not hold."""
+    """Run all rounds; yield the differences."""
     script = Script(seed)
     for number in range(1, ROUNDS + 1):
         print(f"Round {number} of cleaning", flush=True)

@@ -1,10 +1,10 @@
-"""Hold the configs that kdump hides against those that a real broker hides.
+"""Compare the configs that kdump hides with those that a real broker hides.
 
     python -m tools.prove.config_secrets [--release 4.2.2]
 
 kafka-configs.sh sets configs of a broker, of all brokers and of a topic: known ones, passwords, unknown ones, with the
 prefix of a listener and of a SASL mechanism. `--describe` of the same tool, and `kdump metadata` over the broker's
-metadata log, must then hide the values of the same configs. Ends with 1 where they do not.
+metadata log, must then hide the values of the same configs. The exit status is 1 if they do not.
 """
 
 import json

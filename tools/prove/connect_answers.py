@@ -48,7 +48,7 @@ FILE: Final = "org.apache.kafka.connect.file.FileStream"
 
 
 def jars(release: str) -> Path:
-    """Return the folder of a Connect worker's jars; fetched when it is not there yet."""
+    """Return the folder with the jars of a Connect worker; they are downloaded if missing."""
     folder = CACHE.parent / f"connect-{release}"
     if not folder.exists():
         names = ("connect-runtime", "connect-json", "connect-file")
@@ -81,7 +81,7 @@ class Worker:
             self.wait(lambda: isinstance(self.ask("GET", "/connectors"), list))
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """Return what the REST API answers, None for an error or no body."""
+        """Return the answer of the REST API, None for an error or no body."""
         data = None if body is None else json.dumps(body).encode()
         head = {"Content-Type": "application/json"}
         asked = urllib.request.Request(self._url + path, data, head, method=method)  # noqa: S310  our own worker
@@ -93,7 +93,7 @@ class Worker:
         return json.loads(text) if text else {}
 
     def wait(self, holds: Any) -> None:
-        """Wait until something holds."""
+        """Wait until a condition holds."""
         for _ in range(600):
             if holds():
                 return
@@ -108,20 +108,20 @@ class Worker:
         return [found["connector"]["state"], *(task["state"] for task in found["tasks"])]
 
     def put(self, name: str, config: dict[str, str], *states: str) -> None:
-        """Make or change a connector, and wait for its states."""
+        """Create or change a connector, and wait for its states."""
         self.ask("PUT", f"/connectors/{name}/config", {"name": name, **config})
         self.wait(lambda: self.state(name) == list(states))
         if "Source" in config["connector.class"]:
             self.wait(lambda: (self.ask("GET", f"/connectors/{name}/offsets") or {}).get("offsets"))
 
     def stop(self) -> None:
-        """Stop it in good order: it writes its offsets."""
+        """Stop it cleanly, so that it writes its offsets."""
         self._process.terminate()
         self._process.wait(60)
 
 
 def main() -> int:
-    """Run both, compare, and print what differs."""
+    """Run both, compare, and print the differences."""
     parser = arguments.parser(__doc__)
     parser.add_argument("--release", default="3.9.2")
     parser.add_argument("--record", type=Path)
@@ -139,7 +139,7 @@ def main() -> int:
 
 
 def played(worker: Worker, folder: Path) -> dict[str, Any]:
-    """Have a worker do what workers do; return the answers of its REST API by connector."""
+    """Let a worker run connectors; return the answers of its REST API by connector."""
     lines = folder / "lines.txt"
     lines.write_text("one\ntwo\nthree\n")
     source = {"connector.class": f"{FILE}SourceConnector", "file": str(lines), "topic": "lines", "tasks.max": "1"}
@@ -178,7 +178,7 @@ def played(worker: Worker, folder: Path) -> dict[str, Any]:
 
 
 def compare(answers: dict[str, Any], logs: Path) -> list[str]:
-    """Return how the lines of ``kdump connect`` differ from what the REST API said."""
+    """Return the differences between the lines of ``kdump connect`` and the answers of the REST API."""
     done = kdump("connect", logs, "--show-secrets", "-o", "jsonl", "-q")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     found = reported(lines)
@@ -191,7 +191,7 @@ def compare(answers: dict[str, Any], logs: Path) -> list[str]:
 
 
 def reported(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the lines of kdump by connector, as :func:`rest` returns the worker's; states of a stop left out."""
+    """Return the lines of kdump by connector in the form of :func:`rest`, without states after the stop."""
     made: dict[str, Any] = {}
     for line in lines:
         of = made.setdefault(line["connector"], {"tasks": [], "offsets": []})
@@ -205,7 +205,7 @@ def reported(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def rest(name: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """Return what the REST API said of a connector."""
+    """Return the answer of the REST API on a connector."""
     offsets = (answer["offsets"] or {}).get("offsets", [])
     traces = {task["id"]: task.get("trace") for task in answer["status"]["tasks"]}
     return {

@@ -1,9 +1,10 @@
-"""Hold `kdump diff` against a byte-by-byte comparison of records, over seeded pairs of replicas.
+"""Compare `kdump diff` with a byte-by-byte comparison of records, over seeded pairs of replicas.
 
     python -m tools.prove.diff_pairs [--pairs 500] [--first 0]
 
 Both sides of a pair are one log, truncated, flipped, zeroed, diverged, compacted, packed in other batches or of another
-magic. Ends with 1 unless diff names exactly the offsets that differ, and says the same when the sides are swapped.
+magic. The exit status is 1 unless diff lists exactly the offsets that differ, and gives the same result after the sides
+are swapped.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SWAPPED = {"left": "right", "right": "left"}
 
 
 def compared(left: Path, right: Path) -> Lines:
-    """Return the lines of a pair, those of its records first. Raises UnreadableError."""
+    """Return the lines of a pair, the lines of its records first. Raises UnreadableError."""
 
     def replica(broker: Path) -> BrokerReplica:
         found = next(one for one in finder.find([str(broker)]) if one.topic)
@@ -46,7 +47,7 @@ def compared(left: Path, right: Path) -> Lines:
 
 
 def swapped(lines: Lines) -> Lines:
-    """Return lines as they must be when the sides are swapped, without sentences."""
+    """Return the expected lines after the sides are swapped, without sentences."""
     return [{_other(name): _value(name, value) for name, value in line.items()} for line in plain(lines)]
 
 
@@ -69,7 +70,7 @@ def _other(name: str) -> str:
 
 
 def faults(seed: int, folder: Path) -> tuple[tuple[str, str], list[str]]:
-    """Return how the sides of a pair were changed, and what diff says wrongly of it."""
+    """Return the changes of the sides of a pair, and the faults of diff."""
     left, right, kinds = replica_pairs.pair(seed)
     left.write(folder / "1")
     right.write(folder / "2")

@@ -1,11 +1,11 @@
-"""Prove that `kdump groups` says what a broker says of groups of every type, and that its offsets go to a new cluster.
+"""Compare `kdump groups` with a broker for groups of every type, and transfer its offsets to a new cluster.
 
     python -m tools.prove.groups [RELEASE] [--folder DIR]
 
 A broker of a release (4.2.2) gets groups of each type with members, offsets by hand, transactions that are committed,
-aborted and open, deleted groups and offsets. Its log dir is copied while it runs. What kafka-consumer-groups.sh,
-kafka-share-groups.sh and kafka-streams-groups.sh describe must be what kdump reads from the copy. Then a new cluster
-takes the file of ``-o reset-csv``, and its offsets are read back.
+aborted and open, deleted groups and offsets. Its log dir is copied while it runs. The output of
+kafka-consumer-groups.sh, kafka-share-groups.sh and kafka-streams-groups.sh must equal kdump's output for the copy. Then
+a new cluster takes the file of ``-o reset-csv``, and its offsets are read back.
 """
 
 import csv
@@ -24,7 +24,7 @@ from tools.prove.broker import Broker, jar, logger
 from tools.record.fetch_jars import fetch
 
 TOOLS: Final = "4.3.1"
-"""The first release whose tools Maven Central has; they talk to brokers of 4.2 too."""
+"""The first release whose tools Maven Central has; they also work with brokers of 4.2."""
 COMMANDS: Final = {
     "consumer": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "share": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
@@ -33,7 +33,7 @@ COMMANDS: Final = {
 ASKED: Final = {"offsets": ["--offsets"], "members": ["--members", "--verbose"], "state": ["--state"]}
 CLIENT: Final = Path(__file__).with_name("GroupClient.java")
 FILLED: Final = {"orders-0": 20, "orders-1": 10, "orders-2": 5, "views-0": 7}
-"""Partition -> records that are written before all else."""
+"""Partition -> the number of records that are written first."""
 SETTINGS: Final = {
     "offsets.topic.num.partitions": "5",
     "share.coordinator.state.topic.num.partitions": "3",
@@ -47,7 +47,7 @@ Line: TypeAlias = Mapping[str, Any]
 
 
 def tool(broker: Broker, kind: str, *words: str) -> str:
-    """Run one of COMMANDS; return what it prints. Raises RuntimeError."""
+    """Run one of COMMANDS; return its output. Raises RuntimeError."""
     level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
     command = ["java", f"-Xmx{HEAP}", level, "-cp", f"{fetch(TOOLS)}/*:{logger()}", COMMANDS[kind]]
     done = subprocess.run(
@@ -59,7 +59,7 @@ def tool(broker: Broker, kind: str, *words: str) -> str:
 
 
 def rows(text: str) -> Iterable[dict[str, str]]:
-    """Yield the rows of the tables of a tool, by column. Group ids and streams assignments may hold blanks."""
+    """Yield the rows of the tables of a tool, by column. Group ids and streams assignments may contain blanks."""
     columns: list[str] = []
     for line in text.splitlines():
         if line.lstrip().startswith("GROUP "):
@@ -72,7 +72,7 @@ def rows(text: str) -> Iterable[dict[str, str]]:
 
 
 def partitions(assignment: str) -> str:
-    """Return what a tool writes as ``orders:0,1;views:0``: one name a partition."""
+    """Return the names of partitions in a text such as ``orders:0,1;views:0``."""
     if assignment == "-":
         return ""
     topics = (topic.rpartition(":") for topic in assignment.split(";"))
@@ -95,7 +95,7 @@ OF_TOOL: Final = {
     ("streams", "members"): ("GROUP", "TARGET-ASSIGNMENT-EPOCH", "MEMBER", "MEMBER-EPOCH", "CLIENT-ID", "ASSIGNMENTS"),
     ("streams", "state"): ("GROUP", "STATE", "#MEMBERS"),
 }
-"""The columns of each table that are in the files."""
+"""The columns of each table whose values are in the files."""
 
 
 def reported(broker: Broker, kind: str, what: str) -> Facts:
@@ -116,7 +116,7 @@ def reported(broker: Broker, kind: str, what: str) -> Facts:
 
 
 def kdump(log_dirs: Iterable[Path], form: str) -> str:
-    """Return what `kdump groups` prints."""
+    """Return the output of `kdump groups`."""
     command = [sys.executable, "-m", "kdump", "groups", *map(str, log_dirs), "-o", form]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
@@ -181,7 +181,7 @@ OFFSET: Final = {
 
 
 def compare(broker: Broker, copy: list[Path]) -> list[str]:
-    """Return what differs between the tools and kdump."""
+    """Return the differences between the tools and kdump."""
     lines = [json.loads(line) for line in kdump(copy, "jsonl").splitlines()]
     wrong = []
     for kind, what in OF_TOOL:
@@ -197,7 +197,7 @@ def compare(broker: Broker, copy: list[Path]) -> list[str]:
 
 
 def reset(folder: Path, release: str, text: str, ends: Mapping[str, int]) -> list[str]:
-    """Set the offsets of a new cluster by the file; return what differs when they are read back."""
+    """Set the offsets of a new cluster from the file; return the differences when they are read back."""
     file = folder / "offsets.csv"
     file.write_text(text)
     wanted = {(group, f"{topic}-{number}", offset) for group, topic, number, offset in csv.reader(io.StringIO(text))}
@@ -219,7 +219,7 @@ def streams(release: str) -> Path:
 
 
 def prove(release: str, folder: Path) -> list[str]:
-    """Return what does not hold."""
+    """Return the differences."""
     with Broker(release, folder / "old", SETTINGS, jars=[streams(release)], heap=HEAP) as broker:
         broker.create(list(FILLED))
         broker.run(CLIENT, "fill", broker.address, *(f"{name}:{count}" for name, count in FILLED.items()))

@@ -4,7 +4,7 @@
 
 Each FOLDER is searched for log dirs, which have a meta.properties. Log dirs of one broker side by side are checked
 together, as a broker starts with all of them. A FOLDER without a log dir is checked as it is. Prints a line per check
-that is not 0, with its last line; ends with 1 if there is one.
+with another status, with its last line. The exit status is then 1.
 """
 
 from __future__ import annotations

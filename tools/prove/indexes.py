@@ -1,11 +1,11 @@
-"""Hold verify-index and rebuild-index against a real broker: live folders, and a start on rebuilt indexes.
+"""Compare verify-index and rebuild-index with a real broker: live folders, and a start on rebuilt indexes.
 
     python -m tools.prove.indexes [--release 4.2.2] [--seconds 40]
 
 While three producers (two with transactions, every third aborted) write to a broker with small segments, its log dir is
-verified over and over: there must be no finding. Then the broker is stopped, all indexes are replaced by rebuilt ones,
-and it is started again: it must take them as they are, and give the same answers to read_committed consumers and to
-look-ups by time as before. Exit status 1 when something differs.
+verified repeatedly: there must be no finding. Then the broker is stopped, all indexes are replaced by rebuilt ones, and
+it is started again: it must accept them unchanged, and give the same answers to read_committed consumers and to
+look-ups by time as before. The exit status is 1 if something differs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SETTINGS = {"log.index.interval.bytes": "300", "log.segment.bytes": "1048576", "
 
 
 def findings(folder: Path, counts: Counter[str]) -> list[str]:
-    """What verify-index has against a folder; a file that is gone in the middle of a roll does not matter."""
+    """Return the findings of verify-index on a folder. A file that disappears during a roll is ignored."""
     found = []
     try:
         for held in Finder(Wanted(siblings=True)).find([str(folder)]):
@@ -47,7 +47,7 @@ def findings(folder: Path, counts: Counter[str]) -> list[str]:
 
 
 def rebuild(folder: Path) -> int:
-    """Replace all indexes of a partition by rebuilt ones; return how many segments there are."""
+    """Replace all indexes of a partition by rebuilt ones; return the number of segments."""
     logs = sorted(folder.glob("[0-9]*.log"))
     with tempfile.TemporaryDirectory() as fresh:
         for log in logs:
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def asked(broker: Broker, times: list[str]) -> tuple[str, str]:
-    """Return all records that a consumer gets, and the offsets that it finds by time."""
+    """Return all records of a consumer, and the offsets that it finds by time."""
     return broker.run(CLIENT, "read", broker.address, TOPIC), broker.run(CLIENT, "times", broker.address, *times)
 
 

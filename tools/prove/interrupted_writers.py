@@ -1,4 +1,4 @@
-"""Interrupt writers at random moments, run two at once, and let something appear at their target.
+"""Interrupt writers at random moments, run two at once, and create files at their target.
 
     python -m tools.prove.interrupted_writers [--times 25] [--pairs 100] [--seed 1] [--package FOLDER]
 
@@ -39,7 +39,7 @@ ENDS = 60
 
 
 class Writer(NamedTuple):
-    """A command line whose output is ``out``; ``is_folder`` where that is a folder."""
+    """A command line whose output is ``out``; ``is_folder``: ``out`` is a folder."""
 
     words: tuple[str, ...]
     is_folder: bool
@@ -57,13 +57,13 @@ WRITERS = {
 
 
 NEW_EACH_TIME = ("rebuild-cluster", "report")
-"""Writers whose outputs hold new ids, or the time."""
+"""The writers whose outputs contain new ids or the time."""
 INTO_EMPTY = ("rebuild-cluster", "salvage")
-"""Writers that write into an empty folder."""
+"""The writers that write into an empty folder."""
 
 
 class Bench:
-    """A log dir to read, and how long each writer takes and what it makes."""
+    """A log dir to read, and the duration and output of each writer."""
 
     def __init__(self, root: Path, package: Path) -> None:
         self.root, self.package = root, package
@@ -98,14 +98,14 @@ class Bench:
         return held(out, contents=name not in NEW_EACH_TIME) == self.whole[name]
 
     def is_absent(self, name: str, out: Path) -> bool:
-        """Whether nothing is there; of rebuild-index, whose files are moved one by one, no half file."""
+        """Whether nothing is there. rebuild-index moves its files one by one: then no incomplete file may be there."""
         if name != "rebuild-index":
             return not os.path.lexists(out)
         return held(out).items() <= self.whole[name].items()
 
 
 def held(out: Path, *, contents: bool = True) -> dict[str, bytes | None]:
-    """Return the files of an output, without parts."""
+    """Return the files of an output, without unfinished parts."""
     if out.is_file():
         return {"": out.read_bytes() if contents else None}
     found = [path for path in out.rglob("*") if path.is_file() and ".part" not in str(path)]
@@ -113,7 +113,7 @@ def held(out: Path, *, contents: bool = True) -> dict[str, bytes | None]:
 
 
 def parts(place: Path) -> list[Path]:
-    """Return the leftovers that are not output: files and folders whose names begin with a dot."""
+    """Return the leftovers: files and folders whose names begin with a dot."""
     return [
         path
         for path in place.rglob(".*")
@@ -151,7 +151,7 @@ def interrupted(bench: Bench, name: str, kind: str, place: Path, rng: random.Ran
 
 
 def paired(bench: Bench, name: str, place: Path, rng: random.Random, namespace: tuple[str, ...]) -> Counter[str]:
-    """Run two at once: one ends well, and the other says that its name is taken."""
+    """Run two at once: one must succeed, the other must report that the name is taken."""
     out, faults = place / "out", Counter[str]()
     first = bench.start(name, out, *namespace)
     time.sleep(rng.uniform(0, 0.3) * bench.seconds[name])
@@ -166,7 +166,7 @@ def paired(bench: Bench, name: str, place: Path, rng: random.Random, namespace: 
 
 
 def appeared(bench: Bench, name: str, place: Path, rng: random.Random) -> Counter[str]:
-    """Let a file or folder of another appear at the target."""
+    """Create another file or folder at the target."""
     out, faults = place / "out", Counter[str]()
     process = bench.start(name, out)
     time.sleep(rng.uniform(0.02, 1.0) * bench.seconds[name])
@@ -200,7 +200,7 @@ def appeared(bench: Bench, name: str, place: Path, rng: random.Random) -> Counte
 
 
 def namespaces() -> tuple[str, ...]:
-    """Return the words before a command that give it process ids from 1 on; no words if that is refused."""
+    """Return the words before a command that give it process ids from 1 on; empty if the system refuses."""
     try:
         done = subprocess.run([*NAMESPACE, "true"], check=False, capture_output=True)
     except OSError:

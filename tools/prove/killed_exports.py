@@ -54,18 +54,18 @@ PER_BATCH = 500
 DAY = 86_400_000
 BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 DAMAGE = 3
-"""The exit status of an export that met damage, as each of these does."""
+"""The exit status of an export with damage, which each of these exports has."""
 LEFT = ("_commit.json", "_parts", "_temporary")
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 IN_A_ROW = 4
-"""Kills of one export before it may finish."""
+"""The number of kills of one export before it may finish."""
 PATIENCE = 300
 
 Row = tuple[str, int, int]
 
 
 class Log:
-    """A log dir that grows: ``rows`` are its records, ``broken`` the places of its damaged batches."""
+    """A growing log dir: ``rows`` are its records, ``broken`` the positions of its damaged batches."""
 
     def __init__(self, lake: stores.Lake, folder: Path, name: str, batches: int) -> None:
         self.folder, self._name, self._lake = folder, name, lake
@@ -75,7 +75,7 @@ class Log:
         self.grow(batches)
 
     def grow(self, batches: int) -> None:
-        """Append to each partition, and a damaged batch with valid ones around it to one of them."""
+        """Append to each partition, and to one of them a damaged batch between valid batches."""
         for topic in range(TOPICS):
             for partition in range(PARTITIONS):
                 for number in range(batches):
@@ -102,10 +102,10 @@ class Log:
 
 
 class Seen(NamedTuple):
-    """What readers find in an output: rows by glob, and those of the files that the manifest names (None: no manifest).
+    """The rows in an output: those of a glob, and those of the files in the manifest (None: no manifest).
 
-    ``strays`` are the files of records that neither the manifest nor a journal names; ``is_moving`` means that there is
-    a journal.
+    ``strays`` are files of records that are neither in the manifest nor in a journal. ``is_moving``: there is a
+    journal.
     """
 
     rows: list[Row]
@@ -115,7 +115,7 @@ class Seen(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """What does not hold, in numbers."""
+    """The numbers of faults."""
 
     lost: int = 0
     doubled: int = 0
@@ -126,7 +126,7 @@ class Faults(NamedTuple):
 
 
 def by_duckdb(out: Path) -> list[Row]:
-    """Return the rows that a glob finds."""
+    """Return the rows of a glob."""
     if not list(out.glob("topic_name=*/date=*/*.parquet")):
         return []
     with duckdb.connect() as lake:
@@ -140,7 +140,7 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def look(out: Path) -> Seen:
-    """Read an output as DuckDB and pyarrow find it. Raises ValueError where they differ or a file cannot be read."""
+    """Read an output with DuckDB and pyarrow. Raises ValueError if they differ or a file cannot be read."""
     paths = sorted(out.glob("topic_name=*/date=*/*.parquet"))
     try:
         found = {str(path.relative_to(out)): rows_of(path) for path in paths}
@@ -174,9 +174,9 @@ def look(out: Path) -> Seen:
 
 
 def judge(seen: Seen, old: set[Row], new: set[Row], *, adds: bool, moves: bool) -> Faults:
-    """Return what is wrong with an output in which an export from ``old`` to ``new`` was killed.
+    """Return the faults of an output after an export from ``old`` to ``new`` was killed.
 
-    ``adds`` says that what was there stays, and ``moves`` that steps of such an export may have come meanwhile.
+    ``adds``: the old rows stay. ``moves``: some steps of the export may be there already.
     """
     found = set(seen.rows)
     misleading = len(found - old - new) + (0 if adds else bool(found & (old - new) and found & (new - old)))
@@ -191,13 +191,13 @@ def judge(seen: Seen, old: set[Row], new: set[Row], *, adds: bool, moves: bool) 
 
 
 def java_options() -> str:
-    """Return the options of Java: with the archive of Spark's classes that the tests have made, where there is one."""
+    """Return the options of Java, with the tests' archive of Spark's classes if it exists."""
     archive = ROOT / "build" / f"spark-{pyspark.__version__}.jsa"
     return f"{BRIEF_JAVA} -XX:SharedArchiveFile={archive} -Xlog:cds=off" if archive.exists() else BRIEF_JAVA
 
 
 class Export:
-    """One process that exports, in a process group of its own."""
+    """One process that exports, in its own process group."""
 
     def __init__(self, place: Path, lake: stores.Lake, out: Path, words: list[str]) -> None:
         self._lake, self.log = lake, place / "said.txt"
@@ -212,7 +212,7 @@ class Export:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has said that all is written."""
+        """Whether it has reported that everything is written."""
         return "rows/s" in self.said or "records added in" in self.said
 
     @property
@@ -220,11 +220,11 @@ class Export:
         return self._process.poll()
 
     def holds(self) -> bool:
-        """Whether it holds its output."""
+        """Whether it holds the lock of its output."""
         return f'"pid": {self._process.pid},' in self._lake.text(".out.kdump-lock")
 
     def until(self, happened: Callable[[], object]) -> bool:
-        """Wait until something has happened; return False where the export has ended before."""
+        """Wait for an event; return False if the export has ended before."""
         end = time.monotonic() + PATIENCE
         while not happened():
             if self.status is not None:
@@ -249,7 +249,7 @@ class Export:
         self.wait()
 
     def bury(self) -> None:
-        """End what is left of its processes."""
+        """End its remaining processes."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -258,7 +258,7 @@ class Export:
 
 
 def children(parent: int, word: bytes) -> Iterator[int]:
-    """Yield the processes that ``parent`` has started and whose command holds ``word``."""
+    """Yield the child processes of ``parent`` whose command contains ``word``."""
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = status.read_text().rpartition(")")[2].split()
@@ -270,7 +270,7 @@ def children(parent: int, word: bytes) -> Iterator[int]:
 
 
 class Trial:
-    """One kind of export from an old output to a new one, as often as it is asked for."""
+    """One kind of export from an old output to a new one, which can be run repeatedly."""
 
     def __init__(self, kind: str, place: Path, master: list[str], lake: stores.Lake) -> None:
         self.kind, self.place, self.lake = kind, place, lake
@@ -320,13 +320,13 @@ class Trial:
         self.finish(export)
 
     def finish(self, export: Export) -> float:
-        """Wait for the end of an export; return when that was. Raises RuntimeError where it went wrong."""
+        """Wait for the end of an export; return its time. Raises RuntimeError after a failure."""
         if export.wait() != DAMAGE and not (self.moves and export.status == 0):  # nothing was new
             raise RuntimeError(f"{self.kind}: ended with {export.status}: {export.said}")
         return time.monotonic()
 
     def reset(self) -> None:
-        """Begin again, from the old output; an export that adds goes on with a log that has grown."""
+        """Restore the old output. An export that adds continues with a log that has grown."""
         for export in self.exports:
             export.bury()
         self.exports.clear()
@@ -348,7 +348,7 @@ class Trial:
         self.lake.push(self.lake.folder)
 
     def start(self, *, to_the_end: bool = False) -> Export:
-        """Start the export; ``follow`` comes to an end by a step of ``incremental``."""
+        """Start the export. ``to_the_end``: a step of ``incremental`` ends ``follow``."""
         more = {"append": ("--mode", "append"), "overwrite": ("--mode", "overwrite"), "new": ()}.get(self.kind)
         if more is None:
             more = ("--follow",) if self.kind == "follow" and not to_the_end else ("--incremental",)
@@ -366,19 +366,19 @@ class Trial:
         return any(name.endswith("/_SUCCESS") for name in hidden)
 
     def is_complete(self) -> bool:
-        """Return whether nothing is left to be added: ``follow`` would wait for ever."""
+        """Return whether nothing remains to be added: ``follow`` would wait forever."""
         if self.kind != "follow":
             return False
         self.lake.pull()
         return set(look(self.out).rows) == self.new
 
     def commits(self) -> tuple[str, ...]:
-        """Return the names of the journals that are there."""
+        """Return the names of the existing journals."""
         journals = re.compile(r"out/(_commit\.json|_checkpoint/[^/]+\.json)")
         return tuple(sorted(name for name in self.lake.names() if journals.fullmatch(name)))
 
     def look(self) -> Faults:
-        """Return what is wrong after a kill."""
+        """Return the faults after a kill."""
         self.lake.pull()
         try:
             found = judge(look(self.out), self.old, self.new, adds=self.adds, moves=self.moves)
@@ -391,7 +391,7 @@ class Trial:
         return found
 
     def at_the_end(self, *, is_killed: bool = False) -> Faults:
-        """Return what is wrong when an export has come to its end: to that of its process unless ``is_killed``."""
+        """Return the faults at the end of an export: of its process, or, if ``is_killed``, of the run after it."""
         found = self.look()
         seen = look(self.out)
         rows = Counter(seen.rows)
@@ -409,7 +409,7 @@ class Trial:
 
 
 def kill_drivers(trial: Trial, kills: int, rng: random.Random) -> tuple[Faults, Counter[str]]:
-    """Kill drivers; return what was wrong, and how often each moment was met."""
+    """Kill drivers; return the faults, and the number of kills at each moment."""
     found, met, in_a_row = Faults(), Counter[str](), 0
     while sum(met.values()) < kills:
         export = trial.start()
@@ -439,7 +439,7 @@ def kill_drivers(trial: Trial, kills: int, rng: random.Random) -> tuple[Faults, 
 
 
 def moment(trial: Trial, export: Export) -> str:
-    """Return how far a killed export had come."""
+    """Return the progress of a killed export."""
     if export.is_done:
         return "at the end"
     names = trial.lake.names()
@@ -455,7 +455,7 @@ def moment(trial: Trial, export: Export) -> str:
 def kill_executors(
     trial: Trial, kills: int, rng: random.Random, cluster: spark_cluster.Cluster
 ) -> tuple[Faults, Counter[str]]:
-    """Kill executors, some in one export, which must come to its end by itself."""
+    """Kill executors, some of them in one export, which must finish by itself."""
     found, met = Faults(), Counter[str]()
     while sum(met.values()) < kills:
         export = trial.start(to_the_end=True)
@@ -476,7 +476,7 @@ def kill_executors(
 
 @contextmanager
 def lake_of(store: str, place: Path) -> Iterator[stores.Lake]:
-    """Run a store, and yield the folder in it that exports write into."""
+    """Run a store, and yield the folder in it for the exports."""
     if store == "s3":
         (place / "s3" / "lake").mkdir(parents=True)
         with stores.Gateway(place / "s3") as gateway:
@@ -489,7 +489,7 @@ def lake_of(store: str, place: Path) -> Iterator[stores.Lake]:
 
 
 def prove(kind: str, victim: str, store: str, place: Path, given: argparse.Namespace) -> bool:
-    """Kill one kind of export; print the figures; return whether all holds."""
+    """Kill one kind of export; print the figures; return whether there is no fault."""
     rng = random.Random(f"{given.seed} {kind} {victim}" + (f" {store}" if store != "local" else ""))
     began = time.monotonic()
     place.mkdir()
@@ -512,7 +512,7 @@ def prove(kind: str, victim: str, store: str, place: Path, given: argparse.Names
 
 
 def main() -> int:
-    """Prove it for each kind and victim that was asked for."""
+    """Run the proof for each kind and victim."""
     parser = arguments.parser(__doc__, kills=30, seed=1)
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--victim", action="append", choices=VICTIMS)

@@ -1,4 +1,4 @@
-"""Hold `kdump check` against real starts of brokers whose log dirs have many independent changes at a time.
+"""Compare `kdump check` with real starts of brokers whose log dirs have many independent changes.
 
     python -m tools.prove.many_starts [--changes 2000] [--seed 1] [--first 0] [--release 4.3.1,4.4.0]
                                       [--base FOLDER] [--keep FOLDER] [--out FILE] [--together 20] [--seconds 230]
@@ -110,14 +110,14 @@ OF_THE_NODE = (
 
 
 class Change(NamedTuple):
-    """One change: its kinds, the partition that it is in (or "" for the node's files), and its choices' seed."""
+    """One change: its kinds, its partition ("" for the files of the node), and the seed of its choices."""
 
     kinds: tuple[str, ...]
     partition: str
     seed: str
 
     def make(self, base: Base, folder: Path) -> str:
-        """Change log dirs; return what was done. Raises ValueError if the change does not apply."""
+        """Change log dirs; return a description of the change. Raises ValueError if the change does not apply."""
         scene = Scene([folder / each for each in base.dirs], random.Random(self.seed), self.partition)
         done = []
         for kind in self.kinds:
@@ -155,14 +155,14 @@ def group(found: Sequence[Base], seed: int, number: int, together: int) -> Group
 
 
 class Run:
-    """The groups of a run: what was counted, and what differed."""
+    """The groups of a run, their counts, and the differences."""
 
     def __init__(self, options: argparse.Namespace, machines: dict[str, Machine]) -> None:
         self.options, self.machines = options, machines
         self.counts: Counter[str] = Counter()
 
     def all(self, whole: Group) -> None:
-        """Start a group, in parts where it does not start as a whole."""
+        """Start a group; if it does not start as a whole, start its parts."""
         base = whole.base
         with tempfile.TemporaryDirectory(prefix="kdump-start-") as temporary:
             records_of(self.machines[base.release], base)
@@ -260,7 +260,7 @@ class Run:
     def show(
         self, some: Group, done: dict[Change, str], status: int, truth: Truth, wrong: dict[Change, list[str]]
     ) -> None:
-        """Print and count what differs."""
+        """Print and count the differences."""
         for change, said in done.items():
             self.counts["changes"] += 1
             self.counts["changes: broker starts" if truth.starts else "changes: broker does not start"] += 1
@@ -284,12 +284,12 @@ class Run:
 
 
 def is_unanswered(truth: Truth) -> bool:
-    """Return whether a broker did not say in time that it is up, or then answered no consumer."""
+    """Return whether a broker did not report its start in time, or did not answer a consumer after it."""
     return truth.why == "no answer" or (truth.starts and not any(truth.records.values()))
 
 
 def by_change(some: Group, truth: Truth, rows: Sequence[dict[str, object]], err: str) -> dict[Change, list[str]]:
-    """Return what kdump says that the broker did not do, by the change that it is about."""
+    """Return the differences between kdump and the broker by change."""
     base = some.base
     by_partition = {each.partition: each for each in some.changes}
     of_the_node = by_partition.get("") or some.changes[0]
@@ -314,7 +314,7 @@ def by_change(some: Group, truth: Truth, rows: Sequence[dict[str, object]], err:
 
 
 def names(partition: str, text: str) -> bool:
-    """Return whether a text names a partition, as a word or in a path."""
+    """Return whether a text contains the name of a partition, as a word or in a path."""
     return re.search(rf"(?<![\w.-]){re.escape(partition)}(?![\w-])", text) is not None
 
 

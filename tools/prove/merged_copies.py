@@ -1,11 +1,11 @@
-"""Hold the plans of ``kdump rebuild-cluster`` against seeded losses and damages of the copies of a partition.
+"""Test the plans of ``kdump rebuild-cluster`` on seeded losses and damages of the copies of a partition.
 
     python -m tools.prove.merged_copies [--cases 500] [--seed 0]
 
 A partition has one to three copies: segments that begin at different offsets, a copy that lags, one with a tail
 of an older leader epoch. Bits flip, pages become zeros, files are truncated or go missing, checkpoints too. The merged
 log must hold records of the true log only, each at its offset under its leader epoch; and the offsets that are missing
-must be exactly those that the plan calls lost. Ends with 1 where something does not hold. Needs neither a broker nor
+must be exactly those that the plan calls lost. The exit status is 1 after a fault. Needs neither a broker nor
 Java.
 """
 
@@ -46,7 +46,7 @@ class Record:
 
 
 def log(rng: random.Random, base: int, batches: int, epochs: list[int]) -> list[Record]:
-    """Return batches in a row under rising leader epochs."""
+    """Return consecutive batches with rising leader epochs."""
     made = []
     marks = sorted(rng.sample(range(batches), len(epochs) - 1)) if len(epochs) > 1 else []
     for number in range(batches):
@@ -82,7 +82,7 @@ def write_copy(log_dir: Path, batches: list[Record], rng: random.Random, waterma
 
 
 def damage(log_dir: Path, rng: random.Random) -> str:
-    """Damage a copy; return what was done."""
+    """Damage a copy; return a description of the change."""
     folder = log_dir / "orders-0"
     kind = rng.choice(DAMAGES)
     logs = sorted(folder.glob("*.log"))
@@ -119,7 +119,7 @@ def damage(log_dir: Path, rng: random.Random) -> str:
 
 
 def case(root: Path, rng: random.Random) -> tuple[list[Record], list[str], int]:
-    """Write the copies of a partition and damage them; return the true log, what was done, and the high watermark."""
+    """Write the copies of a partition and damage them; return the true log, the changes, and the high watermark."""
     epochs = sorted(rng.sample(range(6), rng.randint(1, 3)))
     true = log(rng, rng.choice([0, 0, 100]), rng.randint(3, 25), epochs)
     watermark = true[-1].end
@@ -142,7 +142,7 @@ def case(root: Path, rng: random.Random) -> tuple[list[Record], list[str], int]:
 
 
 def records(plan: PartitionPlan) -> list[tuple[int, bytes]]:
-    """Return the batches that a plan writes: base offset, and bytes without offset and leader epoch."""
+    """Return the batches in a plan: base offset, and bytes without offset and leader epoch."""
     found = []
     for segment in plan.segments:
         for piece in segment.pieces:
@@ -163,7 +163,7 @@ def records(plan: PartitionPlan) -> list[tuple[int, bytes]]:
 
 
 def wrong(true: list[Record], plan: PartitionPlan, *, has_epochs: bool) -> list[str]:
-    """Return what does not hold of a plan. Without a checkpoint that ``has_epochs`` zeros may hide an epoch."""
+    """Return the faults of a plan. Without a checkpoint (``has_epochs``), zeros may hide an epoch."""
     said = []
     want = {one.base: one for one in true}
     kept: set[int] = set()

@@ -1,9 +1,9 @@
-"""Hold a snapshot that kdump writes against a real controller: it must start on it, and answer as before.
+"""Start a real controller on a snapshot that kdump writes: it must give the same answers as before.
 
     python -m tools.prove.metadata_snapshot [--release 4.2.2]
 
-A node makes topics, deletes some and sets configs; it is asked for topics and configs and stops. Its metadata log is
-then replaced by what ``kdump metadata --write-snapshot`` makes of it, alone, and the node is started and asked again.
+A node creates topics, deletes some, sets configs, describes them and stops. Its metadata log is then replaced by the
+snapshot of ``kdump metadata --write-snapshot``. The node is started again and must describe the same.
 """
 
 import argparse
@@ -20,11 +20,11 @@ from tools.prove.broker import Broker
 CLIENT: Final = Path(__file__).with_name("DescribeClient.java")
 LOG: Final = "__cluster_metadata-0"
 WAIT: Final = 30
-"""Seconds within which partitions have their leaders again."""
+"""The number of seconds until partitions must have their leaders again."""
 
 
 def main() -> int:
-    """Make the proof; return 0 when both answers are the same."""
+    """Run the proof; return 0 if both answers are the same."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--release", default="4.2.2")
     options = parser.parse_args()
@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def prove(release: str, folder: Path) -> int:
-    """Ask a node before and after its metadata log is replaced."""
+    """Query a node before and after its metadata log is replaced."""
     broker = Broker(release, folder / "node")
     metadata = broker.folder / "metadata"
     with broker:
@@ -59,7 +59,7 @@ def prove(release: str, folder: Path) -> int:
 
 
 def described(broker: Broker) -> list[str]:
-    """Return what the node says of its topics and configs."""
+    """Return the node's description of its topics and configs."""
     return broker.run(CLIENT, broker.address, "describe").splitlines()
 
 

@@ -42,11 +42,11 @@ from testing.tiered import Segment, Store, uuid
 from tools.prove import stores
 
 TRIES: Final = 25
-"""Seconds in which kdump tries again in these runs."""
+"""The number of seconds in which kdump retries in these runs."""
 HDFS_TRIES: Final = 200
-"""The same for an HDFS, whose start takes longer."""
+"""The same for an HDFS, which takes longer to start."""
 STOPPED, ANSWERS = 15, 8
-"""Seconds of the faults that end."""
+"""The duration of the faults that end, in seconds."""
 OF_HDFS: Final = ("stopped", "gone")
 PARTITIONS, SEGMENTS, RECORDS = 4, 3, 1500
 VALUE = 600
@@ -55,7 +55,7 @@ WORDS_OF_DAMAGE: Final = re.compile(r"damage|nothing is missing|\bare lost\b", r
 
 
 class Fault(NamedTuple):
-    """What happens, for how many seconds (None for good): ``status`` and S3's code of the answers, if any come."""
+    """A fault, its duration in seconds (None: to the end), and the ``status`` and S3 code of its answers, if any."""
 
     seconds: int | None
     status: int | None = None
@@ -75,7 +75,7 @@ FAULTS: Final = {
 
 
 class Server:
-    """The gateway over ``root``, and the proxy, whose address stays the same."""
+    """The gateway over ``root``, and the proxy, whose address is constant."""
 
     def __init__(self, gateway: str, root: Path) -> None:
         self.root = root
@@ -84,7 +84,7 @@ class Server:
         self._proxy: ThreadingHTTPServer | None = None
         self._lock = threading.Lock()
         self.requests = 0
-        """Requests for data of segments since :meth:`arm`."""
+        """The number of requests for data of segments since :meth:`arm`."""
         self._fault: Fault | None = None
         self._at: int | None = None
         self._delete: Path | None = None
@@ -98,7 +98,7 @@ class Server:
         return f"s3://{stores.KEY}:{stores.SECRET}@{path}?{options}"
 
     def start(self) -> None:
-        """Start both, as far as they do not run."""
+        """Start both, unless they run."""
         self._gateway.start()
         if self._proxy is None:
             self._proxy = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
@@ -119,7 +119,7 @@ class Server:
         return self._proxy is not None
 
     def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:
-        """Let a fault begin with a request for data; None ends the one that is there."""
+        """Start a fault at a request for data; None ends the current fault."""
         for timer in self._timers:
             timer.cancel()
             timer.join()
@@ -130,7 +130,7 @@ class Server:
         self.start()
 
     def _answer(self, path: str) -> Fault | None:
-        """Count a request; return the fault whose answer it gets."""
+        """Count a request; return the fault that determines its answer."""
         with self._lock:
             is_data = ".log" in path
             self.requests += is_data
@@ -210,7 +210,7 @@ class Server:
 
 
 class HdfsServer:
-    """An HDFS with the log dir of ``root``. ``requests`` are milliseconds since :meth:`arm`: no proxy counts here."""
+    """An HDFS with the log dir of ``root``; ``requests`` are milliseconds since :meth:`arm`, as there is no proxy."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._hdfs = stores.Hdfs(folder)
@@ -239,7 +239,7 @@ class HdfsServer:
         return self._hdfs.is_up
 
     def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:  # noqa: ARG002  of S3
-        """Let a fault begin after ``at`` milliseconds; None ends the one that is there."""
+        """Start a fault after ``at`` milliseconds; None ends the current fault."""
         for timer in self._timers:
             timer.cancel()
             timer.join()
@@ -261,7 +261,7 @@ class HdfsServer:
 
 
 class Answer(NamedTuple):
-    """What a run gave: whether it succeeded, the answer, what it published, and what it printed on standard error."""
+    """The result of a run: success, the answer, the published output, and standard error."""
 
     ok: bool
     found: object
@@ -270,7 +270,7 @@ class Answer(NamedTuple):
 
 
 class Run:
-    """The commands, over a bucket and a folder for what they write."""
+    """The commands, over a bucket and a folder for their outputs."""
 
     def __init__(self, server: Server | HdfsServer, work: Path) -> None:
         self._server, self._work, self._spark = server, work, None
@@ -280,7 +280,7 @@ class Run:
 
     @property
     def spark(self) -> Any:
-        """A session, whose workers are those of a user."""
+        """A session with the same workers as a user's session."""
         if self._spark is None:
             from kdump.spark import session, source
 
@@ -289,7 +289,7 @@ class Run:
         return self._spark
 
     def _command(self, *words: str) -> Answer:
-        """Run kdump in this process, in the session where there is one."""
+        """Run kdump in this process, in the session if there is one."""
         from kdump.cli import main
 
         shown, said, before = StringIO(), StringIO(), sys.argv
@@ -339,7 +339,7 @@ class Run:
         return Answer(True, self._committed(), self._committed(), "")
 
     def _committed(self) -> int:
-        """Return the rows that the stream's sink has committed: its log names the files, and others are leftovers."""
+        """Return the rows the stream's sink has committed: its log lists their files, other files are leftovers."""
         if not list(self.out.glob("_spark_metadata/[0-9]*")):
             return 0
         return int(self.spark.read.parquet(str(self.out)).count())
@@ -368,7 +368,7 @@ class Run:
 
     @contextmanager
     def prepared(self, name: str) -> Iterator[None]:
-        """Make what a command finds, and take away what it leaves."""
+        """Create the inputs of a command, and delete its outputs."""
         self._clear()
         if name == "append":
             self._server.arm(None)
@@ -383,7 +383,7 @@ class Run:
 
 
 def make_inputs(root: Path, work: Path) -> Path:
-    """Write both buckets and the local end of the tiered topic; return an object that is read late."""
+    """Write both buckets, and the local end of the tiered topic; return an object that is read late."""
     chance = random.Random(5)
     log = root / "logs" / "broker"
     last = log
@@ -419,7 +419,7 @@ def late_objects(root: Path) -> dict[str, Path]:
 
 
 def verdict(name: str, fault: Fault, got: Answer, sound: Answer, before: object) -> str:
-    """Return what a run with a fault gave: whole, refused, or what is wrong."""
+    """Return the result of a run with a fault: whole, refused, or a description of the error."""
     if got.ok:
         return "whole" if got.found == sound.found else f"WRONG: success with {_brief(got.found)}"
     if fault.seconds is not None:
@@ -474,7 +474,7 @@ def main() -> int:
 
 
 class Prober:
-    """One command, whose right answer is known. ``late`` is an object that it reads last."""
+    """One command with a known answer. ``late`` is an object that it reads last."""
 
     def __init__(self, run: Run, server: Server | HdfsServer, name: str, late: Path) -> None:
         self._run, self._server, self._name, self._late = run, server, name, late
@@ -487,7 +487,7 @@ class Prober:
         assert self._sound.ok, self._sound.said
 
     def has_fault(self, fault_name: str, seed: int) -> bool:
-        """Run the command with a fault, then without; print a line, and return whether anything is wrong."""
+        """Run the command with a fault, then without; print a line, and return whether there is an error."""
         fault, requests, server = FAULTS[fault_name], self._requests, self._server
         chance = random.Random(f"{seed} {self._name} {fault_name}")
         at = chance.randint(max(1, requests // 10), max(1, requests * 6 // 10))

@@ -1,4 +1,4 @@
-"""Hold `kdump rebuild-cluster` against random losses and damages of a real cluster: what it calls lost is what is lost.
+"""Test `kdump rebuild-cluster` on random losses and damages of a real cluster: it must report exactly the lost records.
 
     python -m tools.prove.rebuilt_clusters [--release 4.3.1] [--cases 30] [--seed 0] [--keep DIR]
 
@@ -8,7 +8,7 @@ the metadata log, files are truncated or removed. `rebuild-cluster` writes one n
 consumer reads every partition. Its records must be those that the first consumer got, without exactly the offsets that
 account.json calls lost; begin and end offsets must be those of the account; no byte or time of the volumes may have
 changed. Of the compacted topic the last record of each key must be there, or be called lost. With the folder of an
-earlier run as DIR that cluster is used again. Ends with 1 if something does not hold. Needs Java, and Maven.
+earlier run as DIR that cluster is used again. The exit status is 1 after a fault. Needs Java, and Maven.
 """
 
 import hashlib
@@ -33,15 +33,15 @@ COMPACTED = "profiles"
 TOPICS = ("audit", "events", "orders", "payments", COMPACTED)
 PARTITIONS = [f"{topic}-{number}" for topic in TOPICS for number in range(3)]
 CLEANED_SECONDS = 120
-"""The longest time until the cleaners of all brokers have compacted their copies."""
+"""The longest time until the cleaners of all brokers have compacted their copies, in seconds."""
 WATERMARKS_SECONDS = 5
-"""How often a broker writes its high watermarks, which show later how far a log reached."""
+"""The interval in which brokers write their high watermarks, which show how far a log reached, in seconds."""
 
 Records = dict[str, dict[int, tuple[str, ...]]]
 
 
 class RebuiltNode(Broker):
-    """A node that starts on a log dir as it is."""
+    """A node that starts on an existing log dir."""
 
     def __init__(self, release: str, folder: Path, properties: Path, port: int) -> None:
         super().__init__(release, folder, format_as=None)
@@ -51,7 +51,7 @@ class RebuiltNode(Broker):
 
 
 def consumed(broker: Broker, partitions: Sequence[str] = PARTITIONS) -> tuple[Records, dict[str, tuple[int, int]]]:
-    """Return the records of each partition by offset, and where it begins and ends."""
+    """Return the records of each partition by offset, and its first and end offset."""
     records: Records = defaultdict(dict)
     for name, *fields in broker.consume(partitions):
         if fields[0] != "end":
@@ -61,7 +61,7 @@ def consumed(broker: Broker, partitions: Sequence[str] = PARTITIONS) -> tuple[Re
 
 
 def live(release: str, folder: Path) -> tuple[list[Path], Records, dict[str, tuple[int, int]]]:
-    """Fill a cluster and kill it; return its volumes, and what a consumer got."""
+    """Fill a cluster and kill it; return its volumes, and the records of a consumer."""
     cluster = Cluster(release, folder, disks=2)
     nodes = (cluster.controller, *cluster.brokers)
     with ExitStack() as stack:
@@ -106,7 +106,7 @@ def wait_until_compacted(brokers: Sequence[Path]) -> None:
 
 
 def damage(volumes: list[Path], choice: random.Random) -> list[str]:
-    """Damage copies of volumes; return what was done. The checkpoints of high watermarks stay, except on lost disks."""
+    """Damage copies of volumes; return the changes. The checkpoints of high watermarks stay, except on lost disks."""
     done = []
     for number in choice.sample(range(1, 4), choice.randint(0, 2)):
         done.append(f"{volumes[number].name} dropped")
@@ -134,7 +134,7 @@ def damage(volumes: list[Path], choice: random.Random) -> list[str]:
 
 
 def damage_folder(own: list[Path], choice: random.Random) -> list[str]:
-    """Damage a partition folder; return what was done."""
+    """Damage a partition folder; return the change."""
     folder = choice.choice(own)
     name = "/".join(folder.parts[-3:])
     logs = sorted(path for path in folder.glob("*.log") if path.stat().st_size)
@@ -186,7 +186,7 @@ def state(volumes: list[Path]) -> dict[str, tuple[str, int]]:
 
 
 def wanted(name: str, records: dict[int, tuple[str, ...]]) -> list[int]:
-    """Return the offsets that must be there or be called lost: of a compacted topic the last one of each key."""
+    """Return the offsets that must be there or be reported lost: for a compacted topic the last one of each key."""
     if not name.startswith(f"{COMPACTED}-"):
         return list(records)
     last = {record[1]: offset for offset, record in sorted(records.items())}
@@ -205,7 +205,7 @@ def unreported(account: dict, reported: set[str], volumes: Sequence[Path]) -> li
 def differences(
     account: dict, want: Records, ends: dict[str, tuple[int, int]], got: Records, found: dict[str, tuple[int, int]]
 ) -> list[str]:
-    """Return what does not hold of a rebuilt cluster."""
+    """Return the faults of a rebuilt cluster."""
     said = []
     reported = {f"{one['topic']}-{one['partition']}": one for one in account["partitions"]}
     for name in PARTITIONS:

@@ -1,11 +1,11 @@
-"""Rebuild the indexes of real segments and compare them with the ones that a broker wrote.
+"""Rebuild the indexes of real segments and compare them with those of a broker.
 
     python -m tools.prove.rebuilt_indexes [FOLDER ...]              golden/brokers when no folder is named.
     python -m tools.prove.rebuilt_indexes --original 4.2.2 FOLDER   the real tool of that release verifies each, too
 
-The interval of a topic stands in no file: the known ones are tried, and both conventions of what an entry names. What
-differs for every choice is printed with its reason. Exit status 1: a rebuilt index does not pass the checks, or a file
-differs without a reason.
+No file has the interval of a topic, so the known intervals are tried, with both conventions for the offsets of entries.
+A file that differs for every choice is printed with the reason. The exit status is 1 if a rebuilt index fails the
+checks, or a file differs without a reason.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def rebuild(base_offset: int, held: list[RecordBatch], replay: Replay, **choice:
 
 
 def reason(held: list[RecordBatch], suffix: str, there: bytes, choices: list[bytes], name: str) -> str:
-    """Why a file need not be equal: facts that the log does not hold. Empty when there is none."""
+    """Return why a file need not be equal: facts that are not in the log. Empty if there is no reason."""
     if any(batch.magic < 2 for batch in held):
         return "magic 0 or 1: one append may be several entries of the log"
     if suffix == "timeindex":
@@ -69,7 +69,7 @@ def reason(held: list[RecordBatch], suffix: str, there: bytes, choices: list[byt
 
 
 def check(segment: Segment, held: list[RecordBatch], made: Indexes, state: PartitionState) -> list[str]:
-    """What verify-index has against rebuilt files; ``state`` is that of the partition, and goes on."""
+    """Return the findings of verify-index on rebuilt files; ``state`` is that of the partition, and is updated."""
     files = SegmentFiles(
         name=segment.name,
         base_offset=segment.base_offset or 0,
@@ -86,7 +86,7 @@ def check(segment: Segment, held: list[RecordBatch], made: Indexes, state: Parti
 
 
 def segments(folders: list[Path]) -> Iterator[tuple[Segment, list[RecordBatch], Replay, PartitionState]]:
-    """Every segment with a true name, its batches, and what the segments before it left open."""
+    """Yield every segment with a valid name, its batches, and the open transactions of the segments before it."""
     ignore = lambda _: None  # noqa: E731  a path without a segment or log does not matter here
     for partition in Finder(Wanted(), Reporter(note=ignore, fail=ignore)).find(map(str, folders)):
         replay, state = Replay(), PartitionState()
@@ -131,7 +131,7 @@ def main() -> int:
 
 
 def compare(segment: Segment, held: list[RecordBatch], choices: list[Indexes], counts: Counter[str]) -> int:
-    """Hold the broker's files against every choice; return how many differ without a reason."""
+    """Compare the broker's files with every choice; return the number that differs without a reason."""
     wrong = 0
     for suffix, field in (("index", "offset_index"), ("timeindex", "time_index"), ("txnindex", "txn_index")):
         there = segment.sibling(suffix)
@@ -153,7 +153,7 @@ def compare(segment: Segment, held: list[RecordBatch], choices: list[Indexes], c
 
 
 def place(segment: Segment, made: Indexes, folder: Path, root: Path) -> Iterator[tuple[str, list[str]]]:
-    """Put a segment into two folders, with its rebuilt indexes and with its own; yield the cases for the real tool."""
+    """Put a segment into two folders, with rebuilt and with original indexes; yield the cases for the real tool."""
     stem = Path(segment.path).name.removesuffix(".log")
     own = Indexes(segment.sibling("index") or b"", segment.sibling("timeindex") or b"", b"")
     for what, indexes in (("rebuilt", made), ("own", own)):
@@ -167,7 +167,7 @@ def place(segment: Segment, made: Indexes, folder: Path, root: Path) -> Iterator
 
 
 def ask(release: str, cases: dict[str, list[str]], root: Path) -> int:
-    """Let the real tool verify; return how many rebuilt indexes it has something against, and not against the own."""
+    """Run the real tool; return the number of rebuilt indexes that it rejects although it accepts the original ones."""
     against = {}
     for run in original.runs(release, cases, root):
         said = original.without_noise(run.stderr.decode())

@@ -1,10 +1,10 @@
-"""Hold the dry run of a broker's recovery against a real broker: many damaged logs, one log dir, one unclean start.
+"""Compare the dry run of recovery with a real broker: many damaged logs, one log dir, one unclean start.
 
     python -m tools.prove.recovery [--release 4.2.2] [--cases 60] [--seed 1]
 
 For each case a partition of golden/ is copied into the log dir of a fresh broker and damaged; some have a recovery
-point in their middle, some a missing index. Then the broker starts as after a crash. Prints a line per case, and ends
-with 1 when a log end offset differs from what kdump foretold.
+point in their middle, some a missing index. Then the broker starts as after a crash. Prints a line per case. The exit
+status is 1 if a log end offset differs from kdump's prediction.
 """
 
 import random
@@ -27,7 +27,7 @@ from tools.prove.broker import Broker
 
 
 def sources() -> list[Path]:
-    """The golden partitions that hold at least one batch, and the damaged ones that do not stop a broker for good."""
+    """Return the golden partitions with at least one batch, and the damaged ones that do not stop a broker for good."""
     found = []
     for folder in sorted([*(GOLDEN / "brokers").glob("*/*-*"), *(GOLDEN / "damaged").iterdir()]):
         logs = list(folder.glob("[0-9]*.log")) if folder.is_dir() else []
@@ -37,13 +37,13 @@ def sources() -> list[Path]:
 
 
 def starts_of(path: Path) -> list[int]:
-    """Where the batches of a segment begin, and its end."""
+    """Return the positions of the batches of a segment, and its end."""
     with local.LocalFile(path) as source:
         return [*(region.position for region in walk.walk(source) if isinstance(region, RecordBatch)), source.size]
 
 
 def install(source: Path, target: Path, rng: random.Random) -> str:
-    """Copy a partition into the broker's folder and damage it; return what was done."""
+    """Copy a partition into the broker's folder and damage it; return the change."""
     for old in target.iterdir():
         if old.name not in {"partition.metadata", "leader-epoch-checkpoint"}:
             old.unlink()
@@ -67,7 +67,7 @@ def install(source: Path, target: Path, rng: random.Random) -> str:
 
 
 def overflow(data: bytearray, rng: random.Random, starts: list[int]) -> str:
-    """Give the last batches of a segment offsets that do not fit after its base offset; return what was done."""
+    """Give the last batches of a segment offsets that are too high for its base offset; return the change."""
     far = rng.choice(starts[:-1])
     for start in starts[:-1]:
         if start >= far:
@@ -78,7 +78,7 @@ def overflow(data: bytearray, rng: random.Random, starts: list[int]) -> str:
 
 
 def prepare(logs: Path, names: list[str], rng: random.Random) -> dict[str, str]:
-    """Install a partition under each name; return what was done."""
+    """Install a partition under each name; return the changes."""
     ready = [source for source in sources() if source.parent.name == "damaged"]
     whole = [source for source in sources() if source.parent.name != "damaged"]
     rng.shuffle(ready)
@@ -90,7 +90,7 @@ def prepare(logs: Path, names: list[str], rng: random.Random) -> dict[str, str]:
 
 
 def foretell(logs: Path, points: dict[str, int]) -> dict[str, log_loader.Outcome]:
-    """Return what kdump says of the partitions that have a recovery point in ``points``."""
+    """Return kdump's prediction for the partitions with a recovery point in ``points``."""
     return {
         partition.name: log_loader.dry_run(partition, clean=False, recovery_point=points[partition.name])
         for partition in Finder(Wanted(leftovers=True)).find([str(logs)])
@@ -99,7 +99,7 @@ def foretell(logs: Path, points: dict[str, int]) -> dict[str, log_loader.Outcome
 
 
 def recovered(broker: Broker, points: dict[str, int]) -> dict[str, str]:
-    """Start the broker as after a crash; return the log end offsets that it then has."""
+    """Start the broker as after a crash; return the new log end offsets."""
     broker.crash()
     entries = [PartitionOffset(name[:-2], 0, point) for name, point in points.items()]
     (broker.logs / "recovery-point-offset-checkpoint").write_bytes(checkpoints.encode(entries))
@@ -108,7 +108,7 @@ def recovered(broker: Broker, points: dict[str, int]) -> dict[str, str]:
 
 
 def prove(broker: Broker, names: list[str], rng: random.Random) -> int:
-    """Damage, foretell, compare; return how many log end offsets differ."""
+    """Damage, predict, compare; return the number of log end offsets that differ."""
     with broker:
         broker.create(names)
     reported = prepare(broker.logs, names, rng)

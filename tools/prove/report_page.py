@@ -1,4 +1,4 @@
-"""Open pages of ``kdump report`` in headless Chromium and hold them against what a page must be.
+"""Open pages of ``kdump report`` in headless Chromium and test their properties.
 
     python -m tools.prove.report_page [--chromium PATH] [--partitions N] [--pictures DIR]
 
@@ -41,7 +41,7 @@ NAMES: Final = (
     "line\u2028break",
     "x" * 200,
 )
-"""Names of topics, as folders have them; a slash cannot stand in one."""
+"""The names of topics, in the form of folder names, which cannot contain a slash."""
 VIEWS: Final = (("light", 1280, 900), ("dark", 1280, 900), ("light", 400, 800))
 SERIOUS: Final = {"serious", "critical"}
 
@@ -84,7 +84,7 @@ def log_dirs(folder: Path, partitions: int) -> Iterator[tuple[str, Path]]:
 
 
 def faults_of(browser: Any, path: Path, view: tuple[str, int, int], picture: Path | None) -> Iterator[str]:
-    """Open a page as ``view`` says; yield what is wrong with it."""
+    """Open a page in the mode ``view``; yield its faults."""
     scheme, width, height = view
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = context.new_page()

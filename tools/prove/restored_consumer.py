@@ -14,11 +14,11 @@ from base64 import b64decode
 from typing import Any
 
 SHORTEST = 6
-"""Bytes of a payload: AvroDeserializer refuses an empty message after the id."""
+"""The smallest payload in bytes: AvroDeserializer refuses an empty message after the id."""
 
 
 def is_valid(value: object, text: str) -> bool:
-    """Return whether a schema takes a value; a payload of the corpus may break its schema."""
+    """Return whether a schema accepts a value. A payload of the corpus may violate its schema."""
     import jsonschema  # as below
 
     schema = json.loads(text)

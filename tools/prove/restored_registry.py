@@ -42,7 +42,7 @@ CONSUMER: Final = Path(__file__).with_name("restored_consumer.py")
 
 
 def main() -> int:
-    """Make the proof; return the exit status."""
+    """Run the proof; return the exit status."""
     parser = arguments.parser(__doc__, release="4.3.1")
     parser.add_argument("--python", required=True, help="the interpreter of an environment with Karapace")
     parser.add_argument("--corpus", type=Path, default=GOLDEN / "registries.tar.xz", help="%(default)s")
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def restore(logs: Path, broker: Broker, folder: Path, release: str) -> None:
-    """Run the script that kdump prints; Kafka's tools are on the PATH."""
+    """Run the script of kdump, with Kafka's tools on the PATH."""
     shell = folder / "bin"
     shell.mkdir()
     for name, main_class in TOOLS.items():
@@ -101,7 +101,7 @@ class Karapace:
         raise RuntimeError(f"Karapace does not answer:\n{self._output.read_text(errors='replace')[-4000:]}")
 
     def ask(self, path: str) -> Any:
-        """Return an answer, or the number of an HTTP error; None if nothing answers."""
+        """Return an answer, the number of an HTTP error, or None without an answer."""
         try:
             with urllib.request.urlopen(self.url + path, timeout=10) as answer:  # noqa: S310  our own registry
                 return json.loads(answer.read())
@@ -123,7 +123,7 @@ def versions_of(logs: Path, *options: str) -> list[dict[str, Any]]:
 
 
 def compared(logs: Path, registry: Karapace) -> list[str]:
-    """Return where the registry differs from the old log."""
+    """Return the differences between the registry and the old log."""
     wrong, live, every = [], versions_of(logs), versions_of(logs, "--all")
     subjects = sorted({line["subject"] for line in live})
     if sorted(registry.ask("/subjects")) != subjects:
@@ -149,12 +149,12 @@ def compared(logs: Path, registry: Karapace) -> list[str]:
 
 
 def meaning(schema: str, kind: str) -> object:
-    """Return what a text says: Karapace writes JSON again, with sorted keys."""
+    """Return the meaning of a schema's text: Karapace writes JSON again, with sorted keys."""
     return schema.strip() if kind == "PROTOBUF" else json.loads(schema)
 
 
 def consumed(logs: Path, registry: Karapace, broker: str, python: str) -> list[str]:
-    """Produce the payloads of the old log, and return where a consumer of the new registry reads something else."""
+    """Produce the payloads of the old log; return the differences that a consumer of the new registry finds."""
     every = {(line["subject"], line["version"]): line for line in versions_of(logs, "--all")}
     payloads = []
     fields = "topic,value,decoded"

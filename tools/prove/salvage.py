@@ -1,11 +1,12 @@
-"""Hold `kdump salvage` against the real thing: a broker serves all records of a salvaged log dir, the tool reads it.
+"""Test `kdump salvage` with real programs: a broker serves all records of a salvaged log dir, and the tool reads it.
 
     python -m tools.prove.salvage [--release 4.2.2] [--cases 40] [--seed 1]
 
 Partitions of golden/ are damaged and salvaged, some from two damaged copies. Each batch that is valid in an input must
 be in the output, unchanged; DumpLogSegments of the release line whose broker wrote the partition must call every batch
 valid and every index sane, as that of --release must; a broker of --release that is started on the salvaged log dir
-must serve every record that kdump reads in it, with its headers, to a consumer. Ends with 1 when one of these fails.
+must serve every record that kdump reads in it, with its headers, to a consumer. The exit status is 1 if one of these
+fails.
 """
 
 import base64
@@ -32,13 +33,13 @@ from tools.record.fetch_jars import numbers
 
 
 def sources() -> list[Path]:
-    """Golden partitions with records, of every release."""
+    """Return the golden partitions with records, of every release."""
     folders = [path for path in (GOLDEN / "brokers").glob("[0-9]*.[0-9]/*-*") if not path.name.startswith("_")]
     return [path for path in sorted(folders) if sum(log.stat().st_size for log in path.glob("[0-9]*.log")) > 500]
 
 
 def damaged_copy(source: Path, target: Path, rng: random.Random) -> str:
-    """Copy a partition and damage it; return what was done."""
+    """Copy a partition and damage it; return the change."""
     target.mkdir(parents=True)
     for path in source.iterdir():
         if path.suffix in {".log", ".index", ".timeindex", ".txnindex"}:
@@ -51,7 +52,7 @@ def damaged_copy(source: Path, target: Path, rng: random.Random) -> str:
 
 
 def batches(part: Partition) -> list[RecordBatch]:
-    """Every valid batch of a partition, in the order of the files."""
+    """Return every valid batch of a partition, in the order of the files."""
     found = []
     for each in part.segments:
         with each.open() as source:
@@ -61,7 +62,7 @@ def batches(part: Partition) -> list[RecordBatch]:
 
 
 def line(name: str, record: Record) -> list[str]:
-    """Return a record as the consumer's side writes it."""
+    """Return a record in the form of the consumer."""
     headers = ",".join(f"{text(header.key)}={text(header.value)}" for header in record.headers)
     return [name, str(record.offset), str(record.timestamp), text(record.key), text(record.value), headers]
 
@@ -71,7 +72,7 @@ def text(data: bytes | None) -> str:
 
 
 def reported(release: str, folders: list[Path], expected: int) -> list[str]:
-    """Return what the tool of a release has against salvaged partitions that hold ``expected`` batches."""
+    """Return the complaints of a release's tool on salvaged partitions with ``expected`` batches."""
     logs = [path for folder in folders for path in sorted(folder.glob("*.log"))]
     cases = {str(path): ["--files", str(path)] for path in logs}
     sane = [path for folder in folders for path in sorted(folder.glob("*.*index")) if path.suffix != ".txnindex"]
@@ -105,14 +106,14 @@ TIME_INDEX = (0, 10, 1)
 
 
 class Held(NamedTuple):
-    """What salvaged partitions hold: batches by partition, and records as a consumer gets them."""
+    """The contents of salvaged partitions: batches by partition, and records in the form of a consumer."""
 
     batches: dict[str, int]
     records: list[list[str]]
     strange: int
-    """Batches that are in no input."""
+    """The number of batches that are in no input."""
     lacking: int
-    """Valid batches of the input that stand in lost+found."""
+    """The number of valid batches of the input that are in lost+found."""
 
 
 def held(inputs: list[str], logs: Path) -> Held:
@@ -135,7 +136,7 @@ def held(inputs: list[str], logs: Path) -> Held:
 
 
 def served(broker: Broker, names: list[str], logs: Path) -> list[list[str]]:
-    """Return the records that a broker serves once the partitions of ``logs`` are its own."""
+    """Return the records that a broker serves from the partitions of ``logs``."""
     with broker:
         broker.create(names)
     for name in names:
@@ -151,7 +152,7 @@ def served(broker: Broker, names: list[str], logs: Path) -> list[list[str]]:
 
 
 def prove(place: Path, release: str, names: list[str], rng: random.Random) -> int:
-    """Damage, salvage, compare; return how much is wrong."""
+    """Damage, salvage, compare; return the number of faults."""
     everything = sources()
     lines: dict[str, list[str]] = {release: names}
     for name in names:

@@ -1,11 +1,11 @@
-"""Hold the rows that Spark exports against `kdump dump -o jsonl`, record by record.
+"""Compare the rows that Spark exports with `kdump dump -o jsonl`, record by record.
 
     python -m tools.prove.spark [PATH...] [--master local[2] --master cluster] [--show 5]
 
 Exports the paths (default: golden/) on each master. `cluster` is a standalone one on loopback with two workers.
 Compares every column of every row with the JSON lines of `kdump dump --type data,tombstone`: bytes, headers, nulls,
-timestamps, outcomes of transactions, marks. The manifest's bytes must sum to each file's size. Folders that hold no
-segment are left out and said. Ends with 1 when anything differs, or when there was no row to compare.
+timestamps, outcomes of transactions, marks. The manifest's bytes must sum to each file's size. Folders without a
+segment are listed and left out. The exit status is 1 if anything differs, or if there was no row to compare.
 """
 
 import base64
@@ -29,20 +29,20 @@ from tools.prove import spark_cluster
 MAIN = [sys.executable, "-m", "kdump"]
 WORDS = {"CreateTime": 0, "LogAppendTime": 1, None: None}
 MARKS = ("aboveHighWatermark", "belowLogStart")
-"""In Spark False or null where JSON leaves them out."""
+"""Columns that are False or null in Spark and absent in JSON."""
 
 Row = dict[str, Any]
 
 
 def decoded(text: str | None, encoding: str | None) -> bytes | None:
-    """Return the bytes that a JSON line writes as text."""
+    """Return the bytes of a text in a JSON line."""
     if text is None:
         return None
     return {"hex": bytes.fromhex, "base64": base64.b64decode}.get(encoding or "", str.encode)(text)
 
 
 def of_line(line: bytes) -> Row:
-    """Return a JSON line in the terms in which two rows are compared."""
+    """Return a JSON line in the form for the comparison."""
     reported = json.loads(line)
     row = {field.name: reported.get(field.name) for field in schema.RECORDS}
     row["key"] = decoded(reported["key"], reported.get("keyEncoding"))
@@ -55,19 +55,19 @@ def of_line(line: bytes) -> Row:
 
 
 def of_spark(row: Row) -> Row:
-    """Return a row of an export in the same terms."""
+    """Return a row of an export in the form for the comparison."""
     time = row["timestamp"]
     shown = None if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return row | {"timestamp": shown} | {mark: bool(row[mark]) for mark in MARKS}
 
 
 def place(row: Row) -> tuple[Any, ...]:
-    """Return what sorts rows: damaged files hold an offset more than once."""
+    """Return the sort key of a row: damaged files may have an offset more than once."""
     return (row["file"], row["position"], row["offset"], row["sequence"] or 0, repr(row["key"]), repr(row["value"]))
 
 
 def differences(lines: Iterable[bytes], rows: Iterable[Row]) -> Iterator[str]:
-    """Yield what is different between JSON lines and rows of an export."""
+    """Yield the differences between JSON lines and rows of an export."""
     expected = sorted((of_line(line) for line in lines), key=place)
     found = sorted(map(of_spark, rows), key=place)
     at = 0
@@ -94,7 +94,7 @@ def exported(out: Path) -> list[Row]:
 
 
 def unaccounted(manifest: Row) -> Iterator[str]:
-    """Yield the files whose bytes do not sum to their size."""
+    """Yield the files whose bytes do not add up to their size."""
     for file in manifest["files"]:
         reported, size = sum(file["bytes"].values()), Path(file["file"]).stat().st_size
         if not reported == file["size"] == size:
@@ -102,7 +102,7 @@ def unaccounted(manifest: Row) -> Iterator[str]:
 
 
 def with_segments(paths: list[str]) -> list[str]:
-    """Return the files, and the folders that hold segments."""
+    """Return the files, and the folders with segments."""
     found = []
     for path in paths:
         if Path(path).is_dir() and next(Path(path).rglob("*.log"), None) is None:
@@ -147,7 +147,7 @@ def prove(paths: list[str], master: str, lines: list[bytes], show: int) -> bool:
 
 
 def main() -> int:
-    """Prove it on each master that was asked for."""
+    """Run the proof on each given master."""
     parser = arguments.parser(__doc__, show=5)
     parser.add_argument("paths", nargs="*", default=[str(ROOT / "golden")])
     parser.add_argument("--master", action="append", help="local[N], a master's URL, or cluster")

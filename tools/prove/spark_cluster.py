@@ -1,4 +1,4 @@
-"""A real standalone cluster of Spark on loopback: a master and workers as processes of their own."""
+"""A real standalone cluster of Spark on loopback: a master and workers, each in its own process."""
 
 import os
 import socket
@@ -30,7 +30,7 @@ class Cluster(NamedTuple):
 
     @property
     def options(self) -> list[str]:
-        """The options of ``kdump spark-export`` that run it there."""
+        """The options of ``kdump spark-export`` for this cluster."""
         conf = {
             "spark.submit.pyFiles": str(self.archive),
             "spark.executor.memory": "600m",
@@ -42,7 +42,7 @@ class Cluster(NamedTuple):
 
 
 def wait_for(what: str, seconds: float, happened: Callable[[], T]) -> T:
-    """Wait until ``happened`` returns something true, and return that."""
+    """Wait until ``happened`` returns a true value, and return the value."""
     end = time.monotonic() + seconds
     while not (result := happened()):
         if time.monotonic() > end:
@@ -52,7 +52,7 @@ def wait_for(what: str, seconds: float, happened: Callable[[], T]) -> T:
 
 
 def free_port() -> int:
-    """Return a port of loopback that no process listens on."""
+    """Return a free port of loopback."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

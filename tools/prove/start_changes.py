@@ -1,7 +1,7 @@
-"""Changes to the log dirs of a stopped broker, for tools.prove.starts: what disks, people and tools do to them.
+"""Changes to the log dirs of a stopped broker, for tools.prove.starts: typical faults of disks, people and tools.
 
-Each change is a function of a :class:`Scene`; it returns what it did in words, or None if the scene has nothing
-that it applies to. The name of the function is the kind.
+Each change is a function of a :class:`Scene`. It returns a description, or None if it does not apply to the scene. The
+name of the function is the kind.
 """
 
 import random
@@ -28,13 +28,13 @@ METADATA = "__cluster_metadata-0"
 
 
 def change(made: Callable[["Scene"], str | None]) -> Callable[["Scene"], str | None]:
-    """Take a change into the table."""
+    """Add a change to the table."""
     CHANGES[made.__name__] = made
     return made
 
 
 class Scene:
-    """Log dirs that a change may take: ``dirs`` in the order of log.dirs, choices by a seeded generator.
+    """The log dirs to change: ``dirs`` in the order of log.dirs, and a seeded generator for choices.
 
     With ``only`` the changes are in the folder of this partition, and in its lines of checkpoints.
     """
@@ -49,11 +49,11 @@ class Scene:
 
     @property
     def second(self) -> Path | None:
-        """A log dir that holds no metadata log, where there is one."""
+        """A log dir without a metadata log, if there is one."""
         return self.dirs[1] if len(self.dirs) > 1 else None
 
     def folders(self, *, internal: bool = False) -> list[Path]:
-        """The partition folders that hold records."""
+        """The partition folders with records."""
         found = (each for one in self.dirs if one.is_dir() for each in sorted(one.iterdir()))
         return [
             each
@@ -90,7 +90,7 @@ class Scene:
             return [region for region in walk(source) if isinstance(region, RecordBatch)]
 
     def where(self, path: Path) -> str:
-        """A path as a recipe has it."""
+        """Return a path in the form for a description."""
         return "/".join(path.parts[-3:])
 
 
@@ -157,7 +157,7 @@ def cut_older(scene: Scene) -> str | None:
 
 @change
 def flip(scene: Scene) -> str | None:
-    """One bit of a segment is turned."""
+    """One bit of a segment is flipped."""
     log = scene.log(newest=scene.rng.random() < 0.6)
     data = bytearray(log.read_bytes())
     at = scene.rng.randrange(len(data))
@@ -167,7 +167,7 @@ def flip(scene: Scene) -> str | None:
 
 @change
 def flip_header(scene: Scene) -> str | None:
-    """One byte of a batch's header is another."""
+    """One byte of a batch's header is changed."""
     log = scene.log(newest=scene.rng.random() < 0.7)
     data, batch = bytearray(log.read_bytes()), scene.rng.choice(scene.batches(log))
     at, value = scene.rng.randrange(61), scene.rng.randrange(256)
@@ -204,7 +204,7 @@ def log_empty(scene: Scene) -> str | None:
 
 @change
 def batch_twice(scene: Scene) -> str | None:
-    """A batch stands again at the end."""
+    """The last batch is there twice."""
     log = scene.log()
     data, batch = log.read_bytes(), scene.rng.choice(scene.batches(log))
     copy = data[batch.position : batch.position + batch.size]
@@ -213,7 +213,7 @@ def batch_twice(scene: Scene) -> str | None:
 
 @change
 def length(scene: Scene) -> str | None:
-    """The length of a batch is another."""
+    """The length of a batch is changed."""
     log = scene.log()
     data, batch = bytearray(log.read_bytes()), scene.rng.choice(scene.batches(log))
     value = scene.rng.choice([0, 5, 13, 14, 48, 49, batch.size, 1 << 20, 0x7FFFFFFF, -1])
@@ -223,7 +223,7 @@ def length(scene: Scene) -> str | None:
 
 @change
 def offset(scene: Scene) -> str | None:
-    """The base offset of a batch is another; the crc does not cover it."""
+    """The base offset of a batch is changed; the crc does not cover it."""
     log = scene.log()
     data, batches = bytearray(log.read_bytes()), scene.batches(log)
     batch = scene.rng.choice([batches[-1], scene.rng.choice(batches)])
@@ -236,7 +236,7 @@ def offset(scene: Scene) -> str | None:
 
 @change
 def magic(scene: Scene) -> str | None:
-    """The magic of a batch is another."""
+    """The magic of a batch is changed."""
     log = scene.log()
     data, batch = bytearray(log.read_bytes()), scene.rng.choice(scene.batches(log))
     data[batch.position + 16] = scene.rng.choice([0, 1, 3, 127, 255])
@@ -261,7 +261,7 @@ def renamed(scene: Scene) -> str | None:
 
 @change
 def overlap(scene: Scene) -> str | None:
-    """Another segment holds the second half of one."""
+    """Another segment also has the second half of one."""
     log = scene.log(newest=False)
     batches = scene.batches(log)
     half = batches[len(batches) // 2]
@@ -274,7 +274,7 @@ def overlap(scene: Scene) -> str | None:
 
 @change
 def odd_name(scene: Scene) -> str | None:
-    """A file with a suffix of the broker's and a strange name."""
+    """A file with a suffix of Kafka and a strange name."""
     log = scene.log(newest=scene.rng.random() < 0.7)
     base = int(log.stem)
     name = scene.rng.choice(
@@ -320,7 +320,7 @@ def all_lost(scene: Scene) -> str | None:
 
 @change
 def index(scene: Scene) -> str | None:
-    """An index is missing, empty, garbage, truncated, or has more."""
+    """An index is missing, empty, garbage, truncated, or has additional entries."""
     log = scene.log(newest=scene.rng.random() < 0.6)
     target = log.with_suffix(scene.rng.choice([".index", ".index", ".timeindex", ".txnindex"]))
     how = scene.rng.choice(["missing", "empty", "garbage", "torn", "zeros", "more", "beyond"])
@@ -342,7 +342,7 @@ def index(scene: Scene) -> str | None:
 
 @change
 def snapshot(scene: Scene) -> str | None:
-    """A producer snapshot is missing, empty, garbage, flipped, or beyond the end."""
+    """A producer snapshot is missing, empty, garbage, flipped, or past the log end."""
     folder = scene.folder
     found = sorted(folder.glob("*.snapshot"))
     if not found:
@@ -369,7 +369,7 @@ def snapshot(scene: Scene) -> str | None:
 
 @change
 def swap(scene: Scene) -> str | None:
-    """A ``.swap`` file beside a segment, or in its place."""
+    """A ``.swap`` file beside a segment, or in place of it."""
     folder = scene.folder
     log = scene.rng.choice(scene.logs(folder))
     how = scene.rng.choice(["empty", "torn", "zeros", "whole", "moved", "flipped", "beyond", "merged", "indexes"])
@@ -513,19 +513,19 @@ def checkpoint(scene: Scene) -> str | None:
 
 @change
 def log_start(scene: Scene) -> str | None:
-    """One log start offset of the checkpoint is another."""
+    """One log start offset in the checkpoint is changed."""
     return _one_entry(scene, CHECKPOINTS["ls"])
 
 
 @change
 def recovery_point(scene: Scene) -> str | None:
-    """One recovery point is another."""
+    """One recovery point in the checkpoint is changed."""
     return _one_entry(scene, CHECKPOINTS["rp"])
 
 
 @change
 def high_watermark(scene: Scene) -> str | None:
-    """One high watermark is another."""
+    """One high watermark in the checkpoint is changed."""
     return _one_entry(scene, CHECKPOINTS["hw"])
 
 
@@ -572,7 +572,7 @@ def folder_named(scene: Scene) -> str | None:
 
 @change
 def folder_foreign(scene: Scene) -> str | None:
-    """A folder that is none of a partition, or of one that the cluster does not know."""
+    """A folder that is not a partition, or belongs to a topic that the cluster does not have."""
     name = scene.rng.choice(
         ["lost+found", "backup", ".Trash-1000", "old-orders-0", "plain-9", "plain-0.bak", ".snapshot",
          "remote-log-index-cache", "fresh-3", "plain--1", "-0", "plain-99999999999", "plain-+1", "plain-01", "a b-0"]
@@ -614,7 +614,7 @@ def folder_is_file(scene: Scene) -> str | None:
 
 @change
 def files_beside(scene: Scene) -> str | None:
-    """Files that are none of a broker's."""
+    """Files that no broker writes."""
     if scene.rng.random() < 0.5:
         for name in ("notes.txt", "plain-7", ".lock.bak", "backup-1.tar"):
             (scene.dir / name).write_text("x")
@@ -705,7 +705,7 @@ def marker(scene: Scene) -> str | None:
 
 @change
 def any_file(scene: Scene) -> str | None:
-    """One of all files is missing, cut, in part zeros, garbage or another's, has a turned bit, or is a folder."""
+    """A file is missing, truncated, partly zeros, garbage or another file, has a flipped bit, or is a folder."""
     target = scene.rng.choice(files(scene))
     how = scene.rng.choice(["missing", "empty", "cut", "page", "flipped", "garbage", "twice", "folder"])
     data = bytearray(target.read_bytes()[:65536])
@@ -732,7 +732,7 @@ def any_file(scene: Scene) -> str | None:
 
 @change
 def exchanged(scene: Scene) -> str | None:
-    """A file that is not a log has the content of one with its suffix elsewhere, as after a wrong repair of a disk."""
+    """A file that is not a log has the content of another file with this suffix, as after a wrong repair of a disk."""
     target = scene.rng.choice([each for each in files(scene) if each.suffix != ".log"])
     others = [each for each in files(scene) if each.suffix == target.suffix and each != target]
     if target.suffix == "":
@@ -802,7 +802,7 @@ def metadata_log(scene: Scene) -> str | None:
 
 @change
 def metadata_snapshot(scene: Scene) -> str | None:
-    """The newest snapshot of the metadata log is damaged, or the oldest alone is left."""
+    """The newest snapshot of the metadata log is damaged, or only the oldest is left."""
     folder = scene.dirs[0] / METADATA
     found = sorted(folder.glob("*.checkpoint"))
     if not found:

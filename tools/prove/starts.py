@@ -49,7 +49,7 @@ TOPICS = {"plain": 3, "idem": 2, "dele": 2, "txn": 2, "zst": 2, "comp": 2, "bare
 INTERNAL = {"__consumer_offsets": 2}
 NOT_ONE_BROKER = {"jbod-cluster", "other-node"}
 CHECK_SECONDS = 120
-"""Seconds that `kdump check` of a scene may take."""
+"""The time limit of `kdump check` of a scene, in seconds."""
 UNSERVED = {"no leader", "no such partition"}
 PROPERTIES = """process.roles={roles}
 node.id={node}
@@ -85,7 +85,7 @@ group.coordinator.threads=1
 
 
 class Machine:
-    """A process that runs brokers of one release; `output` has what they log."""
+    """A process that runs brokers of one release; `output` has their log."""
 
     def __init__(self, release: str, output: Path) -> None:
         self.release, self.output = release, output
@@ -93,7 +93,7 @@ class Machine:
         self._errors: IO[bytes] | None = None
 
     def ask(self, *words: str) -> list[list[str]]:
-        """Return the lines that answer a command. Raises RuntimeError where the process ends."""
+        """Return the lines of the answer to a command. Raises RuntimeError if the process ends."""
         if self._process is None:
             self._begin()
         process = self._process
@@ -134,7 +134,7 @@ class Machine:
             self._errors = None
 
     def log(self, begin: int) -> str:
-        """What the brokers have logged since."""
+        """The log of the brokers from position ``begin`` on."""
         with self.output.open("rb") as file:
             file.seek(begin)
             return file.read().decode(errors="replace")
@@ -142,7 +142,7 @@ class Machine:
 
 @dataclass
 class Base:
-    """Log dirs that a broker of a release left: `folder` holds d1 (and d2), and c of a controller apart."""
+    """Log dirs of a stopped broker of a release: `folder` has d1 (and d2), and c of a separate controller."""
 
     release: str
     kind: str
@@ -193,13 +193,13 @@ def settings(base: Base, folder: Path) -> tuple[str, list[Path]]:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy folders with holes and times kept."""
+    """Copy folders, including holes and times."""
     target.mkdir(parents=True)
     subprocess.run(["cp", "-a", "--sparse=always", f"{source}/.", str(target)], check=True)
 
 
 def bases(machine: Machine, kind: str, folder: Path, topics: Mapping[str, int] = TOPICS) -> Iterator[Base]:
-    """Yield the log dirs of a release and kind, killed and clean; they are written if they are not there yet.
+    """Yield the log dirs of a release and kind, killed and clean; they are written if they are missing.
 
     ``topics`` has the number of partitions of each topic.
     """
@@ -231,7 +231,7 @@ def bases(machine: Machine, kind: str, folder: Path, topics: Mapping[str, int] =
 
 
 def records_of(machine: Machine, base: Base) -> None:
-    """Set the records that a consumer gets of a base; a file beside it keeps them."""
+    """Set the records that a consumer gets of a base; a file beside it stores them."""
     kept = base.folder.with_name(f"{base.folder.name}.json")
     if not base.records and kept.exists():
         base.records = {name: by_offset(had) for name, had in json.loads(kept.read_text()).items()}
@@ -244,7 +244,7 @@ def records_of(machine: Machine, base: Base) -> None:
 
 
 def reported(lines: list[list[str]]) -> None:
-    """Raise RuntimeError where an answer is a failure."""
+    """Raise RuntimeError if an answer is a failure."""
     for line in lines:
         if line[0] in {"failed", "hangs"} or (line[0] == "started" and line[1]):
             raise RuntimeError(" ".join(line))
@@ -256,7 +256,7 @@ def start(machine: Machine, files: list[Path]) -> None:
 
 
 def format_dirs(release: str, file: Path) -> None:
-    """Format the log dirs that a file of properties names."""
+    """Format the log dirs in a properties file."""
     classpath = f"{fetch(release, server=True)}/*:{logger()}"
     command = ["java", "-cp", classpath, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(file)]
     subprocess.run(command, check=True, capture_output=True)
@@ -264,7 +264,7 @@ def format_dirs(release: str, file: Path) -> None:
 
 @dataclass
 class Truth:
-    """What a broker did: `logs` has log start and end by folder (DIR/NAME), as loaded."""
+    """The results of a broker: `logs` has log start and end by folder (DIR/NAME), as loaded."""
 
     starts: bool
     why: str
@@ -290,7 +290,7 @@ GONE = re.compile(r"Stopping serving logs in dir (\S+)|Failed to load (\S+) duri
 
 
 def observe(machine: Machine, base: Base, folder: Path, seconds: float) -> Truth:
-    """Start a broker on changed log dirs; return what it did."""
+    """Start a broker on changed log dirs; return the results."""
     begin = machine.output.stat().st_size if machine.output.exists() else 0
     before, had = contents(folder, base.dirs), folders(folder, base.dirs)
     address, files = settings(base, folder)
@@ -373,19 +373,19 @@ def folders(folder: Path, dirs: list[str]) -> set[str]:
 
 
 def still_there(name: str, data: bytes, now: dict[str, bytes]) -> bool:
-    """Whether a log's bytes are in a file of its name, be its folder renamed, or in two that it was split into."""
+    """Return whether a log's bytes are in a file of its name, even in a renamed folder or split into two files."""
     mine = [other for key, other in sorted(now.items()) if same_partition(key, name)]
     return not data or any(each.startswith(data) for each in mine) or data in b"".join(mine)
 
 
 def same_partition(one: str, other: str) -> bool:
-    """Whether two files (DIR/FOLDER/NAME) are in folders of one partition of a log dir, be it renamed."""
+    """Return whether two files (DIR/FOLDER/NAME) are in folders of one partition of a log dir, even if renamed."""
     (its_dir, its_folder, _), (log_dir, folder, _) = one.split("/"), other.split("/")
     return its_dir == log_dir and its_folder.split(".")[0].startswith(folder.split(".")[0][:200])
 
 
 def check(base: Base, folder: Path) -> tuple[int, list[dict[str, object]], str]:
-    """Return what `kdump check` says: exit status, lines, standard error."""
+    """Return the result of `kdump check`: exit status, lines, standard error."""
     words = ["check", *base.dirs, "-o", "jsonl", "--release", base.release]
     words += ["--config", f"node.id={base.node}", "--config", f"process.roles={base.roles}"]
     done = forked.run(words, folder, seconds=CHECK_SECONDS)
@@ -394,7 +394,7 @@ def check(base: Base, folder: Path) -> tuple[int, list[dict[str, object]], str]:
 
 
 def load_kdump(folder: Path) -> None:
-    """Run kdump once in this process, so that its children find its modules loaded."""
+    """Run kdump once in this process, so that its children have its modules."""
     kept, sys.argv = (sys.argv, os.dup(1)), ["kdump", "check", str(folder), "-o", "jsonl"]
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 1)
@@ -404,7 +404,7 @@ def load_kdump(folder: Path) -> None:
 
 
 def differences(base: Base, truth: Truth, status: int, rows: list[dict[str, object]], err: str) -> Iterator[str]:
-    """Yield what kdump says that the broker did not do."""
+    """Yield the predictions of kdump that did not come true."""
     start = next((row for row in rows if row.get("kind") == "start"), None)
     if "Traceback" in err or start is None:
         yield f"SILENT traceback or no start line: {err[-300:]}"
@@ -436,7 +436,7 @@ def differences(base: Base, truth: Truth, status: int, rows: list[dict[str, obje
 
 
 def losses(base: Base, truth: Truth) -> tuple[dict[str, int], dict[str, str], dict[str, str]]:
-    """Return by partition: records that a consumer no longer gets, why it fails, and why it gets no new record."""
+    """Return by partition: lost records of a consumer, why it fails, and why it gets no new record."""
     lost = {
         name: len(gone)
         for name, had in base.records.items()
@@ -447,7 +447,7 @@ def losses(base: Base, truth: Truth) -> tuple[dict[str, int], dict[str, str], di
 
 
 def log_difference(row: dict[str, object], truth: Truth) -> str:
-    """Return how the outcome of a log differs."""
+    """Return the difference in the outcome of a log."""
     outcome, name = row["outcome"], f"{row['topic']}-{row['partition']}"
     if outcome is None or name == METADATA:
         return ""
@@ -535,7 +535,7 @@ def main() -> int:
 def follow(home: Path, wanted: list[str]) -> int:
     """Run the commands that check prints on cases of golden/verdict.tar.xz; start a broker on each result.
 
-    ``wanted`` names the cases; all where it is empty.
+    ``wanted`` are the names of the cases; empty for all.
     """
     home.mkdir(parents=True, exist_ok=True)
     machine, wrong = Machine(RELEASES[-1], home / "advice.txt"), 0
@@ -559,7 +559,7 @@ def follow(home: Path, wanted: list[str]) -> int:
 
 
 def recorded(file: Path, home: Path) -> int:
-    """Hold what kdump says of scenes now against what brokers did when the file was written."""
+    """Compare kdump's results on the scenes of a file with the recorded results of the brokers."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     known: dict[str, Base] = {}
     counts: Counter[str] = Counter()
@@ -583,12 +583,12 @@ def recorded(file: Path, home: Path) -> int:
 
 
 def by_offset(had: dict[str, str]) -> dict[int, str]:
-    """Records by offset, of JSON."""
+    """Return records by offset, from JSON."""
     return {int(offset): value for offset, value in had.items()}
 
 
 def generator(seed: int, number: int) -> random.Random:
-    """The choices of a scene's changes."""
+    """Return the generator of a scene's choices."""
     return random.Random(f"{seed} {number} {zlib.crc32(b'change')}")
 
 
@@ -601,7 +601,7 @@ def show(
     truth: Truth,
     counts: Counter[str],
 ) -> list[str]:
-    """Print and count what differs between kdump and the broker in a scene; return it."""
+    """Print and count the differences between kdump and the broker in a scene; return their number."""
     counts["scenes"] += 1
     counts["starts" if truth.starts else "does not start"] += 1
     wrong = list(differences(base, truth, *said))
@@ -618,7 +618,7 @@ def show(
 
 
 def mended(folder: Path, dirs: list[str]) -> tuple[int, int]:
-    """Run the commands below the verdict; return how many there are, and what check gives afterwards."""
+    """Run the commands below the verdict; return their number, and the result of check afterwards."""
     kdump = [sys.executable, "-m", "kdump", "check", *dirs]
     commands = printed(folder, dirs)
     for command in commands:
@@ -633,7 +633,7 @@ def one(
     options: argparse.Namespace,
     counts: Counter[str],
 ) -> None:
-    """Run one scene; print what differs."""
+    """Run one scene; print the differences."""
     (seed, number, names), keep = which, options.keep
     with tempfile.TemporaryDirectory(prefix="kdump-start-") as temporary:
         records_of(machine, base)

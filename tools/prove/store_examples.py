@@ -1,11 +1,11 @@
-"""Run the store examples of docs/spark/cluster.md as they are printed, against a real S3 server and an HDFS.
+"""Run the store examples of docs/spark/cluster.md unchanged, with a real S3 server and an HDFS.
 
     python -m tools.prove.store_examples [PATH] [--python PYTHON]
 
 The log dir PATH (default: golden/brokers/4.2.2) is `bucket/broker-1` and `hdfs://namenode:8020/broker-1` of the
 examples. Only the addresses of the servers are replaced. PYTHON is that of an environment with `pip install
 'kdump[spark]'`, by default this one. Every row of each output must be a JSON line of `kdump dump`, in every column but
-`file`. Ends with 1 otherwise. `tools.prove.stores` says what the servers need.
+`file`. Otherwise the exit status is 1. `tools.prove.stores` lists the requirements of the servers.
 """
 
 import json
@@ -29,7 +29,7 @@ PAGE: Final = ROOT / "docs" / "spark" / "cluster.md"
 
 
 def examples() -> Iterator[list[str]]:
-    """Yield the words of each command line of the section about stores that names an output."""
+    """Yield the words of each command line with an output in the section about stores."""
     section = PAGE.read_text("utf-8").partition("\n## Stores\n")[2].partition("\n## ")[0]
     for block in re.findall(r"```sh\n(.*?)```", section, re.DOTALL):
         for line in block.splitlines():
@@ -46,7 +46,7 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 def named(line: bytes, before: str, after: str) -> bytes:
-    """Return a JSON line whose file is in another place."""
+    """Return a JSON line with another path of the file."""
     row = json.loads(line)
     row["file"] = after + row["file"].removeprefix(before)
     return json.dumps(row).encode()

@@ -1,7 +1,7 @@
 """Real stores on loopback, for proofs: an S3 server (versitygw) over a folder, and an HDFS of one node.
 
 The S3 server is a program of Go: `go install github.com/versity/versitygw/cmd/versitygw@v1.8.0`. Maven Central has the
-jars of the HDFS, and of Spark's client for S3. Both servers keep their files over a stop and a start.
+jars of the HDFS, and of Spark's client for S3. Both servers keep their files when they are restarted.
 """
 
 import http.client
@@ -35,7 +35,7 @@ PATIENCE: Final = 120
 
 
 def free_port() -> int:
-    """Return a port of loopback that no process listens on."""
+    """Return a free port of loopback."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -114,7 +114,7 @@ class Hdfs:
         return f"hdfs://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start the servers unless they run; return when they answer."""
+        """Start the servers unless they run; return when they are ready."""
         if self._process is not None:
             return
         folder = gather(list(HDFS_JARS), CACHE.parent / f"hdfs-{HADOOP}")
@@ -163,7 +163,7 @@ def s3_jars() -> str:
 
 
 class Lake:
-    """A folder that exports write into, on a local disk. ``uri`` is what a command line names."""
+    """A folder for exports, on a local disk. ``uri`` is its name on a command line."""
 
     conf: Mapping[str, str] = MappingProxyType({})
     is_store = False
@@ -208,7 +208,7 @@ class S3Lake(Lake):
 
 
 class HdfsLake(Lake):
-    """A folder of HDFS, with a copy on the local disk that :meth:`pull` and :meth:`push` bring up to date."""
+    """A folder of HDFS, with a copy on the local disk that :meth:`pull` and :meth:`push` update."""
 
     is_store = True
 

@@ -55,7 +55,7 @@ Row = tuple[object, ...]
 
 
 class Driver:
-    """The process that streams, in a process group of its own."""
+    """The process that streams, in its own process group."""
 
     def __init__(self, logs: Path, place: Path, options: dict[str, str]) -> None:
         self._command = [sys.executable, "-m", "tools.prove.stream_driver", str(logs), str(place)]
@@ -80,7 +80,7 @@ class Driver:
         return self.log.read_text(errors="replace")
 
     def ended(self) -> int | None:
-        """Return its status once it has ended. One that met a failure of Spark's own is started again."""
+        """Return its exit status after its end. A driver that failed because of Spark itself is started again."""
         assert self._process is not None
         status = self._process.poll()
         if (
@@ -94,10 +94,11 @@ class Driver:
         return status
 
     def in_batch(self) -> bool:
-        """Return whether a micro-batch has been planned and not been committed.
+        """Return whether a micro-batch has been planned and not committed.
 
-        Not before each query has planned one: Spark itself does not start again from a checkpoint without any. Nor
-        before one has begun with a partition: of one that it does not know yet a stream can miss nothing.
+        False before each query has planned one, because Spark does not restart from a checkpoint without one. False
+        also before one has begun with a partition: a stream cannot miss records of a partition that it does not know
+        yet.
         """
         places = [self.place / f"{isolation}.checkpoint" for isolation in ISOLATIONS]
         planned = [latest(place / "offsets") for place in places]
@@ -118,7 +119,7 @@ def latest(folder: Path) -> int:
 
 
 def consumed(path: Path) -> dict[Key, Row]:
-    """Return what a consumer got, by topic, partition and offset."""
+    """Return the records of a consumer, by topic, partition and offset."""
     found = {}
     for line in path.read_text().splitlines():
         topic, partition, offset, time_, kind, key, value, headers = line.split("\t")
@@ -134,7 +135,7 @@ def data(text: str) -> bytes | None:
 
 
 def streamed(place: Path) -> list[tuple[Key, Row]]:
-    """Return the rows of an output, in the same terms."""
+    """Return the rows of an output, in the same form."""
     from pyarrow import dataset
 
     found = []
@@ -146,10 +147,10 @@ def streamed(place: Path) -> list[tuple[Key, Row]]:
 
 
 class Verdict(NamedTuple):
-    """How an output compares with what a consumer got.
+    """The differences between an output and the records of a consumer.
 
-    Of what it lacks, ``earlier`` had been deleted before the stream looked at the partition for the first time, and
-    ``told`` is what the stream said was gone; ``missing`` is the rest.
+    Of the absent records, ``earlier`` were deleted before the stream first read the partition, and the stream reported
+    ``told`` as gone; ``missing`` are the others.
     """
 
     rows: int
@@ -219,7 +220,7 @@ def shown(topics: dict[str, int]) -> list[str]:
 
 
 def start_consumers(broker: Broker, place: Path, topics: dict[str, int]) -> list["subprocess.Popen[bytes]"]:
-    """Let a consumer of each isolation level read from the beginning until PLACE/written is there."""
+    """Let a consumer of each isolation level read from the beginning until PLACE/written exists."""
     return [
         broker.client(
             CLIENT,
@@ -258,7 +259,10 @@ def strike(driver: Driver, rng: random.Random, pause: float) -> bool:
 
 
 def write(broker: Broker, driver: Driver, options: argparse.Namespace, rng: random.Random) -> int:
-    """Write all records in two halves, and strike meanwhile; return how often. The late topic comes with the second."""
+    """Write all records in two halves, and kill the driver meanwhile; return the number of kills.
+
+    The late topic comes with the second half.
+    """
     retained = options.retention != "no"
     half = [str(options.records // 2 + 1), str(options.seconds // 2)]
     struck = 0
@@ -316,7 +320,7 @@ def proof(place: Path, options: argparse.Namespace) -> bool:
 
 
 def reported(place: Path, isolation: str, said: str) -> bool:
-    """Print how an output compares with what a consumer got; return whether it holds."""
+    """Print the differences between an output and the records of a consumer; return whether there are none."""
     checkpoint = place / f"{isolation}.checkpoint"
     batches = latest(checkpoint / "commits") + 1
     got = consumed(place / f"{isolation}.txt")

@@ -17,8 +17,11 @@ from kdump.spark.source import register
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
 SPARKS_OWN = ("Python worker failed to connect back",)
-"""Failures of Spark that say nothing of the source: it waits ten seconds for a Python process and no longer, which a
-busy machine exceeds. A query that meets one is started again from its checkpoint, as its user would, RESTARTS times."""
+"""Failures of Spark that the source does not cause.
+
+Spark waits only ten seconds for a Python process, too short for a busy machine. Such a query is started again from its
+checkpoint, up to RESTARTS times.
+"""
 RESTARTS = 5
 COLUMNS = ("topic", "partition", "offset", "timestampMs", "timestampType", "key", "value", "headers")
 

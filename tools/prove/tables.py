@@ -1,10 +1,11 @@
-"""Hold the rows that `kdump spark-export --format` gives a table's own writer against `kdump dump -o jsonl`.
+"""Compare the rows of a table that `kdump spark-export --format` writes with `kdump dump -o jsonl`.
 
     python -m tools.prove.tables [PATH...] [--format delta] [--format iceberg]
 
 Exports the paths (default: golden/brokers/4.2.2) twice, the second time with `--mode append`. Reads the table through
 Spark and compares every column of every row with the JSON lines. The writer's jars come from Maven Central: a release
-of each is known for the releases of Spark below, others are refused. Needs `mvn`. Ends with 1 when anything differs.
+of each is known for the releases of Spark below, others are refused. Needs `mvn`. The exit status is 1 if anything
+differs.
 """
 
 import json
@@ -39,7 +40,7 @@ JARS: Final = {
 
 
 def settings(form: str, place: Path) -> dict[str, str]:
-    """Return the settings of a session that knows a format; jars that PySpark has itself are left out."""
+    """Return the settings of a session for a format, without jars that PySpark already has."""
     release = ".".join(pyspark.__version__.split(".")[:2])
     artifact = JARS[form].get(release)
     if artifact is None:
@@ -104,7 +105,7 @@ def prove(form: str, paths: list[str], show: int) -> bool:
 
 
 def main() -> int:
-    """Prove it for each format that was asked for."""
+    """Run the proof for each given format."""
     parser = arguments.parser(__doc__, show=5)
     parser.add_argument("paths", nargs="*", default=[str(ROOT / "golden" / "brokers" / "4.2.2")])
     parser.add_argument("--format", action="append", choices=list(JARS))

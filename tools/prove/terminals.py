@@ -1,9 +1,9 @@
-"""Prove that no command and format steers a terminal: all command lines of `testing.terminals` over a log dir.
+"""Test that no command and format controls a terminal: all command lines of `testing.terminals` over a log dir.
 
     python -m tools.prove.terminals LOG_DIR [--spark]    # such as one whose names and records hold escape sequences
 
-runs each on a terminal without colours and on one with them, and prints what would steer it. With ``--spark`` those run
-that start Spark, and no others. Ends with 1 where something steers the terminal.
+runs each on a terminal without colours and on one with them, and prints the control characters. ``--spark`` runs only
+the command lines that start Spark. The exit status is 1 if something controls the terminal.
 """
 
 import sys

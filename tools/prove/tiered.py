@@ -1,4 +1,4 @@
-"""Prove that kdump reads the records of tiered partitions, local and remote segments as one log, as a consumer does.
+"""Compare kdump with a consumer on tiered partitions, with local and remote segments as one log.
 
     python -m tools.prove.tiered --plugin CLASSPATH [--release RELEASE] [--folder DIR]
 
@@ -97,7 +97,7 @@ def plain(cell: str) -> str:
 
 
 def prove(folder: Path, release: str, plugin: str, *, compressed: bool, encrypted: bool) -> list[str]:
-    """Return what does not hold."""
+    """Return the faults."""
     given = settings(folder, plugin, compressed=compressed, encrypted=encrypted)
     names = [f"{topic}-{number}" for topic in TOPICS for number in range(2)]
     with Broker(release, folder / "broker", given) as broker:
@@ -119,7 +119,7 @@ def prove(folder: Path, release: str, plugin: str, *, compressed: bool, encrypte
 
 
 def main() -> int:
-    """Prove it in each way."""
+    """Run the proof in each way."""
     parser = arguments.parser(__doc__)
     parser.add_argument("--plugin", required=True, help="class path of the remote storage manager")
     parser.add_argument("--release", default="4.2.2", help="of the broker (%(default)s)")

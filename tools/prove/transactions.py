@@ -1,4 +1,4 @@
-"""Prove that what kdump finds hanging is what a broker finds, and that the line it prints ends it.
+"""Compare the hanging transactions of kdump with those of a broker, and run the commands that kdump prints.
 
     python -m tools.prove.transactions [RELEASE] [--folder DIR]
 
@@ -23,7 +23,7 @@ from tools.record.fetch_jars import fetch
 
 COMMAND = "org.apache.kafka.tools.TransactionsCommand"
 TOOLS = "4.3.1"
-"""The first release whose tools Maven Central has (4.3), and which talks to all brokers since 3.0."""
+"""The first release whose tools Maven Central has (4.3). It works with all brokers since 3.0."""
 CLIENT = Path(__file__).with_name("TransactionClient.java")
 TOPICS = ["orders-0", "orders-1", "payments-0"]
 SCRIPT = [
@@ -39,7 +39,7 @@ AGE = 3_600_000
 
 
 def tool(*words: str) -> str:
-    """Run kafka-transactions.sh; return what it prints. Raises RuntimeError."""
+    """Run kafka-transactions.sh; return its output. Raises RuntimeError."""
     level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     command = ["java", level, "-cp", f"{fetch(TOOLS)}/*:{logger()}", COMMAND, *words]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -85,7 +85,7 @@ def hang(logs: Path, now: int) -> None:
 
 
 def found_by_broker(broker: Broker) -> set[tuple[str, ...]]:
-    """Return topic, partition, producer id and start offset of what find-hanging prints."""
+    """Return topic, partition, producer id and start offset from the output of find-hanging."""
     asked = (
         "--bootstrap-server",
         broker.address,
@@ -100,7 +100,7 @@ def found_by_broker(broker: Broker) -> set[tuple[str, ...]]:
 
 
 def found_by_kdump(broker: Broker) -> dict[tuple[str, ...], str]:
-    """Return the same of what kdump finds, with the line that ends each."""
+    """Return the same from kdump, with the command that ends each transaction."""
     lines = kdump("transactions", str(broker.logs), "--bootstrap-server", broker.address)
     names = ("topic", "partition", "producerId", "startOffset")
     return {
@@ -109,7 +109,7 @@ def found_by_kdump(broker: Broker) -> dict[tuple[str, ...], str]:
 
 
 def prove(broker: Broker) -> list[str]:
-    """Return what does not hold."""
+    """Return the faults."""
     wrong = []
     theirs, ours = found_by_broker(broker), found_by_kdump(broker)
     if theirs != set(ours) or len(theirs) != len(HANGING):

@@ -1,11 +1,11 @@
-"""Hold the typed columns of the Spark source against Spark's own ``from_avro``.
+"""Compare the typed columns of the Spark source with Spark's own ``from_avro``.
 
     python -m tools.prove.typed_columns [--records 1000000] [--spark-avro 4.2.0] [--seed N]
 
 Writes seeded Avro records of two versions of a subject: all primitive and logical types that both readers have, nested
 records, arrays, maps, enums and unions with null. The rows of ``option("schema", "orders-value")`` and those of
 ``from_avro`` (for the older version with the newer one as reader's schema) must be the same: ``exceptAll`` both ways is
-empty. Needs Java 17 and Maven 3, which brings spark-avro. Ends with 1 where a row differs.
+empty. Needs Java 17, and Maven 3 for spark-avro. The exit status is 1 if a row differs.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ NEW: Final = {
 
 
 def main() -> int:
-    """Make the proof; return the exit status."""
+    """Run the proof; return the exit status."""
     parser = arguments.parser(__doc__, records=1_000_000, seed=1)
     parser.add_argument("--spark-avro", default="4.2.0", help="the release of spark-avro (%(default)s)")
     given = parser.parse_args()
@@ -149,7 +149,7 @@ def write(logs: Path, records: int, chance: random.Random) -> None:
 
 
 def for_spark(schema: dict[str, Any]) -> str:
-    """Return a schema without the types of times of day, which spark-avro 4.2 makes TIME, which Spark 4.3 refuses."""
+    """Return a schema without times of day: spark-avro 4.2 reads them as TIME, which Spark 4.3 refuses."""
     return re.sub(r', "logicalType": "time-\w+"', "", json.dumps(schema))
 
 

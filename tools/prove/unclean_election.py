@@ -1,11 +1,11 @@
-"""Hold `kdump diff` against an unclean election of three real brokers: it names what will be lost, and that is lost.
+"""Compare `kdump diff` with an unclean election of three real brokers: the predicted records must be lost.
 
     python -m tools.prove.unclean_election [--release 4.2.2] [--records 20] [--keep DIR]
 
 All three brokers get records; the third stops, and two get more; the second stops, and the first gets more; the first
 stops, the third is elected although it is out of sync, and gets other records. All are stopped: diff foretells where
 the first and the second will cut their logs, and which records go. Then all start, become in sync again, and stop.
-Ends with 1 unless the logs are then equal, and without exactly the records that were foretold. Needs Java, and Maven
+The exit status is 1 unless the logs are then equal, and lack exactly the predicted records. Needs Java, and Maven
 for the jars.
 """
 
@@ -56,18 +56,18 @@ class Cluster:
         ]
 
     def ask(self, *arguments: str) -> None:
-        """Have the client do something, and wait for it."""
+        """Send a command to the client, and wait for its end."""
         addresses = ",".join(broker.address for broker in self.brokers)
         self.brokers[0].run(CLIENT, addresses, TOPIC, *arguments)
 
     def stop(self) -> None:
-        """Stop what runs."""
+        """Stop the running nodes."""
         for node in (*self.brokers, self.controller):
             node.stop()
 
 
 def elect(cluster: Cluster, records: int) -> None:
-    """Go through the election; in the end all brokers are stopped."""
+    """Run the election; at its end all brokers are stopped."""
     first, second, third = cluster.brokers
     for node in (cluster.controller, first, second, third):
         node.start()
@@ -86,7 +86,7 @@ def elect(cluster: Cluster, records: int) -> None:
 
 
 def compare(left: Path, right: Path) -> tuple[dict[str, object], list[dict[str, object]]]:
-    """Return what diff says of two log dirs: the line of the pair, and those of the records."""
+    """Return the lines of diff for two log dirs: of the pair, and of the records."""
     done = kdump("diff", left, right, "--records", "--topic", TOPIC, "-o", "jsonl")
     if done.returncode:
         raise SystemExit(done.stderr.decode())
@@ -102,7 +102,7 @@ def values(logs: Path) -> Iterator[tuple[int, str]]:
 
 
 def prove(cluster: Cluster, records: int) -> bool:
-    """Run the experiment; return whether all that was predicted has come."""
+    """Run the experiment; return whether all predictions are right."""
     elect(cluster, records)
     *stale, elected = (broker.logs for broker in cluster.brokers)
     foretold = {}

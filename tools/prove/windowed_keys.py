@@ -1,11 +1,11 @@
-"""Hold the windowed keys that kdump shows against the windows of Kafka Streams.
+"""Compare the windowed keys of kdump with the windows of Kafka Streams.
 
     python -m tools.prove.windowed_keys [--release 4.3.1] [--seeds N] [--records N]
 
 A topology with every kind of store runs in Kafka's TopologyTestDriver: tumbling, hopping and sliding windows, sessions,
 suppressed results, inner and outer joins, and a table without windows; keys are texts, numbers of 4 and of 8 bytes. The
 records of its changelogs are written as logs, and ``kdump dump --decode auto`` must show the keys and windows that the
-stores return. Ends with 1 where it does not. Needs Java 17 and Maven 3.
+stores return. Otherwise the exit status is 1. Needs Java 17 and Maven 3.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STARTED: Final = 1_790_000_000_000
 
 
 def main() -> int:
-    """Make the proof; return the exit status."""
+    """Run the proof; return the exit status."""
     parser = arguments.parser(__doc__, release="4.3.1")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="applications (%(default)s)")
     parser.add_argument("--records", type=int, default=300, metavar="N", help="records of each (%(default)s)")
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def compared(text: str, folder: Path) -> tuple[int, list[str]]:
-    """Return the number of keys in the client's lines, and where kdump differs from them."""
+    """Return the number of keys in the client's lines, and the differences from kdump."""
     logs: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
     stores: dict[str, set[tuple[str, bytes, int, int]]] = defaultdict(set)
     rows: set[tuple[bytes, int, str]] = set()
@@ -82,7 +82,7 @@ def compared(text: str, folder: Path) -> tuple[int, list[str]]:
 
 
 def window_of(record: dict[str, Any]) -> tuple[bytes, dict[str, Any] | None]:
-    """Return the application's key that a line shows, and its window.
+    """Return the application's key in a line, and its window.
 
     A number of 8 bytes that looks like the id of an unknown schema has no ``data``.
     """
@@ -102,7 +102,7 @@ def problems(
     stores: dict[str, set[tuple[str, bytes, int, int]]],
     rows: set[tuple[bytes, int, str]],
 ) -> list[str]:
-    """Return what is wrong with the windows of a changelog."""
+    """Return the faults in the windows of a changelog."""
     if "plain" in topic:
         return [f"a window {window} of a key without one" for _, window in found if window is not None]
     without = sum(window is None for _, window in found)

@@ -1,1 +1,1 @@
-"""Recording of golden outputs: the original tool of any release, from Kafka's jars."""
+"""Records golden outputs with the original tool of any release, from Kafka's jars."""

@@ -21,7 +21,7 @@ from tools.record import original
 
 
 def record(release: str, cases: Mapping[str, Sequence[str]]) -> dict[str, goldens.Outcome]:
-    """Run a release's tool on cases in a copy of golden/, each with its files as they are there."""
+    """Run a release's tool on cases in a copy of golden/, each with its current files."""
     recorded = {}
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary).resolve() / "golden"
@@ -33,12 +33,12 @@ def record(release: str, cases: Mapping[str, Sequence[str]]) -> dict[str, golden
 
 
 def differences(old: Mapping[str, goldens.Outcome], new: Mapping[str, goldens.Outcome]) -> list[str]:
-    """The names of the cases whose outcome is another one, or new."""
+    """Return the names of the cases with a changed or new outcome."""
     return [name for name, outcome in new.items() if old.get(name) != outcome]
 
 
 def main() -> int:
-    """Record what the command line asks for."""
+    """Run the command line."""
     parser = arguments.parser(__doc__)
     parser.add_argument("releases", nargs="+", metavar="RELEASE", help="such as 4.3.1, or all")
     parser.add_argument("--like", metavar="RELEASE", help="take the cases that this release has")

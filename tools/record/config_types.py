@@ -58,9 +58,9 @@ OWNERS = {
         "org.apache.kafka.streams.StreamsConfig",
     ],
 }
-"""What a config belongs to, and the classes that hold its ConfigDefs; no release has all of them."""
+"""Owner of configs -> the classes with its ConfigDefs. No release has all of them."""
 ARTIFACTS = ["kafka_2.13", "connect-runtime", "kafka-streams", "connect-mirror"]
-"""The last one is not on Maven Central for every release."""
+"""The artifacts of a release. Maven Central does not have the last one for every release."""
 WIDTH = 120
 
 
@@ -73,9 +73,9 @@ class ConfigType(NamedTuple):
 
 
 def jars(release: str) -> Path:
-    """Return the folder with the jars of a release, fetched when it is not there yet.
+    """Return the folder with the jars of a release, which is downloaded if missing.
 
-    Raises subprocess.CalledProcessError when Maven fails: it has printed why on standard error.
+    Raises subprocess.CalledProcessError if Maven fails; it prints the reason on standard error.
     """
     folder = CACHE / f"{release}-configs"
     wanted = [f"org.apache.kafka:{artifact}:{release}" for artifact in ARTIFACTS]
@@ -113,7 +113,7 @@ def golden(known: dict[ConfigType, set[str]]) -> str:
 
 
 def shown(known: Iterable[ConfigType]) -> dict[str, list[str]]:
-    """Return the configs of each owner that have a type in some release, and in none the type PASSWORD."""
+    """Return the configs of each owner that have a type in some release, and in no release the type PASSWORD."""
     types: dict[tuple[str, str], set[str]] = defaultdict(set)
     for config in known:
         types[config.owner, config.name].add(config.type)

@@ -41,17 +41,17 @@ NOT_NEEDED = ["com.sun.jmx:jmxri", "com.sun.jdmk:jmxtools", "javax.jms:jms", "ja
 
 
 def numbers(release: str) -> tuple[int, ...]:
-    """A release as numbers: "0.8.2.1" -> (0, 8, 2, 1)."""
+    """Return a release as numbers: "0.8.2.1" -> (0, 8, 2, 1)."""
     return tuple(int(part) for part in release.split("."))
 
 
 def apart(release: str) -> bool:
-    """Whether the tool is not in the server's jar: it moved to kafka-tools in 4.3."""
+    """Return whether the tool is not in the server's jar: 4.3 moved it to kafka-tools."""
     return numbers(release) >= (4, 3)
 
 
 def coordinates(release: str, *, server: bool = False) -> list[str]:
-    """What to ask Central for: group:artifact:version of the tool, or of the server, whose jar names its Scala."""
+    """Return group:artifact:version of the tool, or of the server, whose jar has the Scala version in its name."""
     if apart(release) and not server:
         return [f"org.apache.kafka:kafka-tools:{release}"]
     firsts = {(2, 6): "2.13", (2, 1): "2.12", (0, 9): "2.11", (0, 8, 2): "2.10", (0,): "2.9.2"}
@@ -60,12 +60,12 @@ def coordinates(release: str, *, server: bool = False) -> list[str]:
 
 
 def main_class(release: str) -> str:
-    """The class that holds the tool's main."""
+    """Return the class with the tool's main method."""
     return ("org.apache.kafka.tools" if apart(release) else "kafka.tools") + ".DumpLogSegments"
 
 
 def pom(wanted: list[str]) -> str:
-    """A project that depends on the wanted artifacts alone."""
+    """Return a project that depends only on these artifacts."""
     exclusions = "".join(
         f"\n        <exclusion><groupId>{g}</groupId><artifactId>{a}</artifactId></exclusion>"
         for g, a in (name.split(":") for name in NOT_NEEDED)
@@ -76,18 +76,18 @@ def pom(wanted: list[str]) -> str:
 
 
 def fetch(release: str, cache: Path = CACHE, *, server: bool = False) -> Path:
-    """The folder with the jars of a release's tool, or of its server, fetched when it is not there yet.
+    """Return the folder with the jars of a release's tool or server, which is downloaded if missing.
 
-    Raises subprocess.CalledProcessError when Maven fails: it has said why on stderr.
+    Raises subprocess.CalledProcessError if Maven fails; it prints the reason on standard error.
     """
     folder = cache / (f"{release}-server" if server and apart(release) else release)
     return gather(coordinates(release, server=server), folder)
 
 
 def gather(wanted: list[str], folder: Path) -> Path:
-    """Put artifacts ("group:name:version") with all that they need into a folder, when it is not there yet; return it.
+    """Download artifacts ("group:name:version") and their dependencies into a folder, if it is missing; return it.
 
-    Raises subprocess.CalledProcessError when Maven fails: it has said why on stderr.
+    Raises subprocess.CalledProcessError if Maven fails; it prints the reason on standard error.
     """
     if folder.is_dir():
         return folder

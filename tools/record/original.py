@@ -3,7 +3,7 @@
     for run in original.runs("4.2.2", {"some name": ["--files", "00000000000000000000.log"]}, folder):
         print(run.name, run.status, run.stdout)
 
-`fetch_jars` brings the release, `RunOriginal.java` runs it; both results stay in ~/.cache/kdump.
+`fetch_jars` downloads the release, `RunOriginal.java` runs it; both results stay in ~/.cache/kdump.
 """
 
 import base64
@@ -27,7 +27,7 @@ NOISE = re.compile(
 
 
 class Run(NamedTuple):
-    """One run of the original: its name, exit status and what it printed, raw."""
+    """One run of the original: its name, exit status and unchanged output."""
 
     name: str
     status: int
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 def classes() -> Path:
-    """The folder that holds the compiled runner; compiled when its source has changed."""
+    """Return the folder with the compiled runner, which is compiled again after a change."""
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
     folder = CACHE.parent / "classes" / digest
     if not folder.is_dir():
@@ -51,7 +51,7 @@ def classes() -> Path:
 def runs(release: str, cases: Mapping[str, Sequence[str]], folder: Path) -> Iterator[Run]:
     """Run each case (name -> arguments) of a release's tool with `folder` as the working directory.
 
-    Names and arguments hold no tab and no line end. Raises subprocess.CalledProcessError when the JVM itself fails.
+    Names and arguments contain no tab and no line end. Raises subprocess.CalledProcessError if the JVM itself fails.
     """
     jars = fetch(release)
     with tempfile.TemporaryDirectory() as temporary:
@@ -68,5 +68,5 @@ def runs(release: str, cases: Mapping[str, Sequence[str]], folder: Path) -> Iter
 
 
 def without_noise(stderr: str) -> str:
-    """What the tool itself said on stderr."""
+    """Return the tool's own lines on standard error."""
     return "".join(line for line in stderr.splitlines(keepends=True) if line.strip() and not NOISE.match(line))

@@ -100,10 +100,10 @@ class OtherCopy(NamedTuple):
     place: Place
 
 
-class MetFolders(NamedTuple):
+class ListedFolders(NamedTuple):
     """The names of the partition folders in the given paths; ``unread`` are those that cannot be listed."""
 
-    met: Collection[Name] = ()
+    names: Collection[Name] = ()
     unread: Collection[Name] = ()
 
 
@@ -126,7 +126,7 @@ class PartitionEvidence:
     history: TopicHistory
     leftovers: tuple[Leftover, ...] = ()
     others: tuple[OtherCopy, ...] = ()
-    folders: MetFolders = field(default_factory=MetFolders)
+    folders: ListedFolders = field(default_factory=ListedFolders)
     _largest: dict[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -382,7 +382,7 @@ class Block:
 
 
 def evidence_of(
-    topic: str, number: int, places: Iterable[Place], history: TopicHistory, folders: MetFolders
+    topic: str, number: int, places: Iterable[Place], history: TopicHistory, folders: ListedFolders
 ) -> PartitionEvidence:
     """Return the evidence of the first broker with a folder of the partition; other brokers' folders are copies.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from kdump.answers.explain.evidence import Block, MetFolders, current, evidence_of, topic_history
+from kdump.answers.explain.evidence import Block, ListedFolders, current, evidence_of, topic_history
 from kdump.answers.explain.reasons import Question, cause
 from kdump.answers.question import LogQuestion, option
 from kdump.errors import UnreadableError
@@ -61,7 +61,7 @@ def explain_all(
     history: TopicHistory,
     at: int,
     fail: Callable[[UnreadableError], None],
-    folders: MetFolders = MetFolders(),  # noqa: B008  a tuple
+    folders: ListedFolders = ListedFolders(),  # noqa: B008  a tuple
 ) -> Iterator[Explanation]:
     """Yield the explanations of all ranges from the folders ``places``; ``fail`` receives unreadable files."""
     known: dict[tuple[str, int], PartitionEvidence] = {}
@@ -133,7 +133,7 @@ def _answer(asking: Asking, options: ExplainOptions) -> Iterator[AnswerLine]:
     report = asking.report
     found = list(current(asking.found))
     history = topic_history(found, report, partial(remote_segments.of_partitions, found, report))
-    folders = MetFolders(asking.met, asking.unread)
+    folders = ListedFolders(asking.found_names, asking.unread)
     yield from explain_all(options.ranges, list(asking.places()), history, asking.at, report.fail, folders)
 
 

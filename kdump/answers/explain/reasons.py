@@ -122,7 +122,7 @@ def _no_folder(partition: PartitionEvidence, known: str) -> str:
     if {Name(partition.topic, partition.number), Name(None, None)} & set(partition.folders.unread):
         return f"{known}a folder that has it, or may have it, cannot be read"
     image = partition.history.image
-    names = {name.topic for name in partition.folders.met if name.topic} | set(image.topics.by_name if image else ())
+    names = {name.topic for name in partition.folders.names if name.topic} | set(image.topics.by_name if image else ())
     near = "" if partition.topic in names else did_you_mean(partition.topic, names)
     return f"{known}no folder of this partition is in these paths{near}"
 

@@ -84,11 +84,11 @@ class AnswerPlan(Asking):
         asked = options.wanted(siblings=True, log_dirs=True, leftovers=every or question.leftovers, every_folder=every)
         wanted = asked._replace(topics=(), partitions=frozenset()) if question.also else asked
         finder = Finder(wanted, Reporter(note=note, fail=say.fail))
-        met = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
-        found = list(with_names(met, note, every=every))
+        named = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
+        found = list(with_names(named, note, every=every))
         if not every:
             found = [one for one in found if one.topic is not None]
-        for text in asked.missing(finder.met, options.paths):
+        for text in asked.missing(finder.found_names, options.paths):
             note(text)
         super().__init__(found, asked, options.now, say)
 
@@ -155,8 +155,8 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task. Raises UnreadableError like :func:`refuse`."""
     question = question_named(task.output)
     columns = columns_of(task.output)
-    said: list[Row] = []
-    say = _sayings(said, discard, skip=task.skip)
+    reported: list[Row] = []
+    say = _sayings(reported, discard, skip=task.skip)
     states = LogDirStates(say, known=task.states)
     asking = Asking(task.partitions, task.asked, task.at, say, states=states)
     question.feed(task.collector, task.partitions, asking.feed)
@@ -167,5 +167,5 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
     )
     while rows := list(islice(lines, ROWS)):
         yield columns.batch(rows)
-    if rows := [*task.rows, *said]:
+    if rows := [*task.rows, *reported]:
         yield columns.batch(rows)

@@ -60,7 +60,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
     wanted = options.wanted(siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(wanted, Reporter(note=note, fail=fail))
     partitions = [one for files, paths in places(options.paths) for one in finder.find(paths, files)]
-    for text in wanted.missing(finder.met, options.paths):
+    for text in wanted.missing(finder.found_names, options.paths):
         note(text)
     _, how = checking.prepared(
         tuple(options.paths),
@@ -90,12 +90,12 @@ def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task, one batch per partition. Raises UnreadableError like :func:`refuse`."""
     yield from _batch(task.rows)
     dirs = LogDirs(task.how.dispensable)
-    said: set[str] = set()
+    reported: set[str] = set()
     found: set[Finding] = set()  # a file may be given twice: as an input, and in a log dir
 
     def fail(error: UnreadableError) -> None:
         refuse(error, skip=task.skip)
-        said.add(str(error))
+        reported.add(str(error))
 
     for part in task.covered:
         if part.topic is None:
@@ -107,8 +107,8 @@ def read(task: CheckTask) -> Iterator[pa.RecordBatch]:
         checked = whole_partition.check(part, task.how, dirs)
         for error in checked.failed:
             refuse(error, skip=task.skip)
-        failed = [error for error in checked.failed if str(error) not in said]
-        said |= {str(error) for error in failed}
+        failed = [error for error in checked.failed if str(error) not in reported]
+        reported |= {str(error) for error in failed}
         new = [finding for finding in checked.findings if finding not in found]
         found.update(new)
         yield from _batch([*_closed(failed), *map(finding_line, new)])

@@ -209,7 +209,7 @@ def find(
         progress(f"listing: {segments:,} segments of {number:,} partitions so far")
         yield partition
     if options.kafka is None:  # a pattern of Kafka's source may match nothing yet
-        for text in wanted.missing(finder.met, options.paths):
+        for text in wanted.missing(finder.found_names, options.paths):
             report.note(text)
 
 

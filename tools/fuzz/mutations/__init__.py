@@ -3,8 +3,8 @@
     mutant = mutations.make(seed=1, number=17)      # the same each time
     mutant.kind, mutant.subject, mutant.files       # files: name -> bytes
 
-Each kind of mutation is a function of a random generator and the bytes of a file; the modules beside this one hold
-them, by what they know of the file.
+Each kind of mutation is a function of a random generator and the bytes of a file. The other modules have these
+functions, by the kind of file.
 """
 
 from random import Random
@@ -13,17 +13,17 @@ from typing import NamedTuple
 from tools.fuzz.mutations import segments, state
 
 SHARE_OF_STATE = 0.25
-"""How many of the mutants are not segments."""
+"""The share of mutants that are not segments."""
 
 
 class Mutant(NamedTuple):
-    """A broken file beside the valid ones that it needs."""
+    """A broken file, and the valid files that it needs."""
 
     number: int
     kind: str
     subject: str
     target: str
-    """The name of the file that is to be dumped."""
+    """The name of the file to dump."""
     files: dict[str, bytes]
 
     @property
@@ -33,12 +33,12 @@ class Mutant(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """What kind of file is dumped."""
+        """The kind of the dumped file."""
         return self.target.rpartition(".")[2]
 
 
 def make(seed: int, number: int) -> Mutant:
-    """Return one mutant; the same for the same seed and number."""
+    """Return one mutant. The seed and number determine it."""
     random = Random(f"{seed}:{number}")
     return of_state(random, number) if random.random() < SHARE_OF_STATE else of_segment(random, number)
 

@@ -1,4 +1,4 @@
-"""Other legal, and nearly legal, framings of the codecs than those that Kafka's Java clients write."""
+"""Framings of the codecs that differ from those of Kafka's Java clients: valid ones, and nearly valid ones."""
 
 import zlib
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def halves(random: Random, body: bytes) -> tuple[bytes, bytes]:
 
 
 def gzip_with_extras(random: Random, body: bytes) -> bytes:
-    """A gzip member with optional header fields, and at times flags that RFC 1952 reserves."""
+    """Return a gzip member with optional header fields, sometimes with flags that RFC 1952 reserves."""
     flags = random.randrange(random.choice((32, 256)))
     header = bytes([0x1F, 0x8B, 8, flags]) + random.randbytes(4) + b"\x00\xff"
     if flags & 4:
@@ -59,7 +59,7 @@ def snappy_raw(_random: Random, body: bytes) -> bytes:
 
 
 def snappy_chunks(random: Random, body: bytes) -> bytes:
-    """The stream of snappy-java in odd chunks, with other versions, empty chunks, or a second header."""
+    """Return the stream of snappy-java in unusual chunks, with other versions, empty chunks, or a second header."""
     version = random.choice((1, 1, 1, 0, 2, -1))
     header = compression.SNAPPY_JAVA_MAGIC + version.to_bytes(4, "big", signed=True) + b"\0\0\0\x01"
     chunks = [bytes(snappy.compress(part)) for part in (*halves(random, body), b"")]
@@ -77,7 +77,7 @@ def snappy_lying_size(random: Random, body: bytes) -> bytes:
 
 
 def lz4_frame(random: Random, body: bytes) -> bytes:
-    """An LZ4 frame with any of its options."""
+    """Return an LZ4 frame with random options."""
     return lz4.frame.compress(
         body,
         block_size=random.choice((4, 5, 6, 7)),
@@ -90,14 +90,14 @@ def lz4_frame(random: Random, body: bytes) -> bytes:
 
 
 def lz4_broken_option(random: Random, body: bytes) -> bytes:
-    """An LZ4 frame whose descriptor or checksums are a little off."""
+    """Return an LZ4 frame with a slightly wrong descriptor or checksum."""
     out = bytearray(lz4_frame(random, body))
     out[random.choice((4, 5, 6, 7, 8, 9, 10, 11, -1, -2, -3, -4, -5))] ^= 1 << random.randrange(8)
     return bytes(out)
 
 
 def lz4_blocks(random: Random, body: bytes) -> bytes:
-    """A frame of Kafka's kind in a few blocks, empty ones too, at times with the header checksum of magic 0."""
+    """Return a frame like Kafka's in a few blocks, some empty, sometimes with the header checksum of magic 0."""
     blocks = [lz4.block.compress(part, store_size=False) for part in (*halves(random, body), b"")]
     blocks.insert(random.randrange(3), b"\0")
     header = compression.compress(compression.LZ4, b"", magic=random.choice((0, 1, 1)))[:-4]
@@ -111,7 +111,7 @@ def two_streams(random: Random, body: bytes) -> bytes:
 
 
 def zstd_frame(random: Random, body: bytes) -> bytes:
-    """A zstd frame with any of its options."""
+    """Return a zstd frame with random options."""
     packer = zstandard.ZstdCompressor(
         level=random.choice((-5, 1, 3, 19)),
         write_checksum=random.random() < 0.5,
@@ -121,7 +121,7 @@ def zstd_frame(random: Random, body: bytes) -> bytes:
 
 
 def zstd_frames(random: Random, body: bytes) -> bytes:
-    """Several zstd frames, skippable ones among them."""
+    """Return several zstd frames, some of them skippable."""
     skippable = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"01234"
     parts = [zstd_frame(random, part) for part in halves(random, body)]
     parts.insert(random.randrange(3), random.choice((skippable, zstd_frame(random, b""))))

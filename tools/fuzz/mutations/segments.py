@@ -1,7 +1,7 @@
-"""Ways to break a segment: its batches and messages, their fields, and what is packed inside of them.
+"""Functions that break a segment: its batches and messages, their fields, and their compressed contents.
 
-Many come in two shapes, with the checksum left wrong and with the checksum made right again: a reader that trusts a
-right checksum must still not trust the fields.
+Many have two variants, with the wrong checksum and with a corrected one: a reader must not trust fields because of a
+right checksum.
 """
 
 import functools
@@ -21,14 +21,14 @@ from tools.fuzz.mutations.framings import FRAMINGS
 from tools.fuzz.mutations.whole import lie
 
 LARGEST = 4000
-"""Bytes of a subject: enough for some batches, and quick to print a thousand times."""
+"""The size of a source in bytes: enough for some batches, and fast to print a thousand times."""
 
 Mutation = Callable[[Random, bytes], bytes]
 
 
 @functools.cache
 def segments() -> dict[str, bytes]:
-    """The first batches of each golden segment and metadata snapshot that is not large: name -> bytes."""
+    """Return the first batches of each golden segment and metadata snapshot that is not large: name -> bytes."""
     found = {}
     for path in sorted([*(GOLDEN / "brokers").glob("*/*/*.log"), *(GOLDEN / "brokers").glob("*/*/*.checkpoint")]):
         end = 0
@@ -42,7 +42,7 @@ def segments() -> dict[str, bytes]:
 
 
 def split(data: bytes) -> list[bytes]:
-    """Return the entries of a valid segment, or of a decompressed message set. Bytes left over are the last."""
+    """Return the entries of a valid segment, or of a decompressed message set. Remaining bytes are the last item."""
     entries = []
     while len(data) >= LOG_OVERHEAD.size and data:
         end = LOG_OVERHEAD.size + max(0, LOG_OVERHEAD.read(data).size)
@@ -57,7 +57,7 @@ def magic_of(entry: bytes) -> int:
 
 
 def seal(entry: bytes) -> bytes:
-    """Return the entry with the size and the checksum that fit its bytes."""
+    """Return the entry with the right size and checksum."""
     out = bytearray(entry)
     out[8:12] = (len(out) - LOG_OVERHEAD.size).to_bytes(4, "big")
     if magic_of(entry) >= record_layout.MAGIC_2:
@@ -97,7 +97,7 @@ def foreign_batch(random: Random, data: bytes) -> bytes:
 
 
 def in_one_batch(change: Callable[[Random, bytes], bytes]) -> Mutation:
-    """Make a mutation of an entry one of a segment."""
+    """Return a mutation of a segment that applies a mutation of an entry to one batch."""
 
     @functools.wraps(change)
     def mutate(random: Random, data: bytes) -> bytes:
@@ -110,7 +110,7 @@ def in_one_batch(change: Callable[[Random, bytes], bytes]) -> Mutation:
 
 
 def fields_of(entry: bytes) -> list[tuple[int, int]]:
-    """Return position and size of the fixed fields of an entry's header."""
+    """Return the position and size of the fixed fields of an entry's header."""
     magic = magic_of(entry)
     if magic >= record_layout.MAGIC_2:
         ends = [*list(record_layout.BATCH_HEADER.offsets.values())[1:], record_layout.BATCH_HEADER.size]
@@ -125,7 +125,7 @@ def fields_of(entry: bytes) -> list[tuple[int, int]]:
 
 @in_one_batch
 def field(random: Random, entry: bytes) -> bytes:
-    """Make a field of a header lie."""
+    """Give a header field a wrong value."""
     at, size = random.choice(fields_of(entry))
     value = lie(random, int.from_bytes(entry[at : at + size], "big", signed=True), size * 8)
     return entry[:at] + value.to_bytes(size, "big", signed=True) + entry[at + size :]
@@ -133,7 +133,7 @@ def field(random: Random, entry: bytes) -> bytes:
 
 @in_one_batch
 def field_crc_ok(random: Random, entry: bytes) -> bytes:
-    """Make a field of a header lie under a right checksum."""
+    """Give a header field a wrong value, and correct the checksum."""
     at, size = random.choice(fields_of(entry)[3:])
     value = lie(random, int.from_bytes(entry[at : at + size], "big", signed=True), size * 8)
     return seal(entry[:at] + value.to_bytes(size, "big", signed=True) + entry[at + size :])
@@ -141,7 +141,7 @@ def field_crc_ok(random: Random, entry: bytes) -> bytes:
 
 @in_one_batch
 def attributes_crc_ok(random: Random, entry: bytes) -> bytes:
-    """Flip bits of the attributes (codec, timestamp type, control, ...) under a right checksum."""
+    """Flip bits of the attributes (codec, timestamp type, control, ...), and correct the checksum."""
     at = 22 if magic_of(entry) >= record_layout.MAGIC_2 else 17
     if len(entry) <= at:
         return entry
@@ -150,7 +150,7 @@ def attributes_crc_ok(random: Random, entry: bytes) -> bytes:
 
 @in_one_batch
 def body_crc_ok(random: Random, entry: bytes) -> bytes:
-    """Break the bytes after the header, as stored (so compressed), under a right size and checksum."""
+    """Break the stored (compressed) bytes after the header, and correct size and checksum."""
     at = body_of(entry)
     if len(entry) <= at:
         return entry
@@ -159,7 +159,7 @@ def body_crc_ok(random: Random, entry: bytes) -> bytes:
 
 
 def body_of(entry: bytes) -> int:
-    """Return where the records of a batch or the value of a message start."""
+    """Return the position of the records of a batch, or of the value of a message."""
     if magic_of(entry) >= record_layout.MAGIC_2:
         return record_layout.BATCH_HEADER.size
     at, size = fields_of(entry)[6]
@@ -182,7 +182,7 @@ def unpacked(entry: bytes) -> tuple[int, bytes] | None:
 
 
 def packed(entry: bytes, body: bytes) -> bytes:
-    """Return the entry with ``body``, already in its codec, in the place of its own, sealed."""
+    """Return the entry with the encoded ``body`` in place of its own, and with the right size and checksum."""
     at = body_of(entry)
     if magic_of(entry) < record_layout.MAGIC_2:
         entry = entry[: at - 4] + len(body).to_bytes(4, "big") + entry[at:]
@@ -190,7 +190,7 @@ def packed(entry: bytes, body: bytes) -> bytes:
 
 
 def inside(change: Callable[[Random, int, bytes], bytes]) -> Mutation:
-    """Make a mutation of decompressed records one of a segment: compressed again in the same codec, and sealed."""
+    """Return a mutation of a segment that changes decompressed records and compresses them again in the same codec."""
 
     @in_one_batch
     @functools.wraps(change)
@@ -214,7 +214,7 @@ def records(random: Random, _magic: int, body: bytes) -> bytes:
 
 @inside
 def record_field(random: Random, magic: int, body: bytes) -> bytes:
-    """Make a field of a record, or of an inner message, lie."""
+    """Give a field of a record or of an inner message a wrong value."""
     if magic < record_layout.MAGIC_2:
         return record_field_of_messages(random, body)
     found = varints_of(body)
@@ -236,7 +236,7 @@ def record_field(random: Random, magic: int, body: bytes) -> bytes:
 
 
 def record_field_of_messages(random: Random, body: bytes) -> bytes:
-    """Make a field of an inner message lie, its checksum right again or not."""
+    """Give a field of an inner message a wrong value, with or without a corrected checksum."""
     entries = split(body)
     at = random.randrange(len(entries))
     broken = random.choice((field, field_crc_ok, attributes_crc_ok))(random, entries[at])
@@ -244,7 +244,7 @@ def record_field_of_messages(random: Random, body: bytes) -> bytes:
 
 
 def varints_of(body: bytes) -> list[tuple[int, int, int]]:
-    """Return position, value and end of every varint of the records in ``body``, as far as they are valid."""
+    """Return position, value and end of each varint of the records in ``body``, as far as they are valid."""
     found: list[tuple[int, int, int]] = []
     position = 0
 
@@ -283,7 +283,7 @@ def resized(out: bytes, body: bytes, grown: int, at: int) -> bytes:
 
 @in_one_batch
 def record_content(random: Random, entry: bytes) -> bytes:
-    """Break key or value of a record, and nothing around them: what decoders of Kafka's own records are to read."""
+    """Break the key or value of a record and nothing else: input for decoders of Kafka's own records."""
     plain = unpacked(entry)
     if plain is None or magic_of(entry) != record_layout.MAGIC_2 or plain[0] != compression.NONE:
         return entry
@@ -313,7 +313,7 @@ def record_content(random: Random, entry: bytes) -> bytes:
 
 @inside
 def inner_order(random: Random, magic: int, body: bytes) -> bytes:
-    """Drop, double or swap records or inner messages."""
+    """Drop, duplicate or swap records or inner messages."""
     if magic < record_layout.MAGIC_2:
         parts = split(body)
     else:
@@ -335,7 +335,7 @@ def inner_order(random: Random, magic: int, body: bytes) -> bytes:
 
 @inside
 def nested_wrapper(random: Random, magic: int, body: bytes) -> bytes:
-    """Put a wrapper, or a batch, in the place of an inner message or record."""
+    """Replace an inner message or record by a wrapper or a batch."""
     others = split(segments()[random.choice(sorted(segments()))])
     return (
         random.choice(others) + (body if random.random() < 0.5 else b"") if magic < record_layout.MAGIC_2 else others[0]
@@ -344,7 +344,7 @@ def nested_wrapper(random: Random, magic: int, body: bytes) -> bytes:
 
 @in_one_batch
 def other_framing(random: Random, entry: bytes) -> bytes:
-    """Pack the same records in another legal, or nearly legal, framing of a codec."""
+    """Encode the same records in another valid, or nearly valid, framing of a codec."""
     plain = unpacked(entry)
     if plain is None:
         return entry

@@ -1,4 +1,4 @@
-"""Ways to break the files beside a log, which are rows of one size after a header: indexes and producer snapshots."""
+"""Functions that break the files beside a log: indexes and producer snapshots, which are rows after a header."""
 
 import functools
 from collections.abc import Callable
@@ -11,20 +11,20 @@ from testing import GOLDEN
 from tools.fuzz.mutations import whole
 
 LARGEST_LOG = 16_000
-"""Bytes of the log beside an index."""
+"""The size of the log beside an index, in bytes."""
 
 
 class Shape(NamedTuple):
-    """Bytes of the header, and the sizes of the fields of a row."""
+    """The size of the header, and the sizes of the fields of a row, in bytes."""
 
     header: int
     fields: tuple[int, ...]
     siblings: tuple[str, ...]
-    """Suffixes of the files that the dump of this one reads too."""
+    """The suffixes of other files that the dump of this file reads."""
 
     @property
     def row(self) -> int:
-        """Bytes of a row."""
+        """The size of a row in bytes."""
         return sum(self.fields)
 
 
@@ -38,7 +38,7 @@ SHAPES = {
 
 @functools.cache
 def subjects() -> dict[str, dict[str, bytes]]:
-    """Golden files that are not empty, each with those that it needs: name -> file name -> bytes."""
+    """Return the golden files that are not empty, each with the files that it needs: name -> file name -> bytes."""
     found = {}
     for path in sorted((GOLDEN / "brokers").glob("*/*/*")):
         shape = SHAPES.get(path.suffix[1:])
@@ -51,7 +51,7 @@ def subjects() -> dict[str, dict[str, bytes]]:
 
 
 def sealed(shape: Shape, data: bytes) -> bytes:
-    """Return a snapshot with the right checksum, another file as it is."""
+    """Return a snapshot with the right checksum, or any other file unchanged."""
     if not shape.header or len(data) < shape.header:
         return data
     guarded = data[producer_snapshot.GUARDED_FROM :]
@@ -64,7 +64,7 @@ def rows_of(shape: Shape, data: bytes) -> list[bytes]:
 
 
 def row_field(random: Random, shape: Shape, data: bytes) -> bytes:
-    """Make a field of a row lie."""
+    """Give a field of a row a wrong value."""
     number, column = random.randrange(len(rows_of(shape, data))), random.randrange(len(shape.fields))
     at = shape.header + number * shape.row + sum(shape.fields[:column])
     size = shape.fields[column]
@@ -73,7 +73,7 @@ def row_field(random: Random, shape: Shape, data: bytes) -> bytes:
 
 
 def header_field(random: Random, shape: Shape, data: bytes) -> bytes:
-    """Make a field of the header lie."""
+    """Give a field of the header a wrong value."""
     if not shape.header:
         return data
     at, size = random.choice(((0, 2), (2, 4), (6, 4)))
@@ -82,7 +82,7 @@ def header_field(random: Random, shape: Shape, data: bytes) -> bytes:
 
 
 def row_order(random: Random, shape: Shape, data: bytes) -> bytes:
-    """Drop, double or swap rows."""
+    """Drop, duplicate or swap rows."""
     rows = rows_of(shape, data)
     at = random.randrange(len(rows))
     what = random.randrange(3)
@@ -96,13 +96,13 @@ def row_order(random: Random, shape: Shape, data: bytes) -> bytes:
 
 
 def zero_row(random: Random, shape: Shape, data: bytes) -> bytes:
-    """Zero a row, as the unused rest of a live index is."""
+    """Fill a row with zeros, like the unused rest of an active index."""
     at = shape.header + random.randrange(len(rows_of(shape, data))) * shape.row
     return data[:at] + bytes(shape.row) + data[at + shape.row :]
 
 
 def right_checksum(change: Callable[[Random, Shape, bytes], bytes]) -> Callable[[Random, Shape, bytes], bytes]:
-    """Return ``change`` followed by a right checksum."""
+    """Return ``change``, followed by a correction of the checksum."""
 
     @functools.wraps(change)
     def mutate(random: Random, shape: Shape, data: bytes) -> bytes:
@@ -113,7 +113,7 @@ def right_checksum(change: Callable[[Random, Shape, bytes], bytes]) -> Callable[
 
 
 def of_whole(change: Callable[[Random, bytes], bytes]) -> Callable[[Random, Shape, bytes], bytes]:
-    """Return a change of any file as one of a file of rows."""
+    """Return a change of any file as a change of a file of rows."""
 
     @functools.wraps(change)
     def mutate(random: Random, _shape: Shape, data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Ways to break any file."""
+"""Functions that break any file."""
 
 from random import Random
 
@@ -21,7 +21,7 @@ def set_bytes(random: Random, data: bytes) -> bytes:
 
 
 def cut(random: Random, data: bytes) -> bytes:
-    """Cut the end off."""
+    """Truncate the file."""
     return data[: random.randrange(len(data))]
 
 
@@ -32,20 +32,20 @@ def insert(random: Random, data: bytes) -> bytes:
 
 
 def delete(random: Random, data: bytes) -> bytes:
-    """Take some bytes out."""
+    """Delete some bytes."""
     at = random.randrange(len(data))
     return data[:at] + data[at + random.randint(1, 64) :]
 
 
 def zero_page(random: Random, data: bytes) -> bytes:
-    """Zero a range, as a lost page of the disk leaves it."""
+    """Fill a range with zeros, like a lost page of a disk."""
     size = random.choice((16, 64, 256, 512, 4096))
     at = random.randrange(0, len(data), 16)
     return data[:at] + bytes(min(size, len(data) - at)) + data[at + size :]
 
 
 def stale_page(random: Random, data: bytes) -> bytes:
-    """Overwrite a range with another one of the same file."""
+    """Overwrite a range with another range of the same file."""
     size = random.choice((16, 64, 256, 512))
     source, at = random.randrange(len(data)), random.randrange(len(data))
     page = data[source : source + size]
@@ -53,17 +53,17 @@ def stale_page(random: Random, data: bytes) -> bytes:
 
 
 def append_zeros(random: Random, data: bytes) -> bytes:
-    """Pad with zeros, as a preallocated file is."""
+    """Append zeros, like a preallocated file."""
     return data + bytes(random.choice((1, 11, 12, 16, 17, 18, 26, 27, 61, 100, 4096)))
 
 
 def append_garbage(random: Random, data: bytes) -> bytes:
-    """Put random bytes after the end."""
+    """Append random bytes."""
     return data + random.randbytes(random.randint(1, 100))
 
 
 def lie(random: Random, value: int, bits: int) -> int:
-    """Return another number in the place of ``value``, one that readers trip over more often than by chance."""
+    """Return another number in place of ``value``, often one at which readers fail."""
     top = 1 << bits - 1
     candidates = (0, 1, -1, 2, -2, -top, top - 1, value + 1, value - 1, value * 2, -value, value + 100, top // 2)
     chosen = random.choice((*candidates, random.randrange(-top, top)))
