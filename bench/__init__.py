@@ -1,1 +1,1 @@
-"""How fast kdump is beside Kafka's own tool: ``python -m bench --help``."""
+"""How fast kdump is compared with Kafka's own tool: ``python -m bench --help``."""

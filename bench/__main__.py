@@ -1,8 +1,8 @@
-"""``python -m bench``: kdump beside the newest DumpLogSegments, in turn, to bench/RESULTS.md.
+"""``python -m bench``: compares kdump with the newest DumpLogSegments, and writes bench/RESULTS.md.
 
 Each case runs --rounds times with each tool, the tools taking turns; the tables hold medians. Before that the outputs
 are compared. The original comes from Maven Central (tools.record.fetch_jars); kdump is installed as a user installs it,
-into an environment of its own under --data, where the segments are made once and kept too. The whole of the file is
+into a new environment under --data, where the segments are made once and kept too. The whole of the file is
 written again. Run it on a machine that does nothing else.
 """
 
@@ -28,32 +28,32 @@ HERE = Path(__file__).parent
 LEGACY = 100_000
 """Messages of magic 0 and 1."""
 PLAIN = 200_000
-"""Records that kdump without its kernel is measured with, at most."""
+"""Maximum number of records for kdump without its kernel."""
 FEW = 3
-"""Rounds of kdump without its kernel, at most."""
+"""Maximum number of rounds for kdump without its kernel."""
 INDEXED = {"index": 1 << 30, "timeindex": 1 << 25}
 """Bytes of the segment whose index is verified, an entry per batch of 16 KiB. For each entry of a time index the
 original reads headers from the start of the log on: 1 GiB takes it the better part of an hour."""
 TEN_TIMES = 10
 JOINED = 7
-"""How often a tenth of the records stands in the shorter of two files whose times are compared; the longer has 2 GB."""
+"""How often the shorter of two compared files repeats a tenth of the records; the longer file has 2 GB."""
 WITHIN = 0.1
 MOST_MEMORY = 100 << 20
 
 
 class Case(NamedTuple):
-    """What is asked of a file, and the least ratio of wall time that is aimed at, if there is one."""
+    """What a case asks of a file, and its required ratio of wall time, if any."""
 
     name: str
     shape: str
     options: tuple[str, ...] = ("--print-data-log",)
     pipe: bool = False
     records: int | None = None
-    """Instead of the number of records that is asked for."""
+    """Number of records, in place of the one given on the command line."""
     aim: float | None = None
 
     def file(self, data: Path, records: int) -> Path:
-        """Return the file to dump; make it when it is not there yet."""
+        """Return the file to dump; make it first if it does not exist."""
         if self.shape in internal.SOURCES:
             return internal.make(data, self.shape, min(records, internal.RECORDS))
         if self.shape in INDEXED:
@@ -86,7 +86,7 @@ CASES = [
 
 
 class Row(NamedTuple):
-    """A line of a table, and whether the aim is reached and the output the original's."""
+    """A line of a table, whether it reaches its aim, and whether the output equals the original's."""
 
     text: str
     held: bool
@@ -96,7 +96,7 @@ class Row(NamedTuple):
 def table(
     cases: Sequence[Case], tools: Sequence[runs.Tool], options: argparse.Namespace, *, records: int, aims: bool
 ) -> Iterator[Row]:
-    """Measure each case: the first tool is the original. Without ``aims`` a few rounds do, and none is missed."""
+    """Measure each case; the first tool is the original. Without ``aims`` there are few rounds and no aims."""
     yield Row(
         "| case | "
         + " | ".join(f"{tool.name}: s, CPU s, MiB" for tool in tools)
@@ -152,7 +152,7 @@ def proportions(tool: runs.Tool, options: argparse.Namespace) -> Iterator[Row]:
 
 
 def joined(path: Path, times: int) -> Path:
-    """Return a segment that holds the batches of another one so many times."""
+    """Return a segment that repeats the batches of another one ``times`` times."""
     made = path.parent / f"{times}-times" / path.name
     if not made.exists():
         made.parent.mkdir(exist_ok=True)
@@ -172,7 +172,7 @@ def _proportion(name: str, one: float, other: float, ratio: float, aim: float) -
 
 
 def machine(program: Path, options: argparse.Namespace) -> str:
-    """Say where and with what this was measured."""
+    """Return a description of the machine and the versions."""
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text("utf-8"))
     java = subprocess.run(["java", "-version"], capture_output=True, check=True).stderr.decode().splitlines()[0]
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())

@@ -1,4 +1,4 @@
-"""How fast the answering commands that need headers alone are, beside `kdump check --headers-only`, and their memory.
+"""Speed and memory of the answering commands that need only headers, compared with `kdump check --headers-only`.
 
     python -m bench.answers [--size MIB] [--batch BYTES]
 
@@ -41,7 +41,7 @@ START: Final = 1_700_000_000_000
 
 
 def make(folder: Path, size: int, batch_bytes: int) -> None:
-    """Write the log; ten producers take turns."""
+    """Write the log; ten producers alternate."""
     folder.mkdir(parents=True)
     value = bytes(max(0, batch_bytes // RECORDS - 12))
     records = b"".join(
@@ -77,7 +77,7 @@ def check(partition: Partition) -> None:
 
 
 def gather(collector: Callable[[], Collector]) -> Callable[[Partition], None]:
-    """Return what feeds a collector with a partition."""
+    """Return the function that passes a partition to a collector."""
 
     def run(partition: Partition) -> None:
         made = collector()
@@ -123,7 +123,7 @@ def seconds(run: Callable[[Partition], None], partition: Partition) -> float:
 
 
 def memory(run: Callable[[Partition], None], partition: Partition) -> float:
-    """Return the most that Python held, in MiB."""
+    """Return Python's peak of memory, in MiB."""
     tracemalloc.start()
     run(partition)
     _, most = tracemalloc.get_traced_memory()

@@ -1,4 +1,4 @@
-"""How fast a log becomes Arrow: ``log.to_arrow()`` beside what a task of Spark does, in processor time and memory.
+"""Processor time and memory of ``log.to_arrow()``, compared with the same work in a task of Spark.
 
     python -m bench.arrow [--records N] [--folder DIR]
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SHAPES = ("none", "zstd")
 COMPARED = ("offset", "timestampMs", "position", "codec", "crc", "sequence", "transactionState")
-"""Columns that are compared beside key and value."""
+"""Columns that are compared, in addition to key and value."""
 ROUNDS = 7
 
 
@@ -39,14 +39,14 @@ def of_log(path: Path) -> int:
 
 
 def of_task(path: Path) -> Callable[[], int]:
-    """Return what a task of Spark does with it, once the driver has planned."""
+    """Do the work of a task of Spark after the driver's planning; return the number of rows."""
     wanted = options.SourceOptions(paths=(str(path),))
     splits = [split for planned in planning.plan(wanted) for split in planned.splits]
     return lambda: sum(len(batch) for split in splits for batch in reading.read(split, wanted))
 
 
 def seconds(*works: Callable[[], int]) -> list[float]:
-    """Return the processor seconds of each of some works, which take turns: the best of some rounds."""
+    """Return the processor seconds of each function, which run in turns: the best of some rounds."""
     times: list[list[float]] = [[] for _ in works]
     for _ in range(ROUNDS):
         for work, taken in zip(works, times, strict=True):

@@ -1,11 +1,11 @@
-"""What the file system gives ``salvage``: a copy that reads, reckons a checksum and writes, by one thread or by three.
+"""The fastest possible ``salvage`` on a disk: a copy that reads, computes a checksum and writes, in 1 to 3 threads.
 
     python -m bench.bare_copy FILE DIR [--jobs N] [--disk]
 
-With ``--jobs 2`` and more, one thread reads and reckons, one writes, and one has the disk begin with what is written.
-Of the ways to share this work that were tried, it is the fastest. Each lets other threads run meanwhile.
-With ``--disk``, as many bytes are written past the page cache, by so many threads, and nothing else is done: what the
-disk takes. Either way the disk has all bytes at the end, as it has those of ``salvage``.
+With ``--jobs 2`` and more, one thread reads and computes, one writes, and one makes the disk start to write. This was
+the fastest of the tried ways to share the work. With ``--disk``, as many bytes are written past the page cache, by so
+many threads, and nothing else is done: what the disk takes. Either way the disk has all bytes at the end, as it has
+those of ``salvage``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BLOCK: Final = 1 << 20
 AHEAD: Final = 4
-"""Blocks that are read and not yet written, at most."""
+"""Maximum number of blocks that are read but not yet written."""
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def _write_past_cache(path: Path, size: int, jobs: int) -> None:
-    """Write ``size`` bytes, up to a STEP more."""
+    """Write ``size`` bytes, and at most a STEP more."""
     copy = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
     block = mmap.mmap(-1, STEP)  # on a border of pages, as the disk wants it
     block.write(bytes(range(256)) * (STEP >> 8))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MIB: Final = 1 << 20
 MOST: Final = 2.5
-"""Times the limit."""
+"""Maximum memory, as a multiple of the limit."""
 LOG: Final = f"{0:020}.log"
 LIMITED: Final = "--max-batch-bytes {limit}"
 FORMS: Final = (
@@ -63,11 +63,11 @@ PYTHON: Final = {
     "kdump.open to_arrow": "for batch in log.to_arrow(): pass",
     "kdump.open row": "for record in log: record.row()",
 }
-"""What Python does with a ``log``."""
+"""Python code that uses a ``log``."""
 
 
 class Peak(NamedTuple):
-    """How a run ended: its exit status (below 0 a signal), peak of memory in MiB, and seconds of the processor."""
+    """The end of a run: exit status (below 0 a signal), peak of memory in MiB, and processor seconds."""
 
     status: int
     mib: float
@@ -153,8 +153,10 @@ actions = [(os.POSIX_SPAWN_DUP2, nothing, number) for number in range(3)]
 _, status, used = os.wait4(os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ, file_actions=actions), 0)
 print(os.waitstatus_to_exitcode(status), used.ru_maxrss, used.ru_utime + used.ru_stime)
 """
-"""Runs a command without its output and measures it. A process starts with the peak of the one that it is forked from:
-that has to be a small one."""
+"""Runs a command without its output and measures it.
+
+The peak of a process includes that of its parent, so the parent must be small.
+"""
 
 
 def run(command: list[str], seconds: int) -> Peak:

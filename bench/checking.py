@@ -1,4 +1,4 @@
-"""How fast `kdump check` is: with records and with headers alone, and what printing the records costs.
+"""How fast `kdump check` is with records and with --headers-only, and how fast the records are printed.
 
     python -m bench.checking [--size MIB] [--batch BYTES]
 

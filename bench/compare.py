@@ -1,9 +1,9 @@
-"""Two builds of kdump beside each other, by processor time: for a pull request and its base.
+"""Compares the processor time of two builds of kdump, for a pull request and its base.
 
     python -m bench.compare OLD NEW [--records N]    # two installed programs
 
-Prints a table of ratios, the medians of some rounds in turns. Exit status 1 where the new one takes more
-than LIMIT times as long in a case.
+Prints a table of ratios, the medians of some rounds in turns. The exit status is 1 if the new one takes more than LIMIT
+times as long in a case.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bench import runs, segments
 from tools import arguments
 
 LIMIT = 1.15
-"""Times the old one's processor seconds that are taken for a loss, beyond what a shared machine varies."""
+"""A ratio of processor seconds above this is a loss, beyond the variation of a shared machine."""
 ROUNDS = 5
 CASES = {
     "--print-data-log": ("none", ["--print-data-log", "--files"]),
@@ -25,7 +25,7 @@ CASES = {
     "dump -o jsonl": ("none", ["dump", "-o", "jsonl"]),
     "check": ("zstd", ["check", "-q"]),
 }
-"""What is run -> the shape of the segment, and the words before its path."""
+"""The command -> the shape of the segment, and the words before its path."""
 
 
 def main(words: list[str]) -> int:

@@ -1,8 +1,8 @@
-"""One core beside several: medians of wall and processor time, how many times as fast several are, and could be.
+"""One core and several: medians of wall and processor time, the speedup, and the possible speedup.
 
     python -m bench.cores [--records N] [--rounds N] [--folder DIR] [--jobs N] [-k REGEX]
 
-The outputs are compared; exit status 1 where one differs or an aim is missed. The segments are as large as a broker
+The outputs are compared; the exit status is 1 if one differs or an aim is missed. The segments are as large as a broker
 rolls them by default, 1 GiB. kdump is installed as a user has it, once where ``--folder`` is given. Wants an idle
 machine, and a fast disk for salvage.
 "Machine" is what this one has to give: the same command with ``--jobs 1``, as many times at once as there are jobs,
@@ -32,7 +32,7 @@ PARTITIONS: Final = 4
 
 
 class Case(NamedTuple):
-    """A command, and how many times as fast several processes are to be as one, where that is an aim."""
+    """A command, and the required speedup of several processes, if any."""
 
     name: str
     words: tuple[str, ...]
@@ -115,13 +115,13 @@ def main() -> int:
 
 
 def _afresh(tool: Tool, out: Path) -> Measured:
-    """Run once; what was written to ``out`` before is not there."""
+    """Run once, after removing the output ``out`` of earlier runs."""
     shutil.rmtree(out, ignore_errors=True)
     return measure(tool, ())
 
 
 def _at_once(tool: Tool, times: int, out: Path) -> float:
-    """Run so many times at once, each with an output of its own; return the seconds until the last one ends."""
+    """Run ``times`` copies at the same time, each with its own output; return the seconds until the last one ends."""
     shutil.rmtree(out, ignore_errors=True)
     outs = [f"{out}-{number}" for number in range(times)]
     tools = [tool._replace(command=[own if word == str(out) else word for word in tool.command]) for own in outs]
@@ -133,7 +133,7 @@ def _at_once(tool: Tool, times: int, out: Path) -> float:
 
 
 def _outcome(tool: Tool, out: Path) -> tuple[str, ...]:
-    """Return checksums of what is printed, and of what is written to ``out``."""
+    """Return checksums of standard output and of the files in ``out``."""
     shutil.rmtree(out, ignore_errors=True)
     printed = digest(tool, ())
     written = sorted(path for path in out.rglob("*") if path.is_file())

@@ -1,4 +1,4 @@
-"""Decoded payloads as JSON lines, beside the libraries alone: fastavro with json, protobuf with json_format.
+"""Decoded payloads as JSON lines, compared with the libraries: fastavro with json, protobuf with json_format.
 
     python -m bench.decoding [--records N] [--plain N] [--rounds N] [--folder DIR]
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 AVRO_AIM: Final = 1.5
 PROTOBUF_AIM: Final = 2.0
 PLAIN_AIM: Final = 1.03
-"""How many times the time without --decode a topic without schemas may take."""
+"""Maximum time with --decode for a topic without schemas, as a multiple of that without."""
 FORMS: Final = ("text", "jsonl", "csv", "table")
 PLAIN_SHAPES: Final = ("none", "no-headers")
 BATCH: Final = 200
@@ -108,7 +108,7 @@ def main() -> int:
 
 
 def costs_too_much(log: str, name: str, form: str, rounds: int) -> bool:
-    """Print what ``--decode auto`` adds to a dump of a log without schemas; return whether the aim is missed.
+    """Print the extra time of ``--decode auto`` in a dump of a log without schemas; return whether the aim is missed.
 
     Raises ValueError if the output differs.
     """
@@ -122,7 +122,7 @@ def costs_too_much(log: str, name: str, form: str, rounds: int) -> bool:
 
 
 def printed(tool: Tool, *, cut: bool = False) -> Iterator[bytes]:
-    """Yield the lines that a run prints; ``cut``: without their last column."""
+    """Yield the lines that a run prints; with ``cut`` without their last column."""
     with subprocess.Popen(tool.command, stdout=subprocess.PIPE) as process:
         for line in process.stdout or ():
             yield line.rpartition(b",")[0] + b"\n" if cut else line

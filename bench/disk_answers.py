@@ -90,7 +90,7 @@ def make_compacted(folder: Path, count: int, distinct: int, value: bytes = bytes
 
 
 def answer(folder: Path, new: Callable[[], Collector]) -> int:
-    """Run a collector over a folder and print its lines as JSON to nowhere; return the bytes of them."""
+    """Run a collector over a folder and discard its lines of JSON; return their size in bytes."""
     collector = new()
     partitions = list(Finder(Wanted(siblings=True, leftovers=True)).find([str(folder)]))
     states = LogDirStates(Reporter(print, fail=print))
@@ -101,13 +101,13 @@ def answer(folder: Path, new: Callable[[], Collector]) -> int:
 
 
 def measure(name: str, folder: Path, new: Callable[[], Collector], amount: float, unit: str) -> None:
-    """Print what an answer takes."""
+    """Print the processor time of an answer."""
     _, seconds = indexes.best_of_three(lambda path: answer(path, new), folder)
     print(f"{name:15} {seconds:.2f} s of processor time, {amount / seconds:,.2f} {unit}/s")
 
 
 def beside_headers(folder: Path, name: str, batch_bytes: int, size: int) -> None:
-    """Print what the answers take of a segment of ``size`` MiB, beside ``kdump check --headers-only``."""
+    """Print the time of the answers for a segment of ``size`` MiB, and that of ``kdump check --headers-only``."""
     log = folder / "t-0"
     log.mkdir(parents=True)
     indexes.make(log, size << 20, batch_bytes)

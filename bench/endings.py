@@ -1,4 +1,4 @@
-"""Every output format and filter of ``kdump dump`` beside the classic dump of the same records, in processor seconds.
+"""Processor time of every output format and filter of ``kdump dump``, compared with the classic dump.
 
     python -m bench.endings [--records N] [--rounds N] [--folder DIR] [--shape NAME] [--history]
 
@@ -29,7 +29,7 @@ HISTORY: Final = ROOT / "bench" / "HISTORY.md"
 
 
 class Case(NamedTuple):
-    """Options of ``kdump dump``, and the times of the classic dump that they may take, where that is their aim."""
+    """Options of ``kdump dump``, and the aim as a multiple of the time of the classic dump, if any."""
 
     name: str
     options: tuple[str, ...]
@@ -59,13 +59,13 @@ CASES: Final = (
     Case("table", ("-o", "table"), None),
 )
 CHANGE: Final = 0.1
-"""The part by which a ratio may differ from the last one in the history without a line."""
+"""A ratio that differs by a larger part from the last one in the history is printed."""
 ROWS: Final = 100_000
-"""Rows of a table in a second, at least."""
+"""Minimum number of rows of a table per second."""
 
 
 class Taken(NamedTuple):
-    """How many times the processor time of the classic dump a case takes, and its seconds by the clock."""
+    """Processor time of a case as a multiple of that of the classic dump, and its wall seconds."""
 
     ratio: float
     wall: float
@@ -98,7 +98,7 @@ def main() -> int:
 
 
 def measure(program: str, log: str, rounds: int) -> dict[str, Taken]:
-    """Return what each case takes; the classic dump runs in turn with it."""
+    """Return the times of each case; the classic dump runs in turn with it."""
     env = {"KDUMP_REDACT_KEY": "s" * 32}
     classic = Tool("classic", [program, "--files", log, "--print-data-log", "--jobs", "1"], env)
     taken = {}

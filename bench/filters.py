@@ -1,9 +1,9 @@
-"""Filters of ``kdump dump`` beside the original piped into grep, on the records of the benchmark.
+"""Filters of ``kdump dump`` compared with the original piped into grep, on the records of the benchmark.
 
     python -m bench.filters [--records N] [--rounds N] [--folder DIR] [--release X.Y.Z]
 
-Wall and processor seconds are those of all processes of a line. Both must find the same number of records. Exit status
-1 where they do not, or an aim is missed.
+Wall and processor seconds are those of all processes of a line. Both must find the same number of records. The exit
+status is 1 if they do not, or if an aim is missed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from bench.runs import ROOT, environment, original
 from tools import arguments
 
 AIM: Final = 10
-"""How many times as fast as the pipe a filter is to be, by the clock."""
+"""Required speedup of a filter over the pipe, in wall time."""
 
 
 class Filter(NamedTuple):
-    """Options of ``kdump dump``, and what grep looks for in the lines of the original."""
+    """Options of ``kdump dump``, and what grep searches for in the original's lines."""
 
     name: str
     options: str
@@ -45,7 +45,7 @@ FILTERS: Final = (
 
 
 class Took(NamedTuple):
-    """Seconds of a line, and what it counted."""
+    """Seconds of a shell line, and the number that it printed."""
 
     wall: float
     cpu: float
@@ -53,7 +53,7 @@ class Took(NamedTuple):
 
 
 def took(line: str) -> Took:
-    """Run a shell's line that prints a number."""
+    """Run a shell line that prints a number."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     env = environment({"PYTHONPATH": str(ROOT)})
     done = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False, env=env)

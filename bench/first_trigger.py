@@ -28,7 +28,7 @@ TITLE: Final = "## The first trigger of a stream"
 INTERVAL: Final = 4096
 """Bytes of a log for each entry of its index: a broker's default (``index.interval.bytes``)."""
 SHAPES: Final = ((16, 1000), (1, 430), (100, 10))
-"""Records of a batch, and bytes of a value, in each partition."""
+"""Records of a batch and bytes of a value, for each partition."""
 LIMITS: Final = {
     "no limit": streaming.TriggerLimits(),
     "maxBytesPerTrigger 64m": streaming.TriggerLimits(bytes=64 << 20),

@@ -28,9 +28,9 @@ from kdump.records import magic_2
 RATE = 200_000
 """Commits a second of one processor."""
 ROOM = 64 << 20
-"""Bytes beyond what the live groups take."""
+"""Memory in addition to that of the live groups, in bytes."""
 LAG_MS = 100
-"""Processor time that the end of a log of 1 GiB may take."""
+"""Maximum processor time for finding the end of a log of 1 GiB."""
 BEGAN = 1_700_000_000_000
 PARTITIONS = 7
 BATCH = 16 << 10
@@ -60,12 +60,12 @@ def _commit(number: int, groups: int) -> bytes:
 
 
 def fail(reason: object) -> None:
-    """End the run: what it reads is valid."""
+    """End the run with an error: the input is valid, so kdump is wrong."""
     raise SystemExit(str(reason))
 
 
 def seconds(collector: LogEnds, log_dir: Path) -> float:
-    """Return the processor seconds that a collector takes over a log dir."""
+    """Return the processor seconds of a collector for a log dir."""
     partitions = list(Finder(Wanted(siblings=True)).find([str(log_dir)]))
     began = time.process_time()
     LogDirPass([collector], Reporter(damage=fail, fail=fail)).run(partitions)
@@ -73,7 +73,7 @@ def seconds(collector: LogEnds, log_dir: Path) -> float:
 
 
 def run(log_dir: Path) -> runs.Measured:
-    """Return what ``kdump groups`` takes."""
+    """Return the measured time and memory of ``kdump groups``."""
     python = runs.Tool("kdump", [sys.executable, "-m", "kdump"], {})
     return runs.measure(python, ["groups", str(log_dir), "-o", "jsonl"])
 

@@ -2,8 +2,8 @@
 
     python -m bench.growth [--kinds junk,members] [--size 60]
 
-Calls are counted, not time, so a busy machine gives the same figures. A line for each command and kind whose calls
-grow by more than LIMIT when the number of things grows by four; the exit status is 1 if there is one.
+Calls are counted, not time, so a busy machine gives the same figures. It prints a line for each command and kind whose
+calls grow by more than LIMIT when there are four times as many things. The exit status is 1 if it prints a line.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ COMMANDS: Final = {
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Send what commands print to nowhere."""
+    """Discard the output of commands."""
     kept = os.dup(1), os.dup(2)
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
@@ -170,7 +170,7 @@ def calls(words: Sequence[str]) -> int:
 
 
 def growth(kind: str, command: str, size: int) -> float:
-    """Return the calls of a command over TIMES as many things, over those of ``size`` of them."""
+    """Return the ratio of a command's calls over TIMES as many things to its calls over ``size`` of them."""
     counts = []
     for n in (1, 1, size, TIMES * size):  # the first run imports
         with tempfile.TemporaryDirectory() as folder:
@@ -183,7 +183,7 @@ def growth(kind: str, command: str, size: int) -> float:
 
 
 def main() -> int:
-    """Print what grows too fast."""
+    """Print the commands whose calls grow too fast."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kinds", default="", help="by default all")
     parser.add_argument("--commands", default="", help="by default all")

@@ -1,4 +1,4 @@
-"""How fast indexes are verified: against the walk over the batch headers of the same log, which reads nothing else.
+"""How fast indexes are verified, compared with a walk over the batch headers of the same log.
 
     python -m bench.indexes [--size MIB] [--batch BYTES] [--folder DIR]
 
@@ -56,7 +56,7 @@ def make(folder: Path, size: int, batch_bytes: int) -> None:
 
 
 def write_indexes(folder: Path) -> None:
-    """Write the indexes of a folder's one segment."""
+    """Write the indexes of the only segment of a folder."""
     builder = IndexBuilder(0)
     with LocalFile(folder / f"{STEM}.log") as source:
         for region in walk(source):

@@ -1,4 +1,4 @@
-"""Segments of Kafka's own topics: the batches that a broker wrote (golden/), over and over."""
+"""Segments of Kafka's own topics: batches from brokers (golden/), repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RECORDS: Final = 200_000
-"""At most: fewer, and the start of the JVM is most of its time."""
+"""Maximum. With fewer records, most time would be the JVM's start."""
 SOURCES: Final = {
     "__consumer_offsets": "brokers/4.2.2/__consumer_offsets-1",
     "__transaction_state": "brokers/4.2.2/__transaction_state-1",
@@ -22,11 +22,11 @@ SOURCES: Final = {
     "__share_group_state": "brokers/4.2.2/__share_group_state-1",
     "__remote_log_metadata": "brokers/4.2.2/__remote_log_metadata-1",
 }
-"""Topic -> a folder of golden/ that holds a part of it."""
+"""Topic -> a folder of golden/ that contains a part of it."""
 
 
 def make(folder: Path, topic: str, records: int) -> Path:
-    """Return the path of a segment of ``topic``, of about so many records; write it when it is not there yet."""
+    """Return the path of a segment of ``topic`` with about ``records`` records; write it if it does not exist."""
     target = folder / f"{topic}-{records}" / f"{0:020}.log"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def make(folder: Path, topic: str, records: int) -> Path:
 
 
 def _batches(topic: str) -> tuple[list[bytes], int]:
-    """Return the batches with records of data, from offset 0 on without gaps, and how many offsets they have."""
+    """Return the batches with data records, from offset 0 on without gaps, and the number of their offsets."""
     held, made = 0, []
     for path in sorted((GOLDEN / SOURCES[topic]).glob("*.log")):
         with LocalFile(path) as source:

@@ -1,4 +1,4 @@
-"""How fast Spark gets records out of a broker's files, beside its own Kafka source asking that broker.
+"""How fast Spark reads records from a broker's files, compared with its own Kafka source reading from the broker.
 
     python -m bench.kafka_source --records 2000000 --runs 5 --cores 2
 
@@ -40,7 +40,7 @@ CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 TOPIC, PARTITIONS = "bench", 4
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 AIM: Final = 2
-"""Times the rows per second of Spark's Kafka source."""
+"""Required rows per second, as a multiple of those of Spark's Kafka source."""
 WARM_UPS: Final = 2
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 
@@ -75,14 +75,14 @@ def fill(spark: SparkSession, broker: Broker, records: int) -> None:
 
 
 def processor_seconds(roots: Iterable[int]) -> float:
-    """Return what these processes and all below them have taken so far, those that have ended too."""
+    """Return the processor seconds of these processes and their descendants so far, including ended ones."""
     return sum(sum(map(int, fields[11:15])) for fields in below(roots).values()) / TICKS
 
 
 def measure(
     frames: dict[str, DataFrame], sinks: dict[str, str], place: Path, runs: int, roots: list[int]
 ) -> dict[tuple[str, str], list[Took]]:
-    """Return what each run took, by source and sink; every other run goes the other way round."""
+    """Return the times of each run by source and sink; every second run has the reverse order."""
     took: dict[tuple[str, str], list[Took]] = {(source, sink): [] for sink in sinks for source in frames}
     for run in range(-WARM_UPS, runs):
         for source, sink in list(took) if run % 2 == 0 else reversed(took):
@@ -97,7 +97,7 @@ def measure(
 
 
 def digest(frame: DataFrame) -> tuple[int, object]:
-    """Return how many rows there are, and a sum over hashes of each."""
+    """Return the number of rows, and a sum over hashes of each row."""
     row = frame.select(f.xxhash64(*COLUMNS).cast("decimal(38,0)").alias("hash")).agg(f.count("*"), f.sum("hash"))
     count, total = row.collect()[0]
     return count, total

@@ -33,7 +33,7 @@ RECORDS: Final = 500
 """Of each small segment."""
 MOST_MEMORY: Final = 100 << 20
 SLACK: Final = 1.1
-"""How many times the time of one process several may take: a start, and what a busy machine does."""
+"""Maximum time of several processes as a multiple of that of one: a start, and the variation of a busy machine."""
 COMMANDS: Final = (
     ("dump", "-o", "jsonl"),
     ("dump", "--tail", "10"),
@@ -44,12 +44,12 @@ COMMANDS: Final = (
 
 
 def mixed(folder: Path, size: int) -> Path:
-    """Return where a partition of mixed codecs stands."""
+    """Return the path of a partition of mixed codecs."""
     return folder / f"mixed-{size}" / "orders-0"
 
 
 def make(target: Path, size: int) -> None:
-    """Write a partition of so many bytes or a segment more, in mixed codecs, when it is not there yet."""
+    """Write a partition of ``size`` bytes, or up to a segment more, in mixed codecs, if it does not exist."""
     if target.exists():
         return
     partial = target.with_suffix(".partial")

@@ -1,4 +1,4 @@
-"""What each partition costs where there are many: a log dir of partitions of one batch, as a clean stop leaves it.
+"""The cost per partition if there are many: a log dir of partitions of one batch, after a clean stop.
 
     python -m bench.many_partitions [--partitions 5000] [--rounds 5] [--beside PROGRAM] [--folder DIR] [-k REGEX]
 

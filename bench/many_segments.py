@@ -1,4 +1,4 @@
-"""How fast Spark plans and reads the headers of batches of many segments, beside their records.
+"""How fast Spark plans many segments, and reads their batch headers or their records.
 
     python -m bench.many_segments --partitions 2000 --segments 5 --records 500 --runs 5 --cores 2
 
@@ -26,13 +26,13 @@ from tools import arguments
 
 TITLE: Final = "## Headers of batches, of many segments"
 SECONDS: Final = 10
-"""What planning should take at most."""
+"""Maximum time of planning."""
 TIMES: Final = 5
-"""How many times as fast as records the headers of batches should be read."""
+"""Required speedup of reading batch headers over reading records."""
 
 
 def make(folder: Path, partitions: int, count: int, records: int) -> int:
-    """Write partitions of ``count`` segments; return the bytes of all."""
+    """Write partitions of ``count`` segments; return the total size in bytes."""
     batches = list(segments.entries(segments.SHAPES["none"], records * count))
     files: dict[str, bytes] = {}
     for number in range(count):

@@ -1,7 +1,8 @@
-"""How much memory a dump of a large segment takes, and whether its time grows as the file: ``python -m bench.memory``.
+"""The memory of a dump of a large segment, and whether its time is proportional to the file size:
 
-The segment is valid and takes hardly any room on the disk: batches of 1 MiB, each one record whose value is zeros, so
-that the file is sparse. The crc of a batch does not cover its base offset: it is the same for all.
+``python -m bench.memory``. The segment is valid and takes little space on the disk: batches of 1 MiB, each one record
+whose value is zeros, so that the file is sparse. The crc of a batch does not cover its base offset: it is the same for
+all.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 BATCH = 1 << 20
 LIMIT = 80 << 20
-"""Bytes beyond the interpreter's own."""
+"""Maximum bytes in addition to the interpreter's own."""
 RUNS = (["--files"], ["--print-data-log", "--files"], ["dump", "--batches", "-o", "jsonl"])
 """The words of the command, before the path."""
 
@@ -46,7 +47,7 @@ def make(path: Path, size: int) -> None:
 
 
 def table(tool: runs.Tool, folder: Path, gib: float = 2.0) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a table, and whether each holds: ``gib`` of file and a tenth of it take about the same."""
+    """Yield the lines of a table, and whether ``gib`` of file and a tenth of it take about the same memory."""
     python = Path(tool.command[0]).with_name("python")
     own = runs.measure(runs.Tool("python", [str(python)], {}), ["-c", "pass"]).peak
     yield f"| run | GiB | s | CPU s | MiB | MiB beyond the interpreter's own ({own >> 20}) |", True
@@ -66,7 +67,7 @@ def table(tool: runs.Tool, folder: Path, gib: float = 2.0) -> Iterator[tuple[str
 
 
 def main() -> int:
-    """Print a table; exit status 1 when a run takes more than it may."""
+    """Print a table; the exit status is 1 if a run takes more than its limit."""
     parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
     parser.add_argument("--gib", type=float, default=10.0)
     options = parser.parse_args()

@@ -29,7 +29,7 @@ from tools import arguments
 
 MIB: Final = 1 << 20
 MOST: Final = 100 * MIB
-"""Of a process."""
+"""Maximum for one process."""
 SHAPES: Final = {
     "16 KiB": segments.SHAPES["none"],
     "singles": segments.SHAPES["singles"]._replace(share=0.25),
@@ -109,11 +109,11 @@ COMMANDS: Final = (
     "groups {logs}",
 )
 ALONE: Final = re.compile(r"get|slice|rebuild-index|explain|.*-o (table|json)\b(?!l)")
-"""Command lines that --jobs does not go with."""
+"""Command lines that do not accept --jobs."""
 
 
 def log_dir(folder: Path, name: str, records: int, count: int) -> Path:
-    """Return where the log dir of a shape stands."""
+    """Return the path of the log dir of a shape."""
     return folder / f"modes-{SHAPES[name].name}-{records}-{_segments(name, count)}"
 
 
@@ -122,7 +122,7 @@ def _segments(name: str, count: int) -> int:
 
 
 def make(logs: Path, shape: Shape, records: int, count: int) -> None:
-    """Write a log dir of one partition in so many segments, when it is not there yet."""
+    """Write a log dir of one partition with ``count`` segments, if it does not exist."""
     if logs.exists():
         return
     partial = logs.with_suffix(".partial")

@@ -47,7 +47,7 @@ def value(name: str, version: int, /, **fields: object) -> bytes:
 
 
 def batches(seed: int = 1) -> Iterator[list[bytes]]:
-    """Yield what a controller appends at a time, without end."""
+    """Yield what a controller appends at a time, endlessly."""
     chance = random.Random(seed)
     ids: list[bytes] = []
     yield [value("FeatureLevelRecord", 0, name="metadata.version", featureLevel=29)]
@@ -103,7 +103,7 @@ def _changed(number: bytes, chance: random.Random) -> bytes:
 
 
 def write(folder: Path, records: int) -> Counter[str]:
-    """Write a log of about so many records; return how many there are of each message."""
+    """Write a log of about ``records`` records; return the number of records of each message."""
     offset, mix, made = 0, Counter[str](), batches()
     with (folder / f"{0:020}.log").open("xb") as out:
         while offset < records:

@@ -1,4 +1,4 @@
-"""Where the time goes: each stage of a dump alone, in seconds of one processor."""
+"""Seconds of each stage of a dump, measured alone on one processor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def table(folder: Path, records: int) -> Iterator[str]:
-    """Yield the lines of a table: stage, seconds, MB/s of what it reads."""
+    """Yield the lines of a table: stage, seconds, MB/s of its input."""
     yield "| Stage | CPU ms | MB/s | million records/s |"
     yield "|---|---|---|---|"
     plain = segments.make(folder, segments.SHAPES["none"], records)
@@ -60,7 +60,7 @@ def table(folder: Path, records: int) -> Iterator[str]:
 
 
 def row(name: str, stage: Callable[[], object], size: int, records: int) -> str:
-    """Run a stage three times; return its line with the best."""
+    """Run a stage three times; return its line with the best time."""
     best = min(_timed(stage) for _ in range(3))
     return f"| {name} | {best * 1e3:.1f} | {size / best / 1e6:,.0f} | {records / best / 1e6:.2f} |"
 
@@ -81,7 +81,7 @@ def decode(batches: list[Batch]) -> None:
 
 
 def arrow(batches: list[Batch], path: Path) -> None:
-    """Make of the records all columns of the Spark source."""
+    """Make all columns of the Spark source from the records."""
     from kdump.arrow import columns, schema
 
     rows = columns.Rows(SegmentFacts(str(path), "topic", 0), schema.RECORD_NAMES, Filter())
@@ -94,7 +94,7 @@ def arrow(batches: list[Batch], path: Path) -> None:
 
 
 def arrow_of(path: Path) -> None:
-    """Do what a task of Spark does: read the file, check it, make all columns."""
+    """Do the work of a task of Spark: read the file, check it, make all columns."""
     from kdump.spark.source import options, planning, reading
 
     wanted = options.SourceOptions(paths=(str(path),))
@@ -105,7 +105,7 @@ def arrow_of(path: Path) -> None:
 
 
 def render(batches: list[Batch]) -> None:
-    """Write the records as the newest release does."""
+    """Write the records in the format of the newest release."""
     at = slots(())
     parts: list[Part] = [b"| offset: ", at["offset"], b" CreateTime: ", at["timestamp"], b" keySize: ", at["key_size"]]
     parts += [b" valueSize: ", at["value_size"], b" sequence: ", at["sequence"], b" headerKeys: [", at["header_keys"]]

@@ -1,4 +1,4 @@
-"""The processes below others, as /proc has them."""
+"""The descendants of processes, as listed in /proc."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def below(roots: Iterable[int]) -> dict[int, list[str]]:
-    """Return these processes and all that they started: number -> the fields of its stat from the third one on."""
+    """Return these processes and their descendants: process id -> the fields of its stat from the third one on."""
     reported: dict[int, list[str]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

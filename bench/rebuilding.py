@@ -1,10 +1,10 @@
-"""`kdump rebuild-cluster` beside `cp` of the same healthy volume, onto the same file system.
+"""`kdump rebuild-cluster` compared with `cp` of the same healthy volume to the same file system.
 
     python -m bench.rebuilding [--gib 20] [--partitions 20] [--rounds 1] [--folder DIR]
 
-The volume is dropped from the page cache before each run, and what is written is flushed to the disk within it: of `cp`
-by `sync -f`, `rebuild-cluster` does that itself. Prints seconds, the rate as a share of that of `cp`, and the peak
-memory of the processes. Ends with 1 where the share is below 0.7, or the memory above 150 MiB.
+The volume is dropped from the page cache before each run, and its time includes flushing to the disk: after `cp` by
+`sync -f`, while `rebuild-cluster` does that itself. Prints seconds, the rate as a share of that of `cp`, and the peak
+memory of the processes. The exit status is 1 if the share is below 0.7 or the memory above 150 MiB.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ RECORDS: Final = 16
 TIMESTAMP: Final = 1_767_225_600_000
 SHARE: Final = 0.7
 MEMORY: Final = 150 << 10
-"""KiB of a process, at most."""
+"""Maximum memory of a process, in KiB."""
 
 
 def write_volume(volume: Path, size: int, partitions: int) -> None:
-    """Write a log dir of ``size`` bytes, with an entry in each index, as a look at the end of a segment needs.
+    """Write a log dir of ``size`` bytes, with an entry in each index, which a look at the end of a segment needs.
 
-    The checksum does not cover offsets: one batch is as good as many.
+    The checksum does not cover offsets, so one batch is repeated.
     """
     volume.mkdir()
     (volume / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=kdumpBench\n")
@@ -79,7 +79,7 @@ def forget(folder: Path) -> None:
 
 
 def seconds(command: list[str], volume: Path, out: Path) -> float:
-    """Return how long a command takes that writes to ``out``, which is deleted."""
+    """Return the seconds of a command that writes to ``out``, which is then deleted."""
     forget(volume)
     os.sync()
     began = time.monotonic()

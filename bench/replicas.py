@@ -1,10 +1,10 @@
-"""How fast two replicas are compared where their bytes are equal: against reading both files and nothing else.
+"""How fast two replicas with equal bytes are compared, relative to only reading both files.
 
     python -m bench.replicas [--size MIB] [--batch BYTES] [--folder DIR]
 
-It makes a segment of one size of batches with its indexes (default: 1 GiB, batches of 16 KiB), and a copy of it as that
-of another broker. It prints processor seconds, the best of three, and the rate per replica. The folder is removed at
-the end unless it was named.
+It makes a segment of one size of batches with its indexes (default: 1 GiB, batches of 16 KiB), and a copy of it for
+another broker. It prints processor seconds, the best of three, and the rate per replica. The folder is removed at the
+end unless it was named.
 """
 
 from __future__ import annotations

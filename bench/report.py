@@ -1,4 +1,4 @@
-"""What a report costs: beside the slowest of its collectors alone, and its page for many partitions.
+"""The time of a report, compared with its slowest collector alone, and of its page for many partitions.
 
     python -m bench.report [--size MIB] [--partitions N]
 
@@ -76,7 +76,7 @@ def seconds(*command: str) -> float:
 
 
 def compare(name: str, folder: Path) -> None:
-    """Print what the answers of a report cost, and what each part costs alone."""
+    """Print the time of the answers of a report, and of each part alone."""
     alone = {command[0]: seconds(*command, str(folder), "-o", "jsonl") for command in ALONE}
     together = seconds("report", str(folder), "--json")
     slowest = max(alone, key=alone.__getitem__)

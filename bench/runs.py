@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 HEAP = ["-Xmx256M", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
-"""As kafka-run-class.sh starts the original."""
+"""The heap options of kafka-run-class.sh."""
 NOT_OURS = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "KDUMP_KERNEL"}
-"""What a user who installs kdump does not have in the environment."""
+"""Environment variables that a user who installs kdump does not have."""
 
 
 class Tool(NamedTuple):
@@ -52,9 +52,9 @@ def kdump(build: str, program: Path) -> Tool:
 
 
 def install(folder: Path) -> Path:
-    """Install kdump as a user has it, into an environment of its own; return the program.
+    """Install kdump as a user does, into a new environment; return the program.
 
-    It is made again when a source has changed; pip fetches what kdump depends on.
+    It is installed again after a source has changed; pip fetches its dependencies.
     """
     sources = [ROOT / "pyproject.toml", *sorted((ROOT / "kdump").rglob("*.p*"))]
     suffixes = {".py", ".pyx", ".pxd", ".toml"}
@@ -74,7 +74,10 @@ def environment(env: dict[str, str]) -> dict[str, str]:
 
 
 def measure(tool: Tool, arguments: Sequence[str], *, pipe: bool = False) -> Measured:
-    """Run once, the output to /dev/null, or through a pipe into ``wc -c``. Raises CalledProcessError when it fails."""
+    """Run once, with the output to /dev/null, or through a pipe into ``wc -c``.
+
+    Raises CalledProcessError if it fails.
+    """
     with Path(os.devnull).open("wb") as null:
         reader = subprocess.Popen(["wc", "-c"], stdin=subprocess.PIPE, stdout=null) if pipe else None
         out = reader.stdin if reader else null
@@ -110,7 +113,7 @@ def measured(tools: Sequence[Tool], arguments: Sequence[str], rounds: int, *, pi
 
 
 def digest(tool: Tool, arguments: Sequence[str]) -> str:
-    """Return a checksum of everything that a run prints on standard output."""
+    """Return a checksum of the standard output of a run."""
     summed = hashlib.sha256()
     with subprocess.Popen(
         [*tool.command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(tool.env)
@@ -122,6 +125,6 @@ def digest(tool: Tool, arguments: Sequence[str]) -> str:
 
 
 def version(program: Path) -> str:
-    """Return what the installed kdump says of itself."""
+    """Return the version that the installed kdump prints."""
     done = subprocess.run([program, "--version"], check=True, capture_output=True, env=environment({}))
     return done.stdout.decode().strip()

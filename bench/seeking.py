@@ -1,4 +1,4 @@
-"""How little is read for a few records of a big segment: 100 records by offset and by time, at several places.
+"""How many bytes are read for 100 records of a big segment, by offset and by time, at several places.
 
     python -m bench.seeking [--size MIB] [--batch BYTES] [--folder DIR]
 
@@ -28,7 +28,7 @@ PLACES = (0.0, 0.25, 0.5, 0.75, 0.999)
 
 
 class Counting(LocalFile):
-    """A local file that counts what is read of all such files."""
+    """A local file that counts the bytes read from all such files."""
 
     count = 0
 

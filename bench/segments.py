@@ -1,7 +1,7 @@
 """The segments that the benchmark reads, made by kdump's own writers with the real codecs.
 
-The records are those of an ordinary topic: 10-byte keys, JSON values of some 105 bytes, one header, a record per ms.
-A segment is made once and kept; the name of its file says what it holds.
+The records are like those of an ordinary topic: 10-byte keys, JSON values of some 105 bytes, one header, a record per
+ms. A segment is made once and kept; its file name describes it.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 BATCH_BYTES: Final = 16 << 10
 UNIQUE: Final = 100_000
-"""Records of magic 2 that differ: a larger segment repeats their batches with offsets of its own."""
+"""Number of different records of magic 2: a larger segment repeats their batches with other offsets."""
 START_MS: Final = 1_700_000_000_000
 
 
 class Shape(NamedTuple):
-    """What a segment is made of."""
+    """The properties of a segment."""
 
     name: str
     magic: int = 2
     codec: int = compression.NONE
     value_bytes: int = 105
-    """About; values are JSON texts."""
+    """Approximate; values are JSON texts."""
     batch_bytes: int = BATCH_BYTES
-    """Bytes of the records of one batch, before they are compressed."""
+    """Size of the records of one batch before compression."""
     has_headers: bool = True
     """Whether each record has one header."""
     share: float = 1.0
-    """The part of the asked number of records that this segment holds: large records are fewer."""
+    """The part of the requested records that this segment has: fewer if they are large."""
 
 
 SHAPES: Final = {
@@ -63,7 +63,7 @@ def path(folder: Path, shape: Shape, records: int) -> Path:
 
 
 def make(folder: Path, shape: Shape, records: int) -> Path:
-    """Return the path of a segment of that shape; write it when it is not there yet."""
+    """Return the path of a segment of that shape; write it if it does not exist."""
     target = path(folder, shape, records)
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -85,9 +85,10 @@ def entries(shape: Shape, records: int) -> Iterator[bytes]:
 
 
 def repeated(batches: list[bytes], held: int, records: int) -> Iterator[bytes]:
-    """Yield ``records`` records of magic 2: batches that hold ``held`` of them from offset 0 on, over and over.
+    """Yield ``records`` records of magic 2: repeat batches with ``held`` records from offset 0 on.
 
-    The crc of a batch does not cover its first offset. The last time it may be fewer batches, and a few records more.
+    The CRC of a batch does not cover its first offset. The last repetition may have fewer batches, and the total a few
+    records more.
     """
     base = 0
     while True:

@@ -1,4 +1,4 @@
-"""Every command over batches of one record, as producers write them that do not linger, beside the classic dump.
+"""Every command over batches of one record (of producers with linger.ms=0), compared with the classic dump.
 
     python -m bench.small_batches [--records N] [--rounds N] [--folder DIR] [-k REGEX]
 
@@ -94,7 +94,7 @@ def main() -> int:
 
 
 def afresh(tool: Tool, folder: Path) -> Measured:
-    """Run once; what was written before is not there."""
+    """Run once, after removing the output of earlier runs."""
     for path in folder.glob("written*"):
         if path.is_dir():
             shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""How fast records become Parquet through Spark, beside what Spark itself can do with the same rows.
+"""How fast Spark writes records as Parquet, compared with Spark's own sources for the same rows.
 
     python -m bench.spark --records 2000000 --runs 5 --cores 2 --folder /tmp/segments
 
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).with_name("RESULTS-spark.md")
 SHARE = 0.8
-"""What the source should reach of the ceiling."""
+"""Required speed of the source, as a share of the ceiling's."""
 CEILING = "ready-made Arrow batches"
 IN_FOLDERS = "kdump, into folders of topic and date"
 EXPORT = "`kdump spark-export`"
 EXPORT_COST = 1.15
-"""What the export should take at most beside the same rows in the same folders, uncounted."""
+"""Maximum time of the export, as a multiple of that of the same rows in the same folders without its checks."""
 WARM_UPS = 2
 WORKER_MIB = 300
-"""What a Python worker may take for a segment of 1 GiB."""
+"""Maximum memory of a Python worker for a segment of 1 GiB."""
 
 
 class Ready(DataSource):
@@ -69,7 +69,7 @@ class Ready(DataSource):
 
 
 class ReadyReader(DataSourceReader):
-    """Maps each file and hands its batches on."""
+    """Maps each file and returns its batches."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -110,7 +110,7 @@ def pyarrow_alone(path: Path, split_bytes: int, out: Path) -> None:
 
 
 def export(path: Path, split_bytes: int, out: Path, master: str) -> None:
-    """Run ``kdump spark-export``, in the session that is there."""
+    """Run ``kdump spark-export`` in the current session."""
     given = {"splitBytes": str(split_bytes)}
     asked = job.Export(paths=(str(path),), out=str(out), options=given, mode="overwrite", master=master, conf={})
     job.run(asked, job.Listener(lambda _: None, lambda *_: None))
@@ -142,16 +142,16 @@ def write(spark: SparkSession, form: str, path: Path, out: Path, **options: obje
 
 
 def write_in_folders(spark: SparkSession, path: Path, out: Path, split_bytes: int) -> None:
-    """Write all rows of the source into the folders that an export makes, and do nothing else that it does."""
+    """Write all rows of the source into the folders of an export, without its other work."""
     frame = spark.read.format("kdump").option("splitBytes", split_bytes).load(str(path))
     shaped = frame.selectExpr("*", "topic AS topic_name", "to_date(timestamp) AS date")
     shaped.write.mode("overwrite").partitionBy("topic_name", "date").option("compression", "zstd").parquet(str(out))
 
 
 def measure(path: Path, place: Path, split_bytes: int, runs: int, cores: int) -> dict[str, list[float]]:
-    """Return the seconds of each run by what was done; the first rounds warm up and do not count.
+    """Return the seconds of each run by its kind, without the first rounds, which warm up.
 
-    Every other run goes the other way round: Java goes on getting faster, which would favour the last one.
+    Every second run has the reverse order: Java becomes faster and faster, which would favour the last one.
     """
     spark = session(cores)
     try:
@@ -195,7 +195,7 @@ def alone(path: Path, place: Path, split_bytes: int, runs: int, size: int) -> tu
 
 
 def repeated(path: Path, target: Path, size: int) -> Path:
-    """Make a segment of ``size`` bytes or a little more out of a smaller one."""
+    """Repeat a small segment until it has at least ``size`` bytes."""
     target.parent.mkdir()
     with target.open("wb") as out:
         while out.tell() < size:
@@ -205,7 +205,7 @@ def repeated(path: Path, target: Path, size: int) -> Path:
 
 
 def worker_peak() -> int:
-    """Return the most that one of the Python workers of this process has had in memory, in bytes."""
+    """Return the highest peak of memory among the Python workers of this process, in bytes."""
     peaks = {}
     for number in below([os.getpid()]):
         try:
@@ -253,7 +253,7 @@ def report(
 
 
 def machine(rows: str) -> str:
-    """Return where and with what this is measured, and which ``rows``."""
+    """Return a description of the machine and of ``rows``."""
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     where = f"{os.cpu_count()} processors, load {load} when it began; {platform.system()} {platform.release()}"
     what = f"Python {platform.python_version()}, PySpark {pyspark.__version__}, PyArrow {pa.__version__}"
@@ -261,7 +261,7 @@ def machine(rows: str) -> str:
 
 
 def put_section(out: Path, section: str) -> None:
-    """Write a section of RESULTS, its title first, in place of the one with that title, or after the others."""
+    """Write a section of RESULTS in place of the section with the same title, or as the last one."""
     title = section.partition("\n")[0]
     held = out.read_text("utf-8") if out.exists() else ""
     parts = re.split(r"^(?=## )", held, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What it takes to plan a cluster of terabytes from names and indexes alone.
+"""Time and memory of planning a cluster of terabytes from only names and indexes.
 
     python -m bench.sparse_segments --topics 200 --gib 50 --partitions 10
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 TITLE: Final = "## Planning terabytes"
 SEGMENT: Final = 1 << 30
 APART: Final = 32 << 20
-"""Bytes between two batches that the index names."""
+"""Bytes between two batches that the index points to."""
 COLUMNS: Final = "topic,offset"
 SPLITS: Final = ("128m", "256m", "1g")
 """Sizes of splits. The first is the default of the source."""
 
 
 def make(folder: Path, topics: int, gib: int, partitions: int) -> int:
-    """Write topics of so many segments in so many partitions; return how many segments there are."""
+    """Write topics of ``gib`` segments in ``partitions`` partitions; return the number of segments."""
     count = 0
     for topic in range(topics):
         for partition in range(partitions):
@@ -67,7 +67,7 @@ def _segment(folder: Path, base: int) -> None:
 
 
 def plan(folder: str) -> dict[str, float]:
-    """Plan here; return seconds, tasks, their bytes and how they are spread, and the memory that it took, in MiB."""
+    """Plan in this process; return seconds, tasks, their bytes and distribution, and the memory in MiB."""
     before = _peak()
     options = words.parse({"path": folder, "columns": COLUMNS})
     began = time.perf_counter()
@@ -91,7 +91,7 @@ def _peak() -> float:
 
 
 def heap(spark: SparkSession) -> float:
-    """Return the MiB of Java's heap that are in use after a collection."""
+    """Return the used MiB of Java's heap after a garbage collection."""
     java = spark.sparkContext._jvm.java.lang
     java.System.gc()
     runtime = java.Runtime.getRuntime()
@@ -99,7 +99,7 @@ def heap(spark: SparkSession) -> float:
 
 
 class PlannedBySpark(NamedTuple):
-    """What Spark took to plan: seconds, tasks, and the MiB of heap that it holds for them."""
+    """Spark's planning: seconds, tasks, and the MiB of heap that the tasks take."""
 
     split_bytes: str
     seconds: float
@@ -108,7 +108,7 @@ class PlannedBySpark(NamedTuple):
 
 
 def in_spark(folder: Path) -> list[PlannedBySpark]:
-    """Let Spark plan, with splits of several sizes; the first are thrown away, for which it only gets warm."""
+    """Let Spark plan with splits of several sizes; the first plans only warm it up."""
     spark = session(os.cpu_count() or 1)
     try:
         found = []

@@ -1,4 +1,4 @@
-"""How fast `kdump spark-export` writes to S3 and HDFS, beside a local disk and the store's own limit.
+"""How fast `kdump spark-export` writes to S3 and HDFS, compared with a local disk and the store's own limit.
 
     python -m bench.store_export [--records 500000] [--partitions 4] [--runs 3] [--cores 2]
 
@@ -32,13 +32,13 @@ SHARE: Final = 0.8
 
 
 def export(logs: Path, out: str, master: str, conf: dict[str, str]) -> None:
-    """Run ``kdump spark-export`` in the session that is there."""
+    """Run ``kdump spark-export`` in the current session."""
     asked = job.Export(paths=(str(logs),), out=out, options={}, mode="overwrite", master=master, conf=conf)
     job.run(asked, job.Listener(lambda _: None, lambda *_: None))
 
 
 def copy(files: list[Path], place: tuple[RemoteFiles, str], threads: int) -> None:
-    """Write files into a store, and nothing else."""
+    """Copy files into a store."""
     system, folder = place[0]._system, place[1]
 
     def put(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a stream of Spark costs while most partitions are idle, and whether it grows from micro-batch to micro-batch.
+"""Time and memory of a Spark stream with mostly idle partitions, and whether they grow from micro-batch to micro-batch.
 
     python -m bench.stream [--partitions 2000] [--triggers 200]
 
@@ -29,17 +29,17 @@ from tools import arguments
 
 TITLE: Final = "## A stream over idle partitions"
 RECORDS = 40
-"""In each partition when the stream begins."""
+"""Records of each partition when the stream starts."""
 
 
 def grow(partition: Path, number: int) -> None:
-    """Append a batch of five records to a partition, which had ``number`` of those."""
+    """Append a batch of five records to a partition that has ``number`` such batches."""
     with next(partition.glob("*.log")).open("ab") as out:
         out.write(batch(RECORDS + number * 5, [b"k"] * 5, bytes(100)))
 
 
 def memory() -> dict[str, int]:
-    """Return the MiB that Java and the Python workers below this process have."""
+    """Return the memory of Java and of the Python workers of this process, in MiB."""
     sizes = {"java": 0, "python": 0}
     for number in below([os.getpid()]):
         try:
@@ -54,16 +54,16 @@ def memory() -> dict[str, int]:
 
 
 def live(spark: Any) -> int:
-    """Return the MiB of objects that Java holds, after a collection of garbage."""
+    """Return the MiB of live objects in Java, after a garbage collection."""
     spark._jvm.System.gc()
     runtime = spark._jvm.Runtime.getRuntime()
     return int(runtime.totalMemory() - runtime.freeMemory()) >> 20
 
 
 def progress(spark: Any, query: Any) -> dict[str, Any]:
-    """Return what Spark says of the last trigger that took something.
+    """Return Spark's progress of the last trigger with rows.
 
-    PySpark's own ``lastProgress`` leaves an object with both offsets in Java, and would be what grows.
+    PySpark's own ``lastProgress`` leaves an object with both offsets in Java, so memory would grow because of it.
     """
     reported = query._jsq.lastProgress()
     last: dict[str, Any] = json.loads(reported.json())
@@ -87,7 +87,7 @@ def idle(logs: Path, rounds: int = 5) -> float:
 
 
 def triggers(logs: Path, place: Path, count: int) -> list[dict[str, Any]]:
-    """Return what Spark says of each trigger, with the memory after it."""
+    """Return Spark's progress of each trigger, with the memory after it."""
     spark = session(2)
     reported: list[dict[str, Any]] = []
     try:

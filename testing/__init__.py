@@ -1,4 +1,4 @@
-"""Code for tests, tools and benches: forged batches, golden files, seeded damage, kdump in a process of its own."""
+"""Code for tests, tools and benches: forged batches, golden files, seeded damage, and runs of kdump."""
 
 from pathlib import Path
 from typing import Final

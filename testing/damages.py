@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 
 def damage(data: bytearray, rng: random.Random, starts: Sequence[int]) -> str:
-    """Damage `data`, whose batches begin at `starts` (the last one is their end); return the kind of damage."""
+    """Damage `data`, whose batches begin at `starts` (the last start is the end); return the kind of damage."""
     kind = rng.choice(["flip", "cut", "insert", "zero", "swap", "duplicate", "noise", "header"])
     at, size = rng.randrange(len(data)), rng.choice([256, 512, 4096])
     if kind == "flip":

@@ -55,7 +55,7 @@ def batch(
     size=None,
     payload=None,
 ) -> bytes:
-    """A magic 2 batch of ready-made records; every field can be set to a wrong value."""
+    """A magic 2 batch of encoded records; every field can be set to a wrong value."""
     payload = b"".join(records) if payload is None else payload
     count = len(records) if count is None else count
     covered = struct.pack(
@@ -76,13 +76,13 @@ def batch(
 
 
 def endless(base_offset) -> bytes:
-    """A batch whose last record ends in a header with a value of a size that does not end."""
+    """A batch whose last record ends in a header whose value size is an endless varint."""
     body = b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + sized(b"h") + b"\xff" * 6 + b"\1"
     return batch([varint(len(body)) + body], base_offset=base_offset)
 
 
 def reaching(base_offset, size=50) -> bytes:
-    """Two batches: the key of a header of the first claims to reach into the second, up to a varint without an end."""
+    """Two batches: the header key of the first claims to extend into the second, up to an endless varint."""
     endless = b"\xff" * 6
     second = batch([record(None, b"A" * size + endless + b"z" * 20)], base_offset=base_offset + 1)
     body = b"\0\0\0" + sized(None) + sized(None) + varint(1) + varint(second.index(endless))

@@ -1,7 +1,7 @@
 """A server that has imported kdump and forks a process for each run, for tests that start kdump thousands of times.
 
-A run is a process of its own, with the arguments, environment, folder and descriptors that exec would give it. It saves
-the start of Python and the imports, nine tenths of the processor time of a short run.
+A run is a separate process, with the arguments, environment, folder and descriptors that exec would give it. It saves
+nine tenths of the processor time of a short run: the start of Python and the imports.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from contextlib import suppress
 from testing import ROOT
 
 BEFORE_MAIN = re.compile("PYTHON|LD_|LC_|LANG|TZ$|GLIBC_|MALLOC_|KDUMP_KERNEL$")
-"""Environment variables that take effect before the first line of kdump: forked processes have those of the server."""
+"""Environment variables that take effect before the first line of kdump: a forked process has those of the server."""
 LATE = ("kdump.mcp_server", "kdump.report", "kdump.spark", "kdump.commands.mcp")
 """Modules that no server imports, because they import packages that start threads."""
 OF_ARROW = ("kdump.arrow", "kdump.queries")
-"""Modules that only the server for the words of ARROW imports: a run pays for PyArrow where a user's run does."""
+"""Modules that only the server for the words of ARROW imports, so a run loads PyArrow if a user's run would."""
 ARROW = {"sql", "parquet", "arrow", "feather"}
 """Words of a command line that needs PyArrow."""
 REGION = 1 << 16
 
 
 class ForkServer:
-    """A server process, which ends with this process."""
+    """A server process, which ends with the current process."""
 
     def __init__(self, *modules):
         self._environ = _read_before_main(os.environ)
@@ -97,7 +97,7 @@ class ForkServer:
 
 
 class _Run:
-    """A forked process; ``pipes`` maps its descriptors to our ends of its pipes."""
+    """A forked process; ``pipes`` maps its descriptors to the parent's ends of its pipes."""
 
     def __init__(self, words, answers, pipes, given):
         self._words, self._answers, self._given = words, answers, memoryview(given)
@@ -170,10 +170,7 @@ _servers: dict[tuple[str, ...], ForkServer] = {}
 
 
 def server(words=()) -> ForkServer:
-    """Return the server of this process for a command line.
-
-    After a change of an environment variable of its start, it is a new one.
-    """
+    """Return the server for a command line: a new one if an environment variable has changed since the last start."""
     modules = OF_ARROW if ARROW.intersection(words) else ()
     if modules not in _servers or not _servers[modules].suits(os.environ):
         _servers[modules] = ForkServer(*modules)
@@ -181,7 +178,7 @@ def server(words=()) -> ForkServer:
 
 
 def _serve(channel: socket.socket) -> None:
-    """Fork a process for each message, and send the exit status of each, until the other side is closed."""
+    """Fork a process for each message, and send its exit status, until the other side closes the channel."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and their end closes the channel
     signal.signal(signal.SIGCHLD, lambda *_: None)
     ended, wakes = socket.socketpair()
@@ -263,7 +260,7 @@ def _run(run: int, *streams: int) -> None:
 
 
 def import_all(*also) -> None:
-    """Import the modules of kdump that need no other package, and those that ``also`` names."""
+    """Import the modules of kdump that need no other package, and the modules ``also``."""
     import kdump
 
     late = LATE + tuple(name for name in OF_ARROW if name not in also)

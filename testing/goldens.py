@@ -6,8 +6,8 @@ golden/. golden/runs/RELEASE.jsonl holds the runs of one release, a JSON object 
     {"case": NAME, "status": 0, "stdout": TEXT, "stderr": TEXT}     as recorded
     {"case": NAME, "as": "4.2.2"}                                   the same outcome as that older release's
 
-What differs from run to run is written in one way: the folder of the files as @ROOT@, identity hashes of Java arrays as
-[B@HASH. Reports on stderr are sorted by file, since their order in the original hangs on the absolute path.
+Text that differs from run to run has placeholders: @ROOT@ for the folder of the files, [B@HASH for identity hashes of
+Java arrays. Reports on stderr are sorted by file, because their order in the original depends on the absolute path.
 """
 
 import json
@@ -77,7 +77,7 @@ def plain(text: str, root: Path) -> str:
 
 
 def sorted_reports(stderr: str) -> str:
-    """Return stderr with sorted reports: a title, then lines that begin with two blanks or `Indexed offset`."""
+    """Return stderr with sorted reports: each is a title, then lines that begin with two blanks or `Indexed offset`."""
     reports: list[str] = []
     for line in stderr.splitlines(keepends=True):
         if reports and line.startswith(("  ", "Indexed offset:")):
@@ -88,9 +88,9 @@ def sorted_reports(stderr: str) -> str:
 
 
 def outcome(status: int, stdout: bytes, stderr: str, root: Path) -> Outcome:
-    """A run in the form in which it is recorded and compared.
+    """Return a run as it is recorded and compared.
 
-    Raises UnicodeDecodeError when stdout is not UTF-8: the original prints text alone.
+    Raises UnicodeDecodeError when stdout is not UTF-8: the original prints only text.
     """
     return Outcome(status, plain(stdout.decode("utf-8"), root), sorted_reports(plain(stderr, root)))
 

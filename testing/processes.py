@@ -1,4 +1,4 @@
-"""Runs kdump in a process of its own, as a user does."""
+"""Runs kdump in a separate process, as a user does."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from testing import ROOT, fork_server
 
 FORKED = {"check", "cwd", "encoding", "env", "input", "stderr", "stdin", "stdout", "text", "timeout"}
-"""The options of a process that can be forked."""
+"""Options that the run of a forked process supports."""
 
 FIRST_LINE = '"$@" | head -n 1; echo ${PIPESTATUS[0]}'
 """A script that prints the first line of a command's output, then its exit status."""
 
 
 def python(*args, shell="", **options) -> subprocess.CompletedProcess:
-    """Run this Python in a process of its own, as ``"$@"`` of the script ``shell`` if there is one.
+    """Run Python in a new process, as ``"$@"`` of the script ``shell`` if it is given.
 
-    ``options`` are those of :func:`subprocess.run`; without them it runs in ROOT and its output is caught.
+    ``options`` are those of :func:`subprocess.run`; the defaults run it in ROOT and capture its output.
     """
     command = [sys.executable, *map(str, args)]
     if shell:
@@ -31,15 +31,15 @@ def python(*args, shell="", **options) -> subprocess.CompletedProcess:
 
 
 def kdump(*args, **options) -> subprocess.CompletedProcess:
-    """Run ``kdump ARGS`` in a process of its own; ``options`` are those of :func:`python`."""
+    """Run ``kdump ARGS`` in a separate process; ``options`` are those of :func:`python`."""
     return patched("", *args, **options)
 
 
 def patched(patch, *args, **options) -> subprocess.CompletedProcess:
-    """Run ``kdump ARGS`` in a process of its own, after the Python code ``patch``; ``options`` are those of python.
+    """Run the Python code ``patch``, then ``kdump ARGS``, in a separate process; ``options`` are those of python.
 
-    The process is forked from one that has imported kdump, unless an option or the environment takes effect before
-    kdump's first line.
+    The process is forked from one that has already imported kdump, unless an option or the environment takes effect
+    before kdump's first line.
     """
     env = options.get("env")
     environ = dict(os.environ if env is None else env)
@@ -76,7 +76,7 @@ def _text(output, encoding):
 def on_a_terminal(
     run, *args, streams=("stdout", "stderr"), typed=b"", **options
 ) -> tuple[subprocess.CompletedProcess, bytes]:
-    """Call one of the functions above with a terminal for ``streams``, on which ``typed`` was typed.
+    """Call one of the functions above with a terminal for ``streams`` and ``typed`` as its keyboard input.
 
     Return its result, and the bytes that the terminal received.
     """
@@ -103,7 +103,7 @@ def _all_of(terminal) -> bytes:
 
 
 def dump(*args, status=0) -> bytes:
-    """Run kdump, compare its exit status with ``status``, and return its standard output."""
+    """Run kdump, assert that its exit status is ``status``, and return its standard output."""
     done = kdump(*args)
     assert done.returncode == status, done.stderr.decode()
     assert b"Traceback" not in done.stderr

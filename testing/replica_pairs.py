@@ -1,4 +1,4 @@
-"""Seeded pairs of replicas of one partition, and the offsets at which they hold different records.
+"""Seeded pairs of replicas of one partition, and the offsets at which their records differ.
 
 A pair begins as one log, with transactions. Each side is then changed in its own way: it is truncated inside a batch,
 has flipped or zeroed bytes, follows another leader from some offset on, is compacted, has the same records in other

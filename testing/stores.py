@@ -1,4 +1,4 @@
-"""A file system with the methods of ``pyarrow.fs`` over a local folder, which fails on request of a test."""
+"""A file system with the methods of ``pyarrow.fs`` over a local folder; a test can make its operations fail."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FlakyStore:
         return _FlakyFile(self, path, self._system.open_input_file(path))
 
     def open_output_stream(self, path: str) -> _FlakyStream:
-        """Create or replace a file; half of it is there after a fault."""
+        """Create or replace a file; after a fault half of it exists."""
         self.fault("create", path)
         self._system.create_dir(path.rpartition("/")[0])
         return _FlakyStream(self, path, self._system.open_output_stream(path))
@@ -81,9 +81,9 @@ class _FlakyFile:
 
 
 class Outage:
-    """Raises ``error`` from the operation ``first`` on, ``count`` times; ``None`` means for good.
+    """Raises ``error`` from the operation ``first`` on, ``count`` times (None: always).
 
-    Only operations of ``names`` count, where there are some, and only on paths with ``part`` in them.
+    It counts only operations in ``names``, if given, on paths that contain ``part``.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Outage:
 
 
 class Clock:
-    """In the place of the module ``time``: a pause takes no time, and is noted in ``pauses`` (seconds)."""
+    """A replacement for the module ``time``: a pause takes no time, and is added to ``pauses`` (seconds)."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""kdump on a terminal: command lines of every command and format, and control characters that reach the screen."""
+"""kdump on a terminal: command lines of every command and format, and the control characters they print."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Screen(NamedTuple):
 
     @property
     def faults(self) -> list[bytes]:
-        """The control characters on the screen other than kdump's colours, with the text around them."""
+        """Return the control characters on the screen that are not kdump's colours, with the text around them."""
         plain = COLOUR.sub(b"", self.shown) if self.colours else self.shown
         return [plain[max(0, found.start() - 40) : found.end() + 20] for found in STEERS.finditer(plain)]
 
@@ -146,7 +146,7 @@ def wrong_usage(path: str, log_dir: str) -> Iterator[list[str]]:
 
 
 def spark_matrix(log_dir: Path, out: Path) -> Iterator[list[str]]:
-    """Yield command lines that start Spark: exports of all, of one folder, into one, and answers of workers."""
+    """Yield command lines that start Spark: exports of all partitions, of one folder, into one; answers of workers."""
     where = os.fspath(log_dir)
     first = next(entry.path for entry in sorted(os.scandir(log_dir), key=lambda one: one.name) if entry.is_dir())
     spark = ["--master", "local[1]", "--conf", "spark.driver.memory=512m"]
@@ -160,9 +160,9 @@ def spark_matrix(log_dir: Path, out: Path) -> Iterator[list[str]]:
 
 
 def show(words: Sequence[str], *, colours: bool = False, width: int = 100) -> Screen:
-    """Run a command line on a terminal of its own of so many columns, in a fork of this process.
+    """Run a command line in a fork of this process, on a new terminal of ``width`` columns.
 
-    Without ``colours`` the terminal is one that has none, and every escape sequence is a fault.
+    Without ``colours`` the terminal supports none, and every escape sequence is a fault.
     """
     child, screen = pty.fork()
     if not child:

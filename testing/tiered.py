@@ -1,7 +1,7 @@
 """An independent writer of tiered storage: ``__remote_log_metadata``, and the objects of Aiven's manager.
 
 It shares no code with kdump. The layouts are those of Kafka's ``RemoteLogSegmentMetadataRecord`` (KIP-405) and of
-Aiven's tiered-storage-for-apache-kafka 1.x, written down from what it writes.
+Aiven's tiered-storage-for-apache-kafka 1.x, taken from the files it writes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COPYING, COPIED, DELETING, DELETED = range(4)
 """The states of a segment."""
 TOPIC_ID = bytes(15) + b"\x07"
 TIME = 1_700_000_000_000
-"""When copies begin, in ms; one ends a second later, a deletion begins with it."""
+"""When copies begin, in ms; a copy ends one second later, and a deletion begins at the same time."""
 INDEXES = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 
 
@@ -59,7 +59,7 @@ class Segment:
     partition: int = 0
     topic_id: bytes = TOPIC_ID
     epochs: tuple[tuple[int, int], ...] = ()
-    """Leader epochs and the offsets at which they begin in it."""
+    """Leader epochs, and the offsets in the segment at which they begin."""
     indexes: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -79,7 +79,7 @@ class Segment:
         return partition + self.id + b"\0"
 
     def added(self, state: int = COPYING, *, size: int | None = None, custom: bytes | None = None) -> bytes:
-        """The value of the record for the beginning of its copy."""
+        """Return the value of the record for the start of its copy."""
         epochs = self.epochs or ((0, self.start),)
         body = self.metadata_id() + struct.pack(">qqiqq", self.start, self.end, 1, TIME, TIME)
         body += unsigned(len(epochs) + 1) + b"".join(struct.pack(">iq", *one) + b"\0" for one in epochs)
@@ -88,18 +88,18 @@ class Segment:
         return b"\1\0\0" + body
 
     def changed(self, state: int, *, custom: bytes | None = None) -> bytes:
-        """The value of the record for another state."""
+        """Return the value of the record for another state."""
         body = self.metadata_id() + struct.pack(">iq", 1, TIME + 1000) + (b"\0" if custom is None else compact(custom))
         return b"\1\1\0" + body + bytes([state]) + b"\0"
 
     def partition_deleted(self, state: int) -> bytes:
-        """The value of the record for a state of the deletion of its partition."""
+        """Return the value of the record for a state of the deletion of its partition."""
         partition = compact(self.topic.encode()) + self.topic_id + struct.pack(">i", self.partition) + b"\0"
         return b"\1\2\0" + partition + struct.pack(">iqb", 1, TIME + 1000, state) + b"\0"
 
 
 def metadata_log(values: list[bytes]) -> bytes:
-    """A segment of ``__remote_log_metadata`` that holds these values."""
+    """Return a segment of ``__remote_log_metadata`` with these values."""
     records = [forge.batch([forge.record(None, value)], base_offset=at) for at, value in enumerate(values)]
     return b"".join(records)
 
@@ -119,17 +119,17 @@ class Keys:
     private: rsa.RSAPrivateKey = field(default_factory=lambda: rsa.generate_private_key(65537, 2048))
 
     def pem(self) -> bytes:
-        """The private key as a broker's ``private.key.file`` holds it."""
+        """Return the private key as in a broker's ``private.key.file``."""
         none = serialization.NoEncryption()
         return self.private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, none)
 
     def public_pem(self) -> bytes:
-        """The public key as a broker's ``public.key.file`` holds it."""
+        """Return the public key as in a broker's ``public.key.file``."""
         form = serialization.PublicFormat.SubjectPublicKeyInfo
         return self.private.public_key().public_bytes(serialization.Encoding.PEM, form)
 
     def wrap(self, data_key: bytes) -> str:
-        """A data key as a manifest holds it."""
+        """Return a data key as in a manifest."""
         public = self.private.public_key().public_numbers()
         size, seed = public.n.bit_length() // 8, os.urandom(64)
         data = hashlib.sha3_512(b"").digest() + bytes(size - 130 - len(data_key)) + b"\1" + data_key
@@ -140,7 +140,7 @@ class Keys:
 
 
 def mgf1(seed: bytes, size: int) -> bytes:
-    """The mask of RFC 8017, B.2.1, by SHA3-512."""
+    """Return the mask of RFC 8017, B.2.1, by SHA3-512."""
     out = b""
     while len(out) < size:
         out += hashlib.sha3_512(seed + struct.pack(">I", len(out) // 64)).digest()
@@ -165,7 +165,7 @@ def packed_sizes(sizes: list[int]) -> str:
 
 @dataclass
 class Store:
-    """A folder of objects as Aiven's manager writes them."""
+    """A folder of objects that has the layout of Aiven's manager."""
 
     root: Path
     chunk: int = 100
@@ -173,12 +173,12 @@ class Store:
     keys: Keys | None = None
 
     def paths(self, segment: Segment) -> tuple[Path, Path, Path]:
-        """The log, the indexes and the manifest of a segment."""
+        """Return the paths of the log, the indexes and the manifest of a segment."""
         stem = self.root / segment.folder / segment.stem
         return Path(f"{stem}.log"), Path(f"{stem}.indexes"), Path(f"{stem}.rsm-manifest")
 
     def write(self, segment: Segment, **changes: Any) -> dict[str, Any]:
-        """Write the three objects; ``changes`` replace fields of the manifest, which is returned."""
+        """Write the three objects; return the manifest, some of whose fields ``changes`` replaces."""
         data_key, aad = AESGCM.generate_key(256), os.urandom(32)
         chunks = [segment.data[at : at + self.chunk] for at in range(0, len(segment.data), self.chunk)]
         done = [self.transformed(chunk, data_key, aad) for chunk in chunks]

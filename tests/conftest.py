@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one, in one process."""
+"""One Spark session in one process for all tests that need it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """Return one process more than there are processors: tests of Spark wait for Java half of their time."""
+    """One process more than processors, because tests of Spark wait for Java half of their time."""
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
 
 
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    """Keep the garbage collector, also that of forked processes, from what lives until the end."""
+    """Exclude all existing objects from garbage collection, also in forked processes."""
     gc.collect()
     gc.freeze()
 
@@ -93,13 +93,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(autouse=True)
 def threads(monkeypatch):
-    """Let threads read ahead, though a command ran with --jobs 1 in this process."""
+    """Let threads read ahead, even after a command with --jobs 1 ran in this process."""
     monkeypatch.setattr(process_threads, "_allowed", True)
 
 
 @pytest.fixture
 def begun(monkeypatch):
-    """Return the crews whose threads have begun to make chunks."""
+    """Return the crews whose threads have started to make chunks."""
     threads = []
     run = _ChunkThreads._run
 
@@ -112,7 +112,7 @@ def begun(monkeypatch):
 
 
 def java_is_missing() -> str:
-    """Return why Spark cannot run here, or nothing."""
+    """Return the reason why Spark cannot run here, or an empty text."""
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         return "Java is not installed: Spark needs Java 17 or later"
     return ""
@@ -120,7 +120,7 @@ def java_is_missing() -> str:
 
 @pytest.fixture(scope="session")
 def consumed(tmp_path_factory):
-    """A folder with the log dir of a broker, and what a consumer got of it at each isolation level."""
+    """A folder with the log dir of a broker, and what a consumer received from it at each isolation level."""
     folder = tmp_path_factory.mktemp("consumed")
     with tarfile.open(GOLDEN / "consumed.tar.xz") as archive:
         archive.extractall(folder, filter="data")
@@ -138,7 +138,7 @@ def registries(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory) -> Iterator:
-    """A small session on two cores, whose workers are this Python and this tree."""
+    """A small session on two cores, whose workers use this Python and this checkout."""
     pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
     if reason := java_is_missing():
         pytest.skip(reason)
@@ -186,7 +186,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=[0, 1])
 def few_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[threading.Thread]]:
-    """Let a number of threads start and no more; return it, and the list of those that have started."""
+    """Let at most a number of threads start; return the number, and the list of started threads."""
     start = threading.Thread.start
     started: list[threading.Thread] = []
 

@@ -1,4 +1,4 @@
-"""``kdump mcp``: each tool's rows are the lines of its command; what must not be reached is not."""
+"""``kdump mcp``: a tool returns the same rows as its command, and reads nothing outside its roots."""
 
 import asyncio
 import json

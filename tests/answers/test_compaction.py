@@ -1,4 +1,4 @@
-"""What the log cleaner does next: the rules of Kafka's cleaner on small logs, and bounded memory on the same ones."""
+"""What the log cleaner does next: the rules of Kafka's cleaner on small logs, also within a memory limit."""
 
 import json
 import random
@@ -16,7 +16,7 @@ HORIZON = 0x40
 
 
 def keyed(base, *pairs, timestamp=NOW - 1000, **fields):
-    """A batch of a record for each pair of key and value."""
+    """A batch with one record for each pair of key and value."""
     records = [forge.record(key, value, offset=number) for number, (key, value) in enumerate(pairs)]
     return forge.batch(records, base_offset=base, base_timestamp=timestamp, **fields)
 
@@ -101,7 +101,7 @@ def test_an_abort_whose_marker_is_in_a_later_segment_counts(tmp_path):
 
 
 def test_a_full_map_ends_a_cleaning_but_not_for_aborted_data(tmp_path):
-    """As in Kafka's Cleaner: what it copies it asks for the transaction first, then whether the map goes that far."""
+    """Like Kafka's Cleaner: for each batch it first checks the transaction, then whether the map covers the offset."""
     batches = [
         keyed(0, (b"a", b"1"), (None, b"x"), (b"b", b"1"), (b"c", b"1"), (b"a", b"2"), (None, b"x")),
         keyed(6, (b"a", b"3"), producer_id=7, producer_epoch=0, attributes=TRANSACTIONAL),
@@ -130,7 +130,7 @@ def test_an_open_transaction_and_young_segments_end_the_dirty_part(tmp_path):
 
 
 def test_what_the_cleaner_cannot_reach_is_reported_with_its_reasons(tmp_path):
-    """Each reason holds back what is free without it: bytes of whole segments from its own to that of the next."""
+    """Each reason alone blocks some bytes: those of whole segments from its own to that of the next reason."""
     opened = keyed(2, (b"b", b"1"), producer_id=7, producer_epoch=0, attributes=TRANSACTIONAL)
     log = [
         [keyed(0, (b"a", b"1"))],

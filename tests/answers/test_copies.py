@@ -1,4 +1,4 @@
-"""Copies of a log dir without its snapshots, and with its logs cut: the same where the facts are there, else named."""
+"""Copies of a log dir without its snapshots, and with its logs cut: the answer is equal, or names what is missing."""
 
 import os
 
@@ -17,7 +17,7 @@ CUT = 30
 
 @pytest.fixture
 def log_dir(tmp_path):
-    """A log dir with a hanging, an open and ended transactions, a snapshot at each segment."""
+    """A log dir with one hanging, one open and some ended transactions, and a snapshot at each segment."""
     first = data(0, producer=1, base_sequence=0) + hung(1, base_sequence=0) + marker(3, 1, COMMIT)
     second = data(4, 2, producer=2, base_sequence=0) + marker(6, 2, ABORT)
     third = data(7, producer=3, base_sequence=0, timestamp=NOW - 1000) + data(8, size=100)
@@ -35,7 +35,7 @@ def log_dir(tmp_path):
 
 
 def answers(log_dir, status=0):
-    """What the three commands say of ``orders``, and what they say about the files."""
+    """Return the answers of the three commands about ``orders``, and their notes about the files."""
     found, said = [], ""
     for words in (("offsets",), ("transactions", "--all"), ("producers",)):
         lines, reported = ask(*words, log_dir, "--at", NOW, status=status)

@@ -1,4 +1,4 @@
-"""Where segments are damaged: each range, and of many where they lie."""
+"""Where segments are damaged: each range, or a summary if there are many."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What fills the disk: every file of a log dir counts once."""
+"""What fills the disk: every file of a log dir is counted once."""
 
 import json
 import tarfile

@@ -1,4 +1,4 @@
-"""Each reason for which a record is given or not, from log dirs written batch by batch."""
+"""Each reason why a consumer gets a record or not, from log dirs written batch by batch."""
 
 import json
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ UNKNOWN = TopicHistory(None, tuple)
 
 
 def history(*, removals=(), topics=None, **configs):
-    """A metadata log that knows orders, with its configs, and has deleted topics of that name."""
+    """A metadata log with the topic orders, its configs, and deleted topics of the same name."""
     topic = SimpleNamespace(id=ID, partitions={})
     known = {"orders": topic} if topics is None else topics
     image = SimpleNamespace(
@@ -36,7 +36,7 @@ def history(*, removals=(), topics=None, **configs):
 
 
 def lines(first, last, *brokers, of=UNKNOWN, at=NOW):
-    """Explain a range; return its lines, and the damage that was met."""
+    """Explain a range; return its lines, and the damage that was found."""
     said = []
     states = LogDirStates(Reporter(said.append, fail=raise_))
     finder = Finder(Wanted(siblings=True, log_dirs=True, leftovers=True))
@@ -447,7 +447,7 @@ def test_a_range_of_twenty_million_offsets_takes_no_longer_than_what_is_there(tm
 
 
 def test_of_two_leaders_at_one_offset_the_later_epoch_counts_and_both_are_named(tmp_path):
-    """Each batch lies between batches of the other leader."""
+    """The batches of the two leaders alternate."""
     first = data(0, 5, leader_epoch=3)
     later = [data(offset, 5, leader_epoch=4) for offset in (5, 10)]
     older = [data(offset, 5, leader_epoch=3) for offset in (5, 10)]
@@ -470,7 +470,7 @@ def test_no_record_of_a_truncated_batch_is_visible(tmp_path):
 
 
 def test_an_offset_of_a_segment_that_is_not_named_is_unknown(tmp_path):
-    """Of three segments the user names one or two: the log neither begins nor ends with them."""
+    """The user names one or two of three segments, so the log neither begins nor ends with them."""
     replica(tmp_path, {first: several(first, first + 3) for first in (0, 3, 6)})
     path = [tmp_path / "orders-0" / f"{first:020}.log" for first in (0, 3, 6)]
     for named in ([0], [1], [2], [0, 2], [0, 1], [1, 2]):

@@ -1,4 +1,4 @@
-"""What one cleaning removes, by the kernel and by the general path: the same, whatever the bytes are."""
+"""What one cleaning removes: the kernel and the general path give the same result for any bytes."""
 
 import gzip
 import random
@@ -43,7 +43,7 @@ def cleaned(folder, *, by_kernel=True, most=1000, held=1000):
 
 
 def held_equal(folder, **limits):
-    """Hold the kernel against the general path; return the lines."""
+    """Assert that the kernel and the general path agree; return the lines."""
     lines = cleaned(folder, **limits)
     assert lines == cleaned(folder, by_kernel=False, **limits)
     return lines[0]
@@ -104,7 +104,7 @@ def test_every_kind_of_batch_gives_the_same(tmp_path, kind, most, held, monkeypa
 
 
 def test_records_cut_at_every_byte_and_with_garbage_after(tmp_path):
-    """The checksum is right, the records are not: the records before the broken one count, once."""
+    """The checksum is right but the records are not: the records before the broken one are each counted once."""
     for cut in range(len(PAYLOAD) + 2):
         if PAYLOAD[:cut].endswith(b"q" * 9) and cut < len(PAYLOAD) - 9:
             continue  # inside the long key

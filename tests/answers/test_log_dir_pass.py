@@ -1,4 +1,4 @@
-"""The pass over log dirs: what it reads, what it says, and that processes gather the same."""
+"""The pass over log dirs: what it reads and reports, and that several processes give the same result."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from tests.helpers.segments import data
 
 
 class Offsets(Collector):
-    """Gathers base offsets and lost positions, from an offset on."""
+    """Gathers base offsets and unread positions, from an offset on."""
 
     def __init__(self, since=0):
         self.since, self.met, self.lost, self.ended = since, [], [], 0

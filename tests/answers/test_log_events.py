@@ -1,4 +1,4 @@
-"""What happened to logs: new segments, leader epochs and damage, at the times of the batches beside them."""
+"""What happened to logs: new segments, leader epochs and damage, at the times of neighbouring batches."""
 
 import pytest
 

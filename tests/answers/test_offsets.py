@@ -1,4 +1,4 @@
-"""Offsets of partitions, from their files alone."""
+"""Offsets of partitions, from their files only."""
 
 import gzip
 import os
@@ -16,7 +16,7 @@ from tests.helpers.segments import COMMIT, data, marker
 
 
 def offsets(*args, status=0):
-    """The one line of ``kdump offsets ARGS``."""
+    """Return the only line of ``kdump offsets ARGS``."""
     ((line,), said) = ask("offsets", *args, status=status)
     return line, said
 

@@ -20,7 +20,7 @@ def producers(*args, status=0):
 
 
 def breaks(tmp_path, *batches):
-    """The breaks that --gaps finds in a log of these batches."""
+    """Return the breaks that --gaps finds in a log of these batches."""
     write(tmp_path, "orders-0", {0: b"".join(batches)})
     lines, _ = ask("producers", tmp_path, "--gaps")
     names = ("producerEpoch", "offset", "expected", "found", "what")

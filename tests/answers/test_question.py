@@ -1,4 +1,4 @@
-"""The registry of questions: each front has all of them with all of their options, a new one too."""
+"""The registry of questions: every interface has all questions with all options, also newly added ones."""
 
 import inspect
 import json
@@ -17,13 +17,13 @@ LINES = [{"kind": "segments", "topic": "one", "segments": 1}]
 NAMES = {"du": "disk_usage", "stats": "statistics"}
 """The functions whose names differ from those of their commands."""
 OWN_COMMANDS = {"metadata", "events", "diff", "explain"}
-"""Questions whose commands do more than to ask them."""
+"""Questions whose commands do more than ask them."""
 OF_FUNCTIONS = {"explain": {"ranges"}, "metadata": {"until"}, "events": {"until"}}
-"""Options that a function takes in another form."""
+"""Options that have another form in a function."""
 
 
 def toy(code):
-    """Run code after the toy is registered; return the lines that it prints."""
+    """Run code after the question ``toy`` is registered; return the lines that it prints."""
     return python("-c", REGISTER + code, check=True).stdout.decode().splitlines()
 
 

@@ -20,7 +20,7 @@ from tools.prove import diff_pairs
 
 
 def ask(*paths, records=False, workers=None):
-    """Compare brokers; return the lines, and what is damaged."""
+    """Compare brokers; return the lines, and the damage."""
     said = []
     states = LogDirStates(Reporter(said.append, fail=raise_))
     finder = Finder(Wanted(siblings=True, log_dirs=True))
@@ -42,7 +42,7 @@ def raise_(error):
 
 
 def pair(tmp_path):
-    """Compare two brokers; return the line of their pair, which sides hold each offset that differs, and the damage."""
+    """Compare two brokers; return the line of the pair, the sides that have each differing offset, and the damage."""
     (*lines, found), said = ask(tmp_path / "1", tmp_path / "2", records=True)
     records = [(line["offset"], line["left"] and 1, line["right"] and 1) for line in lines]
     assert found["kind"] == "pair"

@@ -1,4 +1,4 @@
-"""What retention deletes: the rules of a broker, on files that have little else."""
+"""What retention deletes: the rules of a broker, on small files."""
 
 import json
 import os
@@ -152,7 +152,7 @@ def test_an_index_of_zeros_says_1970(folder):
 
 
 def test_without_configs_nothing_is_said_to_go(folder):
-    """They may name another policy: only what lies below the log start offset goes whatever they are."""
+    """The configs may name another policy: only data below the log start offset is deleted under any of them."""
     checkpoint(folder, "log-start", 2)
     lines, (topic,) = answer(folder, at=NOW + 1000 * HOUR * 24)
     assert topic["known"] is False

@@ -1,4 +1,4 @@
-"""What answers and a broker's start make of batches in one go, they make of them one by one too."""
+"""Answers and a broker's start give the same result for many batches at once as for one batch at a time."""
 
 import random
 from pathlib import Path
@@ -36,7 +36,7 @@ KEYS = frozenset(b"key-%d" % number for number in range(5))
 
 
 def log(choose: random.Random, kind: str, start: int, count: int = 150) -> list[bytes]:
-    """Batches of one record from offset ``start`` on, with breaks of sequences and of offsets, and new epochs."""
+    """Batches of one record from offset ``start`` on, with breaks of sequences and offsets, and with new epochs."""
     found, sequences, epochs, begun = [], {}, {}, set()
     offset = start
     for _ in range(count):
@@ -64,7 +64,7 @@ def log(choose: random.Random, kind: str, start: int, count: int = 150) -> list[
 
 
 def damage(choose: random.Random, batches: list[bytes], how: int) -> bytes:
-    """Batches with bytes changed, moved or missing; the crc covers neither offset nor leader epoch."""
+    """Batches with bytes changed, moved or missing; the CRC covers neither offset nor leader epoch."""
     place = choose.randrange(1, len(batches) - 1)
     before, one, after = b"".join(batches[:place]), batches[place], b"".join(batches[place + 1 :])
     wrong = {
@@ -80,7 +80,7 @@ def damage(choose: random.Random, batches: list[bytes], how: int) -> bytes:
 
 @pytest.fixture(scope="module", params=range(30))
 def folder(request, tmp_path_factory) -> Path:
-    """A partition of two segments, with a snapshot at times; damaged, but for the first three."""
+    """A partition of two segments, sometimes with a snapshot; all but the first three are damaged."""
     choose = random.Random(request.param)
     kind = ("plain", "idempotent", "transactional")[request.param % 3]
     segments = {start: log(choose, kind, start) for start in (0, 200)}

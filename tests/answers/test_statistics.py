@@ -1,4 +1,4 @@
-"""What topics are made of: the sums of ``kdump dump`` over real files, and what real packing gives."""
+"""Statistics of topics: they equal sums over ``kdump dump`` of real files, and sizes after real compression."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def kinds(path):
 
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory):
-    """A log dir of valid golden segments: some of each mixture of magic, codec and kind."""
+    """A log dir of valid golden segments: some for each mixture of magic, codec and kind."""
     found = defaultdict(list)
     for path in sorted((GOLDEN / "brokers").rglob("*.log")):
         if mixture := kinds(path):
@@ -64,7 +64,7 @@ def golden(tmp_path_factory):
 
 
 def spread_of(numbers):
-    """Work out mean and percentiles from a list: those at or below which 50 and 99 of 100 are."""
+    """Return mean and percentiles of a list: the numbers that 50 and 99 of 100 do not exceed."""
     ordered = sorted(numbers)
     if not ordered:
         return None
@@ -78,7 +78,7 @@ def largest(records, field):
 
 
 def sums_of(batches, records, log_dir):
-    """Work out the line of a partition from what ``dump`` prints of its batches and records."""
+    """Return the expected line of a partition, from the batches and records that ``dump`` prints."""
     in_batch = Counter(record["position"] for record in records)
     counts = [in_batch[batch["position"]] for batch in batches]
     data = [record for record in records if not record["isControl"]]
@@ -119,7 +119,7 @@ def sums_of(batches, records, log_dir):
 
 
 def unpacked_sizes(batches):
-    """Yield what batches take without compression: the one number that ``dump`` does not print."""
+    """Yield the sizes of batches without compression: the only number that ``dump`` does not print."""
     (partition,) = Finder().find([batches[0]["file"]])
     with partition.segments[0].open() as source:
         for batch in resync.read(source):
@@ -154,7 +154,7 @@ def test_every_number_is_that_of_dump(golden):
 
 
 def mixture():
-    """A log of runs of every kind. One run ends in a batch with a broken record."""
+    """A log with series of batches of every kind. One series ends in a batch with a broken record."""
     content, offset = b"", 0
     for attributes, body in (
         *((attributes, None) for attributes in (0, 0x10, 0x08, 0x40, 0x20)),
@@ -215,7 +215,7 @@ def test_producers_and_hours_add_up_and_processes_agree(golden):
 
 
 def test_sums_of_topics_count_each_partition_once(tmp_path):
-    """Two replicas, the second one longer: each has its own line, and only that one is in the sums."""
+    """Two replicas, the second one longer: each has a line, but only the longer one is in the sums."""
     data = (GOLDEN / "brokers" / "4.2.2" / "c-none-0" / f"{0:020}.log").read_bytes()
     first = end_of_first(data)
     for name, content in (("b1", data[:first]), ("b2", data)):
@@ -246,7 +246,7 @@ def test_percentiles_are_numbers_that_occur():
 
 
 def written(folder, count=400):
-    """A log of batches whose values pack better and better."""
+    """A log of batches whose values compress better and better."""
     folder.mkdir()
     bodies = []
     content = b""
@@ -270,7 +270,7 @@ def test_what_if_is_what_packing_gives(tmp_path, name):
 
 
 def packed_size(name, body):
-    """Pack records by the library of a codec itself, framed as Kafka's Java client does; return the bytes."""
+    """Compress records with the codec's own library, framed as by Kafka's Java client; return the number of bytes."""
     codec, _, level = name.partition(":")
     if codec == "gzip":
         packer = zlib.compressobj(int(level or -1), wbits=31)
@@ -288,7 +288,7 @@ WORDS = [b"order", b"customer", b"price", b"shipped", b"cancelled", b"2026-11-22
 
 
 def forged(kind, draw):
-    """Return the records of a batch: of its size and of how well it packs."""
+    """Return records for a batch of this size and compressibility."""
     size = {"heavy": int(min(60_000, draw.paretovariate(1.3) * 300))}.get(kind, draw.randint(300, 6000))
     if kind == "random" or (kind == "rare" and draw.random() < 0.03) or (kind == "mixed" and draw.random() < 0.4):
         return forge.record(b"k", draw.randbytes(size))
@@ -301,7 +301,7 @@ def written_by(kind, count, seed):
 
 
 def answers(folder, monkeypatch, sample):
-    """Ask what a log dir would take, by a sample of about so many bytes of each partition."""
+    """Return the estimated sizes of a log dir, from a sample of about ``sample`` bytes of each partition."""
     monkeypatch.setattr(recompression, "SAMPLE", sample)
     collector = WhatIf(list(map(target, CODECS)))
     truth, fixed = Counter(), 0
@@ -357,7 +357,7 @@ def test_of_many_samples_nineteen_of_twenty_hold_the_truth():
 
 
 class Place:
-    """A partition as a collector meets it."""
+    """A partition as a collector receives it."""
 
     def __init__(self, partition):
         self.partition, self.key = partition, (partition.topic, partition.partition)

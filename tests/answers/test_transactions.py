@@ -1,4 +1,4 @@
-"""Open and hanging transactions, transactional ids, and what is lost with cut and damaged files."""
+"""Open and hanging transactions, transactional ids, and what truncated or damaged files hide."""
 
 import os
 import struct
@@ -23,7 +23,7 @@ def text(value: str) -> bytes:
 
 
 def state(offset, name, *, producer=7, status=ONGOING, partitions=(), timeout=60_000, started=NOW - 1000):
-    """A batch of one record of ``__transaction_state``: a state (value version 0), or a tombstone where it is None."""
+    """A batch of one record of ``__transaction_state``: a state (value version 0), or without status a tombstone."""
     key = struct.pack(">h", 0) + text(name)
     value = None
     if status is not None:
@@ -39,7 +39,7 @@ def coordinators(log_dir, *batches):
 
 
 def transactions(*args, status=0):
-    """The lines of ``kdump transactions``, transactions and others apart, and what it said."""
+    """Return the lines of ``kdump transactions``: transactions, other lines, and standard error."""
     lines, said = ask("transactions", *args, "--at", NOW, status=status)
     found = [line for line in lines if line["kind"] == "transaction"]
     return found, [line for line in lines if line["kind"] != "transaction"], said
@@ -51,7 +51,7 @@ def only(*args, status=0):
 
 
 def hung(offset=0, **rest):
-    """Data of producer 7 an hour ago."""
+    """Data that producer 7 wrote an hour ago."""
     return data(offset, 2, producer=7, timestamp=NOW - HOUR, **rest)
 
 
@@ -79,7 +79,7 @@ def test_a_named_one_is_open_whatever_its_age(tmp_path):
 
 @pytest.mark.parametrize("dated", [NOW - 1106 * 24 * HOUR, NOW + 50 * HOUR, -1])
 def test_the_age_of_a_named_one_is_by_its_coordinator(tmp_path, dated):
-    """Producers set the timestamps of records: those of an import may be years old."""
+    """Producers set the timestamps of records: imported records may be years old."""
     write(tmp_path, "orders-0", {0: data(0, 2, producer=7, timestamp=dated)})
     coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)], started=NOW - 2 * HOUR))
     found = only(tmp_path)
@@ -92,7 +92,7 @@ def test_the_age_of_a_named_one_is_by_its_coordinator(tmp_path, dated):
 
 
 def test_the_age_of_an_ended_one_is_that_of_its_last_batch(tmp_path):
-    """Now is not when it ended."""
+    """The current time says nothing about when it ended."""
     write(tmp_path, "orders-0", {0: hung() + marker(2, 7, COMMIT)})
     found, _, _ = transactions(tmp_path, "--all")
     assert [(one["ageMs"], one["startTimeMs"], one["clock"]) for one in found] == [(HOUR, None, "records")]
@@ -237,7 +237,7 @@ def test_the_table_says_what_to_do_first(tmp_path):
 
 
 def unread(path):
-    """Put a pipe in place of a file: it is there and cannot be read."""
+    """Replace a file with a pipe: it exists but cannot be read."""
     path.unlink()
     os.mkfifo(path)
 
@@ -316,7 +316,7 @@ NEVER = 2**31 - 1
 
 
 def test_one_in_two_phase_commit_is_never_ended_by_its_coordinator(tmp_path):
-    """Its timeout is the largest there is (KIP-939): the coordinator waits for the decision made outside of Kafka."""
+    """Its timeout is the maximum (KIP-939): the coordinator waits for a decision made outside Kafka."""
     write(tmp_path, "orders-0", {0: hung()})
     coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)], timeout=NEVER, started=NOW - 30 * 24 * HOUR))
     found = only(tmp_path)

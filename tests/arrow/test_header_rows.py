@@ -1,4 +1,4 @@
-"""Headers of batches as Arrow: what ``kdump dump --batches`` says of them, without their records."""
+"""Batch headers as Arrow: the columns of ``kdump dump --batches``, without the records."""
 
 import json
 
@@ -27,7 +27,7 @@ def place(row):
 
 
 def shown(row):
-    """A row as the JSON line has it."""
+    """Return a row as in the JSON line."""
     time = row["maxTimestamp"]
     words = {0: "CreateTime", 1: "LogAppendTime", None: None}
     at = None if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

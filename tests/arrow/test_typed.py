@@ -76,7 +76,7 @@ def payload(kind, value, number=1):
 
 
 def folder(path, topic, *records):
-    """Write a partition of a topic: a batch for two records, which are pairs of key and value."""
+    """Write a partition of a topic: one batch for every two records, which are pairs of key and value."""
     where = path / f"{topic}-0"
     where.mkdir()
     batches = []

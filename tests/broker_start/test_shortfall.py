@@ -26,7 +26,7 @@ TRUTH = {
 
 
 def said(place, *args):
-    """Return the lines on standard error that are on missing records, and the whole of it."""
+    """Return the lines on standard error about missing records, and all of standard error."""
     text = kdump(*args, cwd=place).stderr.decode()
     return [line.removeprefix("warning: ") for line in text.splitlines() if "records are missing" in line], text
 
@@ -71,7 +71,7 @@ def test_only_wanted_partitions_count(cases):
 
 
 def test_a_partition_folder_is_no_log_dir(cases):
-    """What else belongs to its log dir is not known."""
+    """The rest of its log dir is unknown."""
     assert said(cases / "verdict" / "rmdir", "du", "-q", "d1/orders-1")[0] == []
 
 
@@ -89,7 +89,7 @@ def test_another_copy_in_the_paths_has_the_records(cases, tmp_path):
 
 
 def test_an_emptied_log_whose_segment_has_the_end_in_its_name_lacks_nothing(cases, tmp_path):
-    """As retention leaves it."""
+    """Retention leaves such a log."""
     place = tmp_path / "rmlog"
     shutil.copytree(cases / "verdict" / "rmlog", place)
     (place / "d1" / "orders-0" / f"{10000:020}.log").touch()
@@ -103,7 +103,7 @@ def test_healthy_log_dirs_lack_nothing(cases, case):
 
 
 def test_check_counts_offsets_that_a_group_has_committed(cases, tmp_path):
-    """Where checkpoints are lost with the log."""
+    """The checkpoints are lost with the log."""
     place = tmp_path / "nopm-after"
     shutil.copytree(cases / "verdict" / "nopm-after", place)
     for name in place.glob("d1/orders-1.*"):

@@ -1,4 +1,4 @@
-"""The dry start of a whole broker. tools/prove/recovery.py holds logs, recorded starts hold brokers against Kafka."""
+"""The dry start of a whole broker. tools/prove/recovery.py compares logs with Kafka, and recorded starts brokers."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What a check found is not looked for again, and a dry start that looks for it itself has the same result."""
+"""A start that reuses the results of a check has the same result as a start that looks for everything itself."""
 
 import random
 import shutil
@@ -34,7 +34,7 @@ def entry(offset, count, magic, rng):
 
 
 def log_dir(root, rng):
-    """Write three partitions of up to three segments with their indexes; the last one may have old messages."""
+    """Write three partitions of up to three segments with their indexes; the last partition may have old messages."""
     for number in range(3):
         folder = root / f"t-{number}"
         folder.mkdir(parents=True)
@@ -95,7 +95,7 @@ def change(root, rng):
 
 
 def both(root, *, records=True):
-    """Return the result of a start with what a check knows, and without, and what it knows."""
+    """Return the result of a start with what a check found, the result without it, and what the check found."""
     paths = (str(root),)
     partitions = list(Finder(EVERYTHING, SILENT).find(paths))
     dirs, how = LogDirs(), whole_partition.CheckOptions(records=records)

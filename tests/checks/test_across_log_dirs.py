@@ -1,4 +1,4 @@
-"""The ids of log dirs, one broker's or several brokers', as ``kdump check`` judges them."""
+"""The ids of log dirs of one broker or several brokers, as ``kdump check`` compares them."""
 
 import json
 
@@ -82,7 +82,7 @@ def test_quiet_json_prints_nothing_where_all_is_well(tmp_path, command):
 
 
 def test_a_log_dir_that_was_formatted_for_the_metadata_log_and_has_none(tmp_path):
-    """What is assigned to the broker is not known: no all-clear, until the log dir that holds it is named."""
+    """The broker's assignments are unknown: no all-clear, until the log dir with the metadata log is named."""
     place = log_dir(tmp_path / "1", f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAzg\n", "a-0")
     assert kdump("check", place).returncode == 0
     (place / "bootstrap.checkpoint").write_bytes(forge.batch([forge.record(None, b"\x01\x0c\x00\x01\x15\x00")]))
@@ -93,7 +93,7 @@ def test_a_log_dir_that_was_formatted_for_the_metadata_log_and_has_none(tmp_path
 
 
 def test_a_folder_in_a_partition_is_no_replica(tmp_path):
-    """No broker looks into it, however deep."""
+    """A broker does not look into folders of a partition, at any depth."""
     place = log_dir(tmp_path / "1", f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAzg\n", "a-0")
     for inside in ("old", "old/b-1"):
         (place / "a-0" / inside).mkdir()

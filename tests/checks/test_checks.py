@@ -1,4 +1,4 @@
-"""Indexes against their log: healthy ones are silent, and each damage is named with its entry."""
+"""Indexes and their log: healthy ones cause no finding, and each damage is reported with its entry."""
 
 import struct
 from copy import deepcopy

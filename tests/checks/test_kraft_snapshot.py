@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log: what a node could not begin with is named."""
+"""Snapshots of the metadata log: everything that prevents a node from starting with one is reported."""
 
 import json
 import shutil

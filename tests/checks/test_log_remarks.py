@@ -28,7 +28,7 @@ def marker(offset, producer):
 
 
 def remarks(folder, *segments, at=NOW):
-    """The remarks of a check at a time in ms, but for those on absent files, by kind."""
+    """Return the remarks of a check at a time in ms, by kind, except remarks on absent files."""
     folder = folder / "t-0"
     folder.mkdir()
     for base, batches in segments:

@@ -1,4 +1,4 @@
-"""What is listed in __remote_log_metadata against what is in remote storage."""
+"""Remote storage compared with the segments listed in __remote_log_metadata."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ def batches(first, end, epoch=0):
 
 
 def segments(*borders):
-    """Segments of these offsets: the end of one is the start of the next."""
+    """Segments with these offsets: the end of one is the start of the next."""
     return [
         Segment(first, end - 1, batches(first, end), number, epochs=((0, first),))
         for number, (first, end) in enumerate(pairwise(borders))
@@ -29,12 +29,12 @@ def segments(*borders):
 
 
 def copied(*held):
-    """The records of segments whose copies came to their end."""
+    """The records of segments whose copies were finished."""
     return [value for one in held for value in (one.added(), one.changed(COPIED))]
 
 
 class Stage:
-    """A log dir whose local log begins at an offset, and a store."""
+    """A log dir whose local log begins at an offset, and a remote store."""
 
     def __init__(self, root, *held, start=9, epochs=((0, 0),)):
         self.logs, self.store = root / "logs", Store(root / "store", compress=True)
@@ -48,7 +48,7 @@ class Stage:
         (folder / "leader-epoch-checkpoint").write_text(f"0\n{len(epochs)}\n{lines}")
 
     def check(self, values, *args, status=0, at=NOW):
-        """What `kdump check` finds beside the remarks: kind and text."""
+        """Return what `kdump check` reports: kind and text of each finding that is not a remark."""
         write_metadata(self.logs, values)
         given = ("--remote", self.store.root, "--at", at, "-o", "jsonl", *args)
         done = kdump("check", self.logs, *given)

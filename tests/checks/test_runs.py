@@ -1,4 +1,4 @@
-"""Batches that are alike are checked in one go: the findings are those of each batch alone, without the kernel."""
+"""Similar batches are checked together: the findings equal those of each batch alone, without the kernel."""
 
 import random
 import shutil
@@ -60,7 +60,7 @@ LIES = (
 
 
 def made(rng, number, base, *, lies=0.02, producers=0, transactional=False):
-    """Batches of one record, most of them valid; with ``producers`` these take turns."""
+    """Batches of one record, most of them valid; the producers of ``producers`` alternate."""
     offset, epoch, sequences, opened = base, 3, dict.fromkeys(range(producers), 0), set()
     for _ in range(number):
         epoch += rng.random() < 0.01
@@ -85,7 +85,7 @@ def made(rng, number, base, *, lies=0.02, producers=0, transactional=False):
 
 
 def write(rng, folder, **kind):
-    """Write segments, damaged or not, and their indexes with an error here and there."""
+    """Write segments, some damaged, and their indexes, some with an error."""
     base = 0
     for _ in range(rng.randint(1, 3)):
         log = list(made(rng, rng.choice([2, 60, 300]), base, **kind))
@@ -115,7 +115,7 @@ def indexes(rng, data, base):
 
 
 def said(place):
-    """Return all that a folder gives rise to: with records and without, and by the pass over its indexes alone."""
+    """Return all findings on a folder: with records, without records, and from the pass over its indexes only."""
     for part in Finder(WANTED).find([str(place)]):
         for options in (whole_partition.CheckOptions(at=NOW + 1000), whole_partition.CheckOptions(records=False)):
             yield whole_partition.check(part, options, LogDirs())

@@ -1,4 +1,4 @@
-"""What a store did not give is never called absent, missing, damaged or unlisted: only that it could not be read."""
+"""What a store did not return is reported as not readable, never as absent, missing, damaged or unlisted."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ METADATA = "__remote_log_metadata-0"
 
 @pytest.fixture
 def check(monkeypatch, capfd, tmp_path):
-    """Run ``check --remote`` where all lies in a store; return status, findings and standard error."""
+    """Run ``check --remote`` with all files in a store; return status, findings and standard error."""
     monkeypatch.setattr(remote, "time", Clock())
     monkeypatch.setattr(remote, "notify", lambda _: None)
     store = Store(tmp_path / "tiered", compress=True)

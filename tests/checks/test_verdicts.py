@@ -1,6 +1,6 @@
-"""The verdict on log dirs of real brokers with one stated change each; the truth was seen by starting the broker.
+"""The verdict on log dirs of real brokers with one stated change each, compared with what the started broker did.
 
-``golden/verdict.tar.xz`` has one folder per case, ``golden/healthy.tar.xz`` folders with which nothing is wrong.
+``golden/verdict.tar.xz`` has one folder per case, ``golden/healthy.tar.xz`` has undamaged folders.
 """
 
 import json
@@ -16,14 +16,14 @@ NO_START, LOSES, MISSING, SAFE = "DO NOT START broker 1: ", "starts, but loses "
 
 
 def check(place, *paths, options=()):
-    """The exit status, the lines of text, and the lines of JSON."""
+    """Return the exit status, the lines of text, and the lines of JSON."""
     done = kdump("check", *options, *paths, cwd=place)
     lines = [json.loads(line) for line in kdump("check", "--json", *options, *paths, cwd=place).stdout.splitlines()]
     return done.returncode, done.stdout.decode(), lines
 
 
 LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
-"""Exit statuses after the commands, where something is left that a start truncates or rebuilds."""
+"""Exit statuses after the commands, if a start still truncates or rebuilds something."""
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_commands_of_the_verdict_mend_it(cases, tmp_path, case):
 
 
 def test_a_folder_marked_for_deletion_gets_its_name_back(cases, tmp_path):
-    """The broker deletes ``-delete`` folders when it starts, also the only one of a partition that it still has."""
+    """At its start the broker deletes ``-delete`` folders, even if a partition has no other folder."""
     subprocess.run(["cp", "-a", cases / "verdict" / "zeropm" / "d1", tmp_path], check=True)
     doomed = tmp_path / f"d1/orders-0.{'0' * 32}-delete"
     (tmp_path / "d1/orders-0").rename(doomed)
@@ -183,7 +183,7 @@ SWAPS = ("00000000000000000000.index.swap", "00000000000000000000.timeindex.swap
 
 
 def without_log_swap(cases, tmp_path):
-    """The folder of a partition whose index ``.swap`` files were left alone."""
+    """The folder of a partition whose only ``.swap`` files belong to indexes."""
     subprocess.run(["cp", "-a", cases / "verdict" / "swap0", tmp_path], check=True)
     folder = tmp_path / "swap0" / "d1" / "prices-0"
     (folder / f"{0:020}.log.swap").unlink()
@@ -191,7 +191,7 @@ def without_log_swap(cases, tmp_path):
 
 
 def test_the_command_moves_every_swap_file_of_the_base_offset(cases, tmp_path):
-    """A start would put the empty indexes over those of the log."""
+    """A start would replace the log's indexes with the empty ones."""
     subprocess.run(["cp", "-a", cases / "verdict" / "swap0", tmp_path], check=True)
     place = tmp_path / "swap0"
     for command in printed_commands.commands(check(place, "d1")[1]):
@@ -212,7 +212,7 @@ def test_empty_index_swap_files_alone_take_the_place_of_indexes(cases, tmp_path)
 
 
 def test_index_swap_files_alone_are_checked_as_the_indexes_of_a_start(cases, tmp_path):
-    """A crash between two renames leaves valid ones beside a broken index: nothing is wrong."""
+    """A crash between two renames leaves valid swap files beside a broken index: nothing is wrong."""
     folder = without_log_swap(cases, tmp_path)
     index, swap = folder / f"{0:020}.index", folder / SWAPS[0]
     (folder / SWAPS[1]).unlink()

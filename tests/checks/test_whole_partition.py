@@ -1,4 +1,4 @@
-"""kdump check: what is wrong is named, what is healthy stays silent."""
+"""kdump check: damage is reported, and a healthy partition causes no finding."""
 
 import json
 import os
@@ -690,7 +690,7 @@ def test_damage_below_the_log_start_is_a_remark(tmp_path):
 
 @pytest.mark.parametrize(("point", "snapshot", "status"), [(2, None, 0), (1, None, 3), (2, 9, 3), (None, None, 3)])
 def test_after_a_clean_stop_the_recovery_point_proves_the_log_end(tmp_path, point, snapshot, status):
-    """Unless two other files contradict it."""
+    """This holds unless two other files contradict it."""
     place = folder(tmp_path, (0, one(0) + one(1)))
     (tmp_path / ".kafka_cleanshutdown").touch()
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders 0 7\n")

@@ -1,4 +1,4 @@
-"""Several processes print what one prints: the same bytes, words and exit status, whatever stands in the segments."""
+"""Several processes print the same as one: bytes, messages and exit status, for any content of the segments."""
 
 import random
 import tarfile
@@ -24,7 +24,7 @@ from kdump.parallel import costs
 costs.CHUNK, costs.PACKED_CHUNK, costs.LARGE_SEGMENTS = 3000, 1000, 1 << 60
 costs.PRINTING, costs.PRINTING_PLAIN, costs.READING_HEADERS = 1, 0, 0
 """
-"""As many processes as are asked for, each with small parts."""
+"""As many processes as asked for, each with small parts."""
 COUNTED = """
 from pathlib import Path
 from kdump.parallel.turns import Forks
@@ -46,7 +46,7 @@ from kdump.segments import walk
 walk.BLOCK, walk.FIRST_BLOCK = 4000, 1000
 costs.PRINTING, costs.CHUNK, costs.PACKED_CHUNK = 1 << 60, 700, 300
 """
-"""One process whose two threads read small blocks, and make lines of them."""
+"""One process whose two threads read small blocks and make lines of them."""
 OUTPUTS = (
     ("dump", "{path}"),
     ("dump", "{path}", "-o", "jsonl"),
@@ -79,7 +79,7 @@ def outcome(done) -> Outcome:
 
 @pytest.fixture
 def alike(tmp_path):
-    """Run a command line with one process and with more; hold the outcomes against each other, return the first."""
+    """Run a command line with one process and with more; assert equal outcomes, return the first."""
 
     def run(line, jobs=(2, 3), **words):
         args = [word.format(**words) for word in line]
@@ -97,7 +97,7 @@ def alike(tmp_path):
 
 
 def batches(count, *, size=20, nested=False, codec=0, gap=0):
-    """Return batches of some records, some of whose values hold a valid batch."""
+    """Return batches of some records; the values of some records contain a valid batch."""
     inner = forge.batch([forge.record(b"inner", b"v")], base_offset=5)
     made = []
     for base in range(0, count * (3 + gap), 3 + gap):
@@ -149,7 +149,7 @@ def test_several_processes_print_what_one_prints(tmp_path, alike, line, shape):
 
 @pytest.mark.parametrize("size", [1, 700])
 def test_gaps_that_only_a_wrong_guess_has_met_are_not_reported(tmp_path, size):
-    """Batches in a value, with a gap between each two, fill a part: what its process prints of them is dropped."""
+    """Batches in a value, with gaps between them, fill a part: the lines that its process printed are dropped."""
     inner = b"".join(batches(100, gap=2))
     holder = forge.batch([forge.record(b"k", inner if n == 1 else b"v", offset=n) for n in range(3)], base_offset=27)
     path = log(tmp_path, [*batches(9), holder, *batches(60)[10:]])
@@ -269,7 +269,7 @@ ARCHIVE = object()
 
 
 def sized(size, segments=1, begins="plain", files=LOCAL):
-    """Return a partition of so many bytes."""
+    """Return a partition of ``size`` bytes."""
     first = Segment(files, begins, size - segments + 1, 0, {})
     return Partition(files, "t-0", "t", 0, (first, *[first._replace(size=1)] * (segments - 1)))
 
@@ -359,7 +359,7 @@ costs.processes_of_dump, chunks.Threads = chosen, begun
     ],
 )
 def test_threads_begin_where_they_are_counted_on(tmp_path, words, effort, monkeypatch):
-    """One process is chosen for the sake of its threads where these make lines, and nowhere else."""
+    """One process is preferred for its threads only if they make lines."""
     path = log(tmp_path, batches(2000))
     monkeypatch.setenv("KDUMP_REDACT_KEY", "0123456789abcdef")
     done = outcome(patched(CHOICE.format(folder=tmp_path), "dump", path, *words))

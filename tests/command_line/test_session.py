@@ -1,4 +1,4 @@
-"""What every command that reads logs shares."""
+"""What all commands that read logs share."""
 
 import io
 import sys
@@ -12,7 +12,7 @@ from testing import forge
 
 
 def test_a_run_keeps_the_memory_that_it_frees(monkeypatch):
-    """Else the system clears the same blocks again for each part of a segment."""
+    """Otherwise the system clears the same blocks again for each part of a segment."""
     asked = []
     monkeypatch.setattr(kernel, "keep_freed_memory", lambda: asked.append(True))
     Session()
@@ -20,7 +20,7 @@ def test_a_run_keeps_the_memory_that_it_frees(monkeypatch):
 
 
 class Terminal(io.StringIO):
-    """Standard error as a terminal has it."""
+    """Standard error that claims to be a terminal."""
 
     def isatty(self):
         return True
@@ -37,7 +37,7 @@ class Terminal(io.StringIO):
     ],
 )
 def test_progress_is_shown_and_cleared(words, tmp_path, monkeypatch, capfdbinary):
-    """Of one segment too: the last look is before its end, and the line is empty at the end."""
+    """This also holds for one segment: the last update is before its end, and the line is cleared at the end."""
     for name in ("in", "again"):
         place = tmp_path / name / "orders-0"
         place.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Who reads: what --jobs, --master and --conf refuse, before Spark is started; when processes share a partition."""
+"""Workers: what --jobs, --master and --conf refuse before Spark starts, and when processes share a partition."""
 
 import os
 import tarfile

@@ -1,4 +1,4 @@
-"""The clone as a command: what runs without a parser of command lines is what the parser makes of it."""
+"""The clone as a command: command lines that skip the parser have the same result as with the parser."""
 
 import itertools
 

@@ -145,7 +145,7 @@ def test_inputs_are_only_read(segment):
 
 
 def script() -> list[str]:
-    """What pip writes for the command ``kdump`` that pyproject.toml names."""
+    """The script that pip writes for the command ``kdump`` of pyproject.toml."""
     module, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["kdump"].split(":")
     return ["-c", f"import re\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n"]
 
@@ -158,7 +158,7 @@ ENTRIES = {"kdump": script(), "python -m kdump": ["-m", "kdump"]}
     "module", ["kdump.cli", "click", "kdump.output.stdout", "kdump.commands.check", "kdump.checks.whole_partition"]
 )
 def test_ctrl_c_while_modules_are_imported_is_quiet(tmp_path, name, module):
-    """A finder presses Ctrl-C when a module is asked for."""
+    """A finder presses Ctrl-C when the module is imported."""
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
         "class Finder:\n"
@@ -173,7 +173,7 @@ def test_ctrl_c_while_modules_are_imported_is_quiet(tmp_path, name, module):
 
 
 def test_a_profiler_says_what_it_has_seen():
-    """The process does not end before."""
+    """The process does not end earlier."""
     done = subprocess.run(
         [sys.executable, "-m", "cProfile", "-m", "kdump", "--version"], capture_output=True, check=True
     )
@@ -221,7 +221,7 @@ def test_help_lists_every_command_once_in_its_group():
 
 
 COMPLETE = "import sys; from kdump.cli import main; sys.argv = ['kdump']; sys.exit(main())"
-"""What a shell's completion runs: the console script, without arguments."""
+"""The command of a shell's completion: the console script, without arguments."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,4 +1,4 @@
-"""A log dir or partition folder of mode 000: root ignores modes, so the system calls refuse it here."""
+"""A log dir or partition folder of mode 000: root ignores modes, so the tests make the system calls fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.helpers.log_dirs import write
 
 
 def close(folder, monkeypatch):
-    """Let this process neither list ``folder`` nor reach what is in it."""
+    """Make this process unable to list ``folder`` or open anything in it."""
     closed = str(folder)
 
     def refusing(call, answer=None):
@@ -90,7 +90,7 @@ def test_commands_that_name_paths_otherwise(log_dir, monkeypatch, capfd, words):
 
 @pytest.mark.parametrize("is_log_dir", [True, False])
 def test_one_closed_partition_folder_keeps_no_command_from_the_others(log_dir, monkeypatch, capfd, is_log_dir):
-    """Outside of a log dir, the folder might be one itself: then it may hold what is asked for, and the status is 1."""
+    """Outside a log dir, the folder might be a log dir with the wanted partition, so the status is 1."""
     if is_log_dir:
         (log_dir / "meta.properties").write_text("version=1\nnode.id=1\n")
     close(log_dir / "payments-0", monkeypatch)
@@ -121,7 +121,7 @@ def test_the_metadata_log_is_read_beside_a_closed_folder(log_dir, monkeypatch, c
 
 @pytest.mark.parametrize("closed", ["meta.properties", "orders-0", ""])
 def test_files_of_another_account_decide_nothing(log_dir, monkeypatch, capfd, closed):
-    """The broker has the permission that kdump lacks: there is no verdict, and no command that writes."""
+    """The broker has the permission that kdump lacks: kdump gives no verdict and no command that writes."""
     (log_dir / "meta.properties").write_text("version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=1\n")
     close(log_dir / closed, monkeypatch)
     for words in (["check", log_dir], [log_dir]):

@@ -1,4 +1,4 @@
-"""Records equal what a real consumer got, field by field, at both isolation levels."""
+"""Records equal those of a real consumer, field by field, at both isolation levels."""
 
 import base64
 import json

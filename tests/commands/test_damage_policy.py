@@ -1,4 +1,4 @@
-"""One policy in every command for a truncated last batch, and for a broken file beside a log."""
+"""All commands treat a truncated last batch, and a broken file beside a log, in the same way."""
 
 import fcntl
 import json
@@ -107,7 +107,7 @@ BROKEN = {
     "leader-epoch-checkpoint": (b"0\n1\nx y\n", {"offsets", "diff", "salvage"}),
     "../replication-offset-checkpoint": (b"0\n1\nc-none\n", {"explain", "offsets", "diff", "dump", "stats"}),
 }
-"""Files that a broker refuses, with broken content, and what reads them beside check and report."""
+"""Files with broken content that a broker refuses, and the commands that read them besides check and report."""
 
 
 @pytest.mark.parametrize("file", BROKEN)

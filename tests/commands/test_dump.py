@@ -41,7 +41,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def dump(capfdbinary):
-    """Run kdump in this process; hold its exit status against 0, and standard error against nothing."""
+    """Run kdump in this process; assert exit status 0 and an empty standard error."""
 
     def run(*args) -> bytes:
         status = root.main([str(arg) for arg in args], standalone_mode=False)
@@ -59,7 +59,7 @@ def offsets(dump):
 
 @pytest.mark.parametrize("name", ["c-zstd-0", "headers-0", "nulls-0", "txn-0", "compact-txn-0"])
 def test_text_is_that_of_the_original(name):
-    """What the newest DumpLogSegments prints for one segment, this prints too."""
+    """The text for one segment equals that of the newest DumpLogSegments."""
     path = min((GOLDEN / "brokers" / "4.2.2" / name).glob("*0.log"))
     classic = kdump("--files", path, "--print-data-log").stdout
     assert kdump("dump", path).stdout == classic
@@ -386,7 +386,7 @@ def test_the_error_that_ends_a_worker_is_reported_in_its_own_words(folder):
 
 @pytest.mark.parametrize("when", ["os.fork = forked", "p._receive = kill"])
 def test_ctrl_c_leaves_no_worker(folder, when):
-    """Interrupted while a process is started or waited for, a dump ends, and its processes with it."""
+    """If it is interrupted while a process starts or works, a dump ends together with its processes."""
     patch = (
         "import kdump.parallel.turns as p, kdump.parallel.costs as s, os, signal\n"
         "s.CHUNK = s.PACKED_CHUNK = 500\n"
@@ -636,7 +636,7 @@ def test_log_dirs_in_one_word_as_a_broker_has_them(tmp_path):
 
 @pytest.mark.parametrize("name", [*usage_hints.OTHER_NAMES, "grep", "search"])
 def test_commands_of_other_tools_lead_to_one_that_runs(name, tmp_path):
-    """``topics`` of a cluster with ZooKeeper is du: there is no metadata log."""
+    """``topics`` of a cluster with ZooKeeper leads to du, because there is no metadata log."""
     folder = replica(tmp_path / "log dir", {0: data(0)}, name="one-0").parent
     if name in {"rebuild", "restore", "rebuild-quorum"}:  # of a cluster, which has a metadata log
         shutil.copytree(GOLDEN / "brokers" / "4.2.2" / "__cluster_metadata-0", folder / "__cluster_metadata-0")

@@ -145,7 +145,7 @@ def test_wrong_usage(words, said):
 
 
 def test_row_groups_are_bounded_by_rows_and_bytes(tmp_path, monkeypatch):
-    """What a writer holds does not grow with the rows."""
+    """The memory of a writer does not grow with the number of rows."""
     monkeypatch.setattr(files, "ROW_GROUP", 100)
     schema = pa.schema([("a", pa.binary())])
     small = pa.RecordBatch.from_pydict({"a": [b"v"] * 70}, schema)

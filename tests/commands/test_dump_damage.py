@@ -1,4 +1,4 @@
-"""``kdump dump`` over damage: what each output shows of it, and where each way of going on goes on."""
+"""``kdump dump`` of damaged logs: what each output shows of the damage, and where reading continues."""
 
 import csv
 import io

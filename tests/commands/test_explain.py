@@ -22,7 +22,7 @@ def test_offsets_in_remote_storage_are_not_said_to_be_deleted_where_it_is_not_na
 
 
 def test_offsets_of_an_unfinished_copy_are_not_given_to_consumers(tmp_path):
-    """The last record of __remote_log_metadata is truncated. It said that the copy of offsets 42 to 62 is finished."""
+    """The last record of __remote_log_metadata is truncated. It said that offsets 42 to 62 were copied."""
     logs = shutil.copytree(TIERED / "logs", tmp_path / "logs")
     (log,) = (logs / "__remote_log_metadata-0").glob("*.log")
     log.write_bytes(log.read_bytes()[:1919])

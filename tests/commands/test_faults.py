@@ -1,4 +1,4 @@
-"""Every command against every fault of the world around it: exact status, messages, and the files that are left."""
+"""Every command under every fault of disk, files and signals: its status, its messages, and the files it leaves."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ READERS = {
     "sql jsonl": ["sql", "select * from batches", "{folder}", "-o", "jsonl"],
     **LINES,
 }
-"""Commands that write to standard output alone."""
+"""Commands that write only to standard output."""
 WRITERS = {
     "rebuild-index": ["rebuild-index", f"{{folder}}/{SECOND}", "--out", "{out}"],
     "salvage": ["salvage", "{folder}", "--out", "{out}"],
@@ -74,7 +74,7 @@ def words(name, folder, out=None):
 
 
 def left(folder):
-    """What there is beside the input."""
+    """Return the files besides the input."""
     return sorted(path.name for path in folder.parent.rglob("*") if folder not in {path, *path.parents})
 
 
@@ -91,7 +91,7 @@ def run(monkeypatch, capfd, arguments):
 
 
 def vanish(path, monkeypatch):
-    """It is listed, and gone when it is opened."""
+    """Let ``path`` be listed, but be gone when it is opened."""
     refuse(monkeypatch, path, FileNotFoundError(2, "No such file or directory"))
 
 
@@ -111,7 +111,7 @@ def refuse(monkeypatch, path, error):
 
 
 def break_disk(path, monkeypatch):
-    """Its bytes from 20,000 on cannot be read."""
+    """Make its bytes from 20,000 on unreadable."""
     file, read = path.stat().st_ino, os.pread
 
     def pread(descriptor, size, position):
@@ -171,9 +171,9 @@ def test_a_path_that_is_not_there_is_named(folder, monkeypatch, capfd, name):
 
 
 def child(arguments, shell="", **options):
-    """Run a command line in a process of its own, after ``shell``.
+    """Run a command line in a new process, after ``shell``.
 
-    It compiles no module: a limit of its files would cut the byte code that it leaves.
+    It writes no byte code, which a limit of file sizes would truncate.
     """
     command = ["sh", "-c", f'{shell} exec "$@"', "sh", sys.executable, "-m", "kdump", *map(str, arguments)]
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -227,7 +227,7 @@ SPARSE_OUTPUTS = {
     "rebuild-index": ["rebuild-index", "{folder}", "--out", "{out}"],
     "schemas": ["schemas", "{folder}", "--export", "{out}"],
 }
-"""Outputs without an account of what is not in them: with a part of the inputs they would look whole."""
+"""Outputs that do not list what they lack: with only some of the inputs they would seem complete."""
 
 
 @pytest.mark.parametrize("gone", ["after", "before", "inside"])
@@ -326,7 +326,7 @@ os.fsync = send
 from kdump.__main__ import run
 run()
 """
-"""A run that gets a signal when its first file is whole and has no name yet."""
+"""A run that gets a signal when its first file is complete but has no final name yet."""
 
 
 @pytest.mark.parametrize(("number", "status"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
@@ -339,7 +339,7 @@ def test_a_signal_leaves_nothing_and_is_the_exit_status(folder, name, number, st
 
 
 def test_an_ignored_signal_is_ignored(folder):
-    """As nohup has it."""
+    """nohup ignores signals in this way."""
     shell = 'trap "" HUP; exec "$@"'
     done = python("-c", SENDS.format(number="SIGHUP"), *words("slice", folder), shell=shell)
     assert (done.returncode, left(folder)) == (0, ["out", "slice.log"])

@@ -1,4 +1,4 @@
-"""Answers that trials found wrong, on the files that they were found with (``golden/found.tar.xz``)."""
+"""Answers that trials found wrong, on the same files (``golden/found.tar.xz``)."""
 
 import json
 import shlex

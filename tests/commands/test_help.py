@@ -25,7 +25,7 @@ def command(name):
 
 @functools.cache
 def screen(name):
-    """The help of a command in 80 columns."""
+    """Return the help of a command in 80 columns."""
     context = click.Context(root.root, info_name="kdump", terminal_width=80)
     return command(name).get_help(click.Context(command(name), context, info_name=name, terminal_width=80))
 
@@ -58,7 +58,7 @@ def test_options_that_are_shared_are_explained_once():
 
 
 def test_an_option_of_many_commands_is_shared():
-    """It stands in the page of options then."""
+    """The page of options then describes it."""
     having = collections.Counter(
         (*option.opts, option.help)
         for name in root.COMMANDS

@@ -1,4 +1,4 @@
-"""What a file claims is never allocated and never makes kdump slow: bombs, lies, endless varints."""
+"""Sizes that a file claims are neither allocated nor make kdump slow: bombs, false sizes, endless varints."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ TINY = forge.record(None, None)
 
 
 def bounded(memory, *args) -> subprocess.CompletedProcess:
-    """Run kdump in ``memory`` bytes of address space. Python with its libraries takes some 100 MiB."""
+    """Run kdump in ``memory`` bytes of address space. Python with its libraries takes about 100 MiB."""
     return kdump(*args, shell=f'ulimit -v {memory >> 10}; exec "$@"', timeout=100)
 
 
 IDLE = 64 * MIB
-"""What Python takes with all that kdump imports, at most."""
+"""Upper limit of the memory of Python with all imports of kdump."""
 
 
 class Ended(NamedTuple):
@@ -62,12 +62,14 @@ with open(sys.argv[1], "w") as result:
     print(used.ru_maxrss << 10, file=result)
 sys.exit(os.waitstatus_to_exitcode(status) & 0xFF)
 """
-"""Runs Python and writes how many bytes of memory it took. A process starts with the
-peak of the one that it is forked from: that must be a small one, and pytest is not."""
+"""Runs Python and writes how many bytes of memory it took.
+
+The peak of a process includes that of its parent, so the parent must be smaller than pytest.
+"""
 
 
 def peak_in_child(*args) -> Ended:
-    """Run kdump in a child of its own and measure it."""
+    """Run kdump in a child process and measure it."""
     with tempfile.NamedTemporaryFile("r") as reported:
         launch = ["-S", "-c", LAUNCH, reported.name]
         done = python(*launch, "-m", "kdump", *args, stdin=subprocess.DEVNULL, timeout=100)
@@ -81,7 +83,7 @@ def write(folder, *entries):
 
 
 def zstd_bomb(size):
-    """A frame of blocks that say one byte 128 KiB times: 4 bytes each."""
+    """A frame of blocks of 4 bytes. Each repeats one byte 128 KiB times."""
     block = struct.pack("<I", 1 << 17 << 3 | 1 << 1)[:3] + b"\0"
     return b"\x28\xb5\x2f\xfd\x00\x58" + block * (size >> 17) + struct.pack("<I", 1)[:3]
 
@@ -91,7 +93,7 @@ def bomb(codec, size):
 
 
 def regions(path, limit=compression.DEFAULT_LIMIT):
-    """Read all of a segment; damage of records counts as a region."""
+    """Read a whole segment; return its regions, including damage of records."""
     found = []
     with LocalFile(path) as source:
         for region in read(source, limit=limit):
@@ -106,7 +108,7 @@ def regions(path, limit=compression.DEFAULT_LIMIT):
 
 
 def peak_of(work):
-    """Run ``work``; return what it gave, and the most bytes that Python held for it."""
+    """Run ``work``; return its result, and the peak of Python's memory during it."""
     tracemalloc.start()
     try:
         return work(), tracemalloc.get_traced_memory()[1]
@@ -139,18 +141,18 @@ EVERY_COMMAND = {
     "slice": ["slice", "{path}", "--offset", "0..", "--out", "{out}"],
 }
 UNPACKS = {"files", "dump", "get", "get --hexdump", "check"}
-"""Commands that look into a valid batch of magic 2; the others go by its header."""
+"""Commands that decompress a valid batch of magic 2; the others use only its header."""
 UNWRAPS = UNPACKS | {"dump --batches", "salvage"}
-"""Commands that look into a wrapper: those that print its first offset too."""
+"""Commands that decompress a wrapper: also those that print its first offset."""
 
 
 def status_of_damage(name):
-    """DumpLogSegments dies with 1; a damaged log is 3 to all other commands."""
+    """DumpLogSegments ends with 1 at damage; all other commands end with 3."""
     return 1 if name == "files" else 3
 
 
 def with_time_index(folder, *entries):
-    """A partition whose records every command reads: its time index names the batch."""
+    """A partition whose records every command reads: its time index points to the batch."""
     folder.mkdir()
     path = write(folder, *entries)
     (folder / LOG).with_suffix(".index").write_bytes(struct.pack(">ii", 0, 0))
@@ -160,12 +162,12 @@ def with_time_index(folder, *entries):
 
 @functools.cache
 def packed_zeros(codec, magic):
-    """What 100 MiB of zeros are in a codec."""
+    """Return 100 MiB of zeros, compressed with a codec."""
     return bomb(codec, 100 * MIB) if magic > 1 else compression.compress(codec, bytes(100 * MIB), magic=magic)
 
 
 def bombs():
-    """A batch in each codec, and a wrapper, decompressed even for its offset; none is above the limit itself."""
+    """A batch in each codec and a wrapper, which is decompressed even for its offset; none exceeds the limit itself."""
     for codec in CODECS:
         yield lambda codec=codec: forge.batch([TINY], attributes=codec, payload=packed_zeros(codec, 2)), UNPACKS
     yield lambda: forge.entry(0, forge.message(1, None, packed_zeros(compression.GZIP, 1), attributes=1)), UNWRAPS
@@ -355,7 +357,7 @@ FORMS = (
 
 @pytest.mark.parametrize("form", FORMS, ids=" ".join)
 def test_a_batch_of_many_tiny_records_is_read_in_little_memory(tmp_path, form):
-    """They would take 12 MB as objects of 300 bytes, and a limit of kdump's own is not damage."""
+    """As objects of 300 bytes they would take 12 MB. A limit of kdump is not damage."""
     count = 40_000
     (tmp_path / "key").write_bytes(bytes(32))
     folder = tmp_path / "t-0"
@@ -373,7 +375,7 @@ def test_a_batch_of_many_tiny_records_is_read_in_little_memory(tmp_path, form):
 
 @pytest.mark.parametrize("count", [3, 400])
 def test_records_that_are_not_held_are_those_that_are(tmp_path, monkeypatch, count):
-    """Whatever is taken, with and without damage after it: reading again gives what holding gives."""
+    """Reading the records again gives the same result as holding them, for any selection, with and without damage."""
     path = tmp_path / "t-0" / LOG
     path.parent.mkdir()
     records = b"".join(forge.record(b"%d" % n, b"v" * (n % 7), offset=n) for n in range(count))

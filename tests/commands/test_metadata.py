@@ -152,7 +152,7 @@ def test_what_cannot_be_asked():
 
 
 def metadata_dirs(tmp_path, node=1, directory="AAAAAAAAAAAAAAAAAAAAZA", epoch=7):
-    """A metadata log dir with ids, and a broker's copy of its log that saw the epoch of a failed election."""
+    """A log dir with ids and the metadata log, and a broker's copy of that log with the epoch of a failed election."""
     for name, number in (("controller", node), ("broker", 9)):
         folder = tmp_path / name / LOG.name
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Topics whose folder has a name that is not UTF-8: each output has the same text for it."""
+"""Topics whose folder name is not UTF-8: all outputs write it in the same way."""
 
 import csv
 import io

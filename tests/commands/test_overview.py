@@ -1,4 +1,4 @@
-"""``kdump PATH`` and ``kdump ls``: what is there, and what to run next."""
+"""``kdump PATH`` and ``kdump ls``: what the path contains, and which command to run next."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""The proof that a value is gone: where --grep looks, what --stats counts, and the exit status without a match."""
+"""The proof that a value is gone: where --grep searches, what --stats counts, and the status without a match."""
 
 import json
 

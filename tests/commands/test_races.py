@@ -1,4 +1,4 @@
-"""Files that a broker deletes between the moment a command lists them and the moment it reads them."""
+"""Files that a broker deletes after a command lists them and before it reads them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ VICTIMS = {
     "the folder": "",
 }
 MAY_BE_UNREAD = {"the first segment", "an index"}
-"""What some commands need not read: what lies below the offset they look for, and indexes."""
+"""Files that some commands need not read: those below the wanted offset, and indexes."""
 NEVER_OPENED = {"files", "rebuild-index"}
-"""Commands that are given the names of files: they list nothing."""
+"""Commands that list nothing, because they get names of files."""
 
 
 @pytest.fixture
 def log_dir(tmp_path, request):
-    """A log dir with the partition that a command is for, and another one."""
+    """A log dir with a partition that suits the command, and another one."""
     partition, record = subject(request)
     segments = {
         base: b"".join(forge.batch([record], base_offset=base + number) for number in range(10)) for base in (0, 10)
@@ -41,7 +41,7 @@ def log_dir(tmp_path, request):
 
 
 def strike(monkeypatch, folder, victim, at):
-    """Delete ``victim`` after the listing number ``at`` of its folder; return what counts the listings."""
+    """Delete ``victim`` after the listing number ``at`` of its folder; return the counter of listings."""
     plain = LocalFiles.entries
     counted = []
 

@@ -1,4 +1,4 @@
-"""kdump salvage and kdump slice: valid batches, unchanged, where a broker can open them."""
+"""kdump salvage and kdump slice: they copy valid batches unchanged into a folder that a broker can open."""
 
 import io
 import json
@@ -67,7 +67,7 @@ def test_valid_batches_come_back_and_the_rest_is_accounted_for(tmp_path):
 
 
 def write_half(target):
-    """Write a file, and fail at the next."""
+    """Write a file, and fail at the next one."""
     with files.new_folder(target, last="file") as temporary:
         (temporary / "file").write_bytes(b"")
         (temporary / "missing" / "file").write_bytes(b"")
@@ -133,7 +133,7 @@ def test_segments_have_a_greatest_size(tmp_path):
 
 
 def test_segments_keep_no_room_that_was_set_aside_for_them(tmp_path):
-    """The first segment ends where an offset does not fit into it: all that follows might have stood in it."""
+    """The first segment ends at an offset that does not fit into it: it might have contained all later batches."""
     offsets = [0, 1, MAX_RELATIVE_OFFSET + 1, MAX_RELATIVE_OFFSET + 2]
     place = copy(tmp_path / "in", (0, b"".join(one(offset, value=bytes(900_000)) for offset in offsets)))
     kdump("salvage", "-q", place, "--out", tmp_path / "out", check=True)
@@ -365,7 +365,7 @@ def test_what_to_do_next_names_what_salvage_does_not_write(tmp_path):
 
 
 def test_what_delete_records_removed_is_distinguished_from_what_is_lost(tmp_path):
-    """The log start offset is in a checkpoint alone: batches below it are still in the segment."""
+    """The log start offset is only in a checkpoint: batches below it are still in the segment."""
     place = copy(tmp_path / "in", (0, b"".join((one(0), one(1, crc=1), one(2), one(5), one(6, crc=1), one(7)))))
     (tmp_path / "in" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 4\n")
     done = kdump("salvage", place, "--out", tmp_path / "out")
@@ -385,7 +385,7 @@ def test_what_delete_records_removed_is_distinguished_from_what_is_lost(tmp_path
 
 
 def test_a_log_begins_and_ends_where_it_did(tmp_path):
-    """A compacted log's first segment keeps its name, and an empty last one the log end offset."""
+    """A compacted log's first segment keeps its name, and an empty last segment keeps the log end offset."""
     place = copy(tmp_path / "in", (0, b""), (10, one(14) + one(17)), (20, b""))
     done = kdump("salvage", place, "--out", tmp_path / "out")
     assert done.returncode == 0

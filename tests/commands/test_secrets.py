@@ -1,4 +1,4 @@
-"""Passwords of configs and credentials, planted wherever Kafka writes them, are in no output unless asked for."""
+"""Passwords and credentials, planted wherever Kafka writes them, appear in an output only if asked for."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def credential(user):
 
 
 def log(values):
-    """A metadata log, each value in a batch of its own."""
+    """A metadata log with one batch for each value."""
     return b"".join(
         forge.batch(
             [forge.record(None, each)], base_offset=offset, leader_epoch=1, base_timestamp=1_700_000_000_000 + offset
@@ -83,7 +83,7 @@ def values():
 
 
 def damaged():
-    """Records with secrets that break: cut, with bytes after them, of versions and types that nothing knows."""
+    """Broken records with secrets: truncated, with bytes after them, of unknown versions and types."""
     whole = config("ssl.key.password", 900)
     broken = [
         whole[:-3],
@@ -130,7 +130,7 @@ def planted(tmp_path_factory):
 
 
 def found(data):
-    """What of the secrets can be read in an output, in any of the ways in which kdump writes bytes."""
+    """Return the secrets in an output, in any of the forms in which kdump writes bytes."""
     spaced = re.findall(rb"(?:[0-9a-f]{2} ){3,}", data)
     joined = [bytes.fromhex(run.decode()) for run in spaced]
     hexed = [bytes.fromhex(run.decode()[: len(run) & ~1]) for run in re.findall(rb"[0-9a-f]{12,}", data)]

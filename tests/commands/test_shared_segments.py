@@ -1,4 +1,4 @@
-"""check says the same where several processes or threads share a segment, whatever stands in it."""
+"""check gives the same result if several processes or threads share a segment, for any content."""
 
 import random
 
@@ -27,7 +27,7 @@ CHECKS = (("check", "-v", "-o", "jsonl", *AT), ("check", "--headers-only", "-v",
 
 
 def alike(path, jobs=(2, 3)):
-    """Hold what two threads and several processes say against what one does; return the exit status."""
+    """Assert that two threads and several processes give the result of one; return the exit status."""
     for line in CHECKS:
         one = outcome(patched(SHARED, *line, path, "--jobs", 1))
         assert b"Traceback" not in one.errors

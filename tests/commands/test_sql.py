@@ -1,4 +1,4 @@
-"""``kdump sql``: what its options do, and how it ends."""
+"""``kdump sql``: its options and its exit statuses."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""No command and format steers a terminal, whatever names and records hold; commands that are suggested can be pasted.
+"""No output sends control sequences from names and records to a terminal, and suggested commands can be pasted.
 
 ``tools.prove.terminals`` runs all command lines of the matrix over any log dir.
 """
@@ -77,7 +77,7 @@ def suggested(monkeypatch, capfd, *words):
 
 
 def meant(line):
-    """The words of a suggested command line, with what the shell makes of globs."""
+    """Return the words of a suggested command line after the shell has expanded globs."""
     subprocess.run(["sh", "-n", "-c", line], check=True)
     done = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], check=True, stdout=subprocess.PIPE)
     assert len(shlex.split(line)) == done.stdout.count(b"\0")

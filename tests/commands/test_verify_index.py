@@ -251,7 +251,7 @@ def test_first_offsets_for_old_brokers(partition, tmp_path):
 
 
 def test_the_output_lies_in_the_folder_that_is_named(tmp_path):
-    """Whatever a folder is called by: its own name counts."""
+    """Any name of a folder works."""
     place = tmp_path / "in" / "orders-0"
     shutil.copytree(TXN, place)
     (place / "below").mkdir()

@@ -10,7 +10,7 @@ from testing import GOLDEN, terminals
 BROKER = "4.2.2"
 WIDTHS = (60, 80, 100, 120)
 MORE = 1.2
-"""How many times the lines of a terminal of 120 columns a narrow one may take."""
+"""Upper limit for the number of lines on a narrow terminal, as a multiple of that for 120 columns."""
 LINES = [
     *([words[0], BROKER, *words[1:]] for words in terminals.ANSWERS),
     ["diff", BROKER, f"{BROKER}-live"],
@@ -53,7 +53,7 @@ WRONG = [
     ["report", BROKER, "--overwrite"],
 ]
 COMMAND = re.compile(r"^\s*(# |hint: kdump|kdump|kafka-)")
-"""Lines that are to be pasted: no width folds them."""
+"""Lines that the user pastes: no width folds them."""
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def golden(monkeypatch):
 
 
 def lines_of(words, width):
-    """The lines on a terminal, but for its status line, commands, and single words: a long path is not broken."""
+    """Return the lines on a terminal except the status line, commands, and single words: a long path is not broken."""
     text = terminals.show(words, width=width).shown.decode().replace("\r\n", "\n")
     text = re.sub(r"\x1b\[[\d;]*m|[^\n]*\r", "", text)
     return [line for line in text.splitlines() if not COMMAND.match(line) and " " in LEVEL.sub("", line).strip()]

@@ -1,4 +1,4 @@
-"""The table of known configs is made of the recorded types, and these are what the releases' jars say."""
+"""The table of known configs equals the recorded types, which equal those in the jars of the releases."""
 
 from __future__ import annotations
 

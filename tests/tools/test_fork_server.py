@@ -1,4 +1,4 @@
-"""A forked run of kdump is what a run of its own is: streams, folder, environment, umask and exit status."""
+"""A forked run of kdump equals a run in a new process: streams, folder, environment, umask and exit status."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ LOG = GOLDEN / "brokers/4.2.2/one-0/00000000000000000000.log"
 
 
 def both(*words, **options):
-    """Run kdump forked and with a start of its own; return both ends."""
+    """Run kdump in a forked process and in a new one; return both results."""
     assert fork_server.server().suits(options.get("env", os.environ))
     forked, own = kdump(*words, **options), python("-m", "kdump", *words, **options)
     return [(done.returncode, done.stdout, done.stderr) for done in (forked, own)]

@@ -1,4 +1,4 @@
-"""A short run of the fuzzer, what it once found, and hypothesis over the same targets."""
+"""A short run of the fuzzer, inputs that it found earlier, and hypothesis over the same targets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ int64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
 @st.composite
 def batches(draw):
-    """A batch of valid records in any codec, under a header that may say anything; the crc is right."""
+    """Valid records in any codec, in a batch whose header fields are arbitrary; the CRC is right."""
     body = b"".join(draw(st.lists(records, max_size=5)))
     codec = draw(st.integers(0, 4))
     packed = compression.compress(codec, body)

@@ -1,4 +1,4 @@
-"""A short run of the fuzzer of payloads, in a process of its own: it limits its memory."""
+"""A short run of the fuzzer of payloads, in a separate process because it limits its memory."""
 
 from __future__ import annotations
 

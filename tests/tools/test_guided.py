@@ -1,4 +1,4 @@
-"""What the fuzzer that is guided by coverage counts, however its process ends. A stand-in plays atheris."""
+"""What the coverage-guided fuzzer counts, however its process ends; a small module replaces atheris."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ Kernel: compiled.
 
 @pytest.fixture
 def atheris(tmp_path, monkeypatch):
-    """Put a module in the place of atheris that tries three inputs and ends the process."""
+    """Replace atheris with a module that tries three inputs and ends the process."""
 
     def make(status=0, *, more=""):
         (tmp_path / "atheris.py").write_text((ATHERIS + more).format(found=str(tmp_path / "found"), status=status))

@@ -1,4 +1,4 @@
-"""A few of the seeded mutations of tools/fuzz/index_mutations.py, on each run of the tests."""
+"""A few of the seeded mutations of tools/fuzz/index_mutations.py."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Finding the blocks whose output a release's liblz4 makes up."""
+"""Finding the blocks that the liblz4 of a release decompresses to made-up bytes."""
 
 import lz4.block
 import lz4.frame

@@ -1,4 +1,4 @@
-"""Man pages and completions: one of each command, in roff that prints every word."""
+"""Man pages and completions: one of each per command, in roff that prints every word."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The check of the project's English finds words, long sentences and names, and leaves code alone."""
+"""The check of the project's English finds words, long sentences and names, and ignores code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readers of killed exports see what is lost, doubled or misleading."""
+"""The readers of killed exports find lost, duplicate and misleading files."""
 
 import json
 
@@ -72,7 +72,7 @@ def test_a_file_that_is_half_there_is_reported(tmp_path):
     ],
 )
 def test_what_is_wrong_is_counted(rows, reported, is_moving, adds, faults):
-    """From A to A, B and C where it adds, else to B and C."""
+    """The export goes from A to A, B and C if it adds, otherwise to B and C."""
     new = {A, B, C} if adds else {B, C}
     assert judge(Seen(sorted(rows), reported, [], is_moving), {A}, new, adds=adds, moves=False) == faults
 

@@ -1,4 +1,4 @@
-"""The comparison of an export with JSON lines sees every kind of difference."""
+"""The comparison of an export with JSON lines finds every kind of difference."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""pytest-xdist hands out each test once, modules and groups together, and long tests first."""
+"""pytest-xdist gives each test to one process, keeps modules and groups together, and starts long tests first."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from tests.helpers.scheduling import MOST, ModuleScheduling, in_order
 
 
 class Process:
-    """A process of pytest-xdist that runs what it receives."""
+    """A process of pytest-xdist that runs the tests it receives."""
 
     def __init__(self, name):
         self.gateway = SimpleNamespace(id=name)
@@ -26,7 +26,7 @@ class Process:
 
 
 def handed_out(tests, processes):
-    """Return what each process received, a list of tests for each time that it received some."""
+    """Return what each process received: a list of tests for each time it received some."""
     options = SimpleNamespace(tx=["popen"] * processes, loadscopereorder=True)
     config = SimpleNamespace(option=options, getvalue=lambda name: getattr(options, name), rootpath=Path())
     scheduling = ModuleScheduling(config)

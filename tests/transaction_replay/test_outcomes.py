@@ -1,4 +1,4 @@
-"""The outcomes of transactions: markers decide, .txnindex stands in for markers that cannot be read."""
+"""The outcomes of transactions: markers decide, and .txnindex replaces markers that cannot be read."""
 
 import random
 import shutil
@@ -49,7 +49,7 @@ def one_by_one(where):
 
 @pytest.fixture(params=["one thread", "two threads"])
 def beside(request, monkeypatch, begun):
-    """Return the threads that begin if two read the headers of every segment, or None if one does."""
+    """Return the threads that start if two read the headers of every segment, or None if one does."""
     if request.param == "two threads" and not kernel.COMPILED:
         pytest.skip("runs are the kernel's")
     if request.param == "one thread":
@@ -207,7 +207,7 @@ DAMAGED_MARKER = {"crc": 1}
 
 
 def test_what_may_have_ended_in_damage_is_not_known(folder):
-    """Either marker may be the one that is lost: nothing shows which transaction the valid one ends."""
+    """Either marker may be the lost one: nothing shows which transaction the valid marker ends."""
     lost = marker(2, 8, COMMIT, **DAMAGED_MARKER)
     log = [data(0, 7), data(1, 8), lost, data(3, 7), data(4, 9), marker(5, 7, ABORT), marker(6, 8, COMMIT)]
     found, reported, notes = outcomes(folder, {0: [*log, data(7, 7), marker(8, 7, COMMIT)]})

@@ -1,4 +1,4 @@
-"""The replay of ``__consumer_offsets``: which offset counts, which are pending, which groups there are."""
+"""The replay of ``__consumer_offsets``: which offset is valid, which are pending, and which groups exist."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Groups and members as their records have them."""
+"""Groups and members as read from their records."""
 
 from tests.helpers.group_topics import (
     answer,

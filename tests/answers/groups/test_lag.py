@@ -1,4 +1,4 @@
-"""Lag: log ends, last stable offsets, topics that were created again, share partitions."""
+"""Lag: log ends, last stable offsets, recreated topics, share partitions."""
 
 from kdump.answers.groups.collector import NEAR, ConsumerGroups, GroupsWanted, LogEnds
 from kdump.formats import offset_index, producer_snapshot
@@ -64,7 +64,7 @@ def test_the_end_of_a_log_is_that_of_its_last_sound_batch(tmp_path):
 
 
 def large(tmp_path, *more):
-    """Batches of 1,000 bytes that are more than is read in any case, then others; return the offset of the first."""
+    """Batches of 1,000 bytes, more than lag always reads, then others; return the offset of the first."""
     one = data(0, size=1000)
     count = NEAR // len(one) + 10
     content = b"".join(offset.to_bytes(8, "big") + one[8:] for offset in range(count))

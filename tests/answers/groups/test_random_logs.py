@@ -29,7 +29,7 @@ GOLDEN_LOGS = [
 
 
 def log(rng, *, transactions=True):
-    """Return the (offset, producer, [(key, value)]) of batches; a marker has its type in place of records."""
+    """Return the (offset, producer, [(key, value)]) of batches; a marker has its type instead of records."""
     made, offset = [], 0
     for _ in range(rng.randint(5, 25)):
         producer = rng.choice(PRODUCERS) if transactions and rng.random() < 0.4 else -1
@@ -49,7 +49,7 @@ def log(rng, *, transactions=True):
 
 
 def write_batches(made, keep=lambda _: True):
-    """Return the bytes of a log; of its records those are kept whose offset ``keep`` takes, as the cleaner does."""
+    """Return the bytes of a log with only the records whose offset ``keep`` accepts, as the cleaner leaves it."""
     out = b""
     for first, producer, records in made:
         if isinstance(records, int):
@@ -74,7 +74,7 @@ def write_batches(made, keep=lambda _: True):
 
 
 def replay(content):
-    """Return what counts: (group, topic, partition, producer) -> committed offset, and how many ranges are damaged."""
+    """Return the expected offsets by (group, topic, partition, producer), and the number of damaged ranges."""
     held: dict[tuple, tuple[int, int]] = {}
     lost = 0
     for region in read(Memory(content), on_error="resync", first_offset=0):

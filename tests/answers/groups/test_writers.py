@@ -1,4 +1,4 @@
-"""Which groups fill ``__consumer_offsets``."""
+"""Which groups write most of ``__consumer_offsets``."""
 
 from kdump.answers.collector import as_json
 from kdump.answers.groups.writers import GroupWriters

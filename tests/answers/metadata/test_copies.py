@@ -1,4 +1,4 @@
-"""Several copies of the metadata log: merged by offset and epoch, and disagreement is named."""
+"""Several copies of the metadata log: they are merged by offset and epoch, and disagreement is reported."""
 
 from __future__ import annotations
 

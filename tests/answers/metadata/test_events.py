@@ -1,4 +1,4 @@
-"""The history, the difference of images and the tree."""
+"""The history, the difference of images, and the tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.answers.metadata.test_replay import BEGIN, BROKER, END, ID, OTHER, PA
 
 
 def events(*batches):
-    """The events of batches, each a list of values."""
+    """Return the events of batches; each batch is a list of values."""
     made, offset = Events(0), 0
     replay = MetadataReplay(ClusterImage(), lambda _: None, observer=made)
     for values in batches:

@@ -1,4 +1,4 @@
-"""The image of the metadata log: it is what Kafka's own snapshots of golden logs hold."""
+"""The image of the metadata log equals Kafka's own snapshots of golden logs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def copies(found):
 
 
 def records(image):
-    """The records of an image, without the order that is Kafka's hash order."""
+    """Return the records of an image without their order, which in Kafka is hash order."""
     return Counter(json.dumps(_sorted(record.plain), sort_keys=True) for record in image.records())
 
 

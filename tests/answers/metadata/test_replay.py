@@ -1,4 +1,4 @@
-"""The replay: what breaks it is named, and nothing in a log ends in an exception."""
+"""The replay: it reports each error of a log, and raises no exception."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def batch(offset, *values, epoch=1, timestamp=1000):
 
 
 def replayed(*values, to=None):
-    """The image of one batch a value, and its breaks."""
+    """Return the image after one batch per value, and the errors."""
     image, breaks = ClusterImage(), []
     replay = MetadataReplay(image, breaks.append, to=to)
     for number, each in enumerate(values):
@@ -150,7 +150,7 @@ def test_cut_at_each_batch_a_log_still_replays(folder):
 
 
 def outcome(regions, to):
-    """What a replay up to an offset comes to: the image's place, its records, and the history."""
+    """Return the result of a replay up to an offset: the image's place, its records, and the history."""
     image, breaks, events = ClusterImage(), [], Events(0)
     replay = MetadataReplay(image, breaks.append, to=to, observer=events)
     wanted = [replay.add(region) for region in regions]
@@ -198,7 +198,7 @@ def test_with_each_record_dropped_once_the_gap_is_named_and_the_rest_replays(fol
 
 
 def decoded(folder):
-    """The batches of a golden log, each decoded once for any number of replays."""
+    """Return the batches of a golden log, each decoded once for any number of replays."""
     regions = (Batch(memoryview(data), 0, len(data)) for data, _ in golden(folder))
     return [batch._replace(records=list(batch.records)) for region in regions for batch in appended(region)]
 

@@ -1,4 +1,4 @@
-"""What is secret is not shown, but that it changed is."""
+"""Secret values are not shown, but their changes are."""
 
 from __future__ import annotations
 

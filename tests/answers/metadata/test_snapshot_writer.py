@@ -1,4 +1,4 @@
-"""Snapshots that kdump writes hold the image, and pass the check of snapshots."""
+"""Snapshots that kdump writes have the image's records, and pass the check of snapshots."""
 
 from __future__ import annotations
 
