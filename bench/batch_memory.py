@@ -168,7 +168,6 @@ def run(command: list[str], seconds: int) -> Peak:
 
 
 def command_of(form: str, words: dict[str, str]) -> list[str]:
-    """Return the command line of a form."""
     if form in PYTHON:
         text = f"import kdump\nlog = kdump.open({words['logs']!r}, max_batch_bytes={words['limit']})\n{PYTHON[form]}"
         return [sys.executable, "-c", text]

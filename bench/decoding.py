@@ -172,7 +172,6 @@ def order(number: int) -> dict[str, Any]:
 
 
 def avro_payloads(count: int) -> list[bytes]:
-    """Return records as Avro."""
     import fastavro
 
     parsed = fastavro.parse_schema(AVRO)
@@ -215,7 +214,6 @@ def proto_class() -> Any:
 
 
 def protobuf_payloads(count: int) -> list[bytes]:
-    """Return records as Protobuf."""
     kind = proto_class()
     made = []
     for number in range(count):

@@ -71,7 +71,6 @@ class Taken(NamedTuple):
     wall: float
 
     def misses(self, case: Case, records: int) -> bool:
-        """Return whether the aim is missed."""
         return records / self.wall < ROWS if case.aim is None else self.ratio > case.aim
 
 

@@ -43,7 +43,6 @@ COMMANDS: Final = (
 
 
 def make(logs: Path, count: int) -> None:
-    """Write the log dir."""
     logs.mkdir(parents=True)
     log = forge.batch([forge.record(b"key", b"value")], base_timestamp=TIME)
     lines = []
@@ -70,7 +69,6 @@ def make(logs: Path, count: int) -> None:
 
 
 def main() -> int:
-    """Measure and print."""
     parser = arguments.parser(__doc__, partitions=5000, rounds=5)
     parser.add_argument("--beside", help="the program of another kdump")
     parser.add_argument("--folder", type=Path)

@@ -58,7 +58,6 @@ PARTITION: Final = {"slice", "rebuild-index"}
 
 
 def main() -> int:
-    """Measure and print."""
     parser = arguments.parser(__doc__)
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=3)

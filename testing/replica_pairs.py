@@ -57,7 +57,6 @@ class Batch:
 
     @property
     def data(self) -> bytes:
-        """The bytes of the batch."""
         if self.magic < 2:
             return b"".join(
                 forge.entry(offset, forge.message(self.magic, key, value, timestamp=TIME))

@@ -34,7 +34,6 @@ class FlakyStore:
         return self._system.get_file_info(what)
 
     def open_input_file(self, path: str) -> _FlakyFile:
-        """Open a file."""
         self.fault("open", path)
         return _FlakyFile(self, path, self._system.open_input_file(path))
 
@@ -45,7 +44,6 @@ class FlakyStore:
         return _FlakyStream(self, path, self._system.open_output_stream(path))
 
     def delete_file(self, path: str) -> None:
-        """Delete a file."""
         self._system.delete_file(path)
 
 

@@ -129,7 +129,6 @@ class Keys:
         return self.private.public_key().public_bytes(serialization.Encoding.PEM, form)
 
     def wrap(self, data_key: bytes) -> str:
-        """Return a data key as in a manifest."""
         public = self.private.public_key().public_numbers()
         size, seed = public.n.bit_length() // 8, os.urandom(64)
         data = hashlib.sha3_512(b"").digest() + bytes(size - 130 - len(data_key)) + b"\1" + data_key

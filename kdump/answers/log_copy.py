@@ -263,8 +263,6 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 class HeldRecord(NamedTuple):
-    """A record, and its batch."""
-
     batch: RecordBatch
     record: Record
 

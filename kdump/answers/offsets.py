@@ -307,8 +307,6 @@ producer snapshot counts as open until its marker is read. A truncated batch at 
 
 @dataclass(frozen=True)
 class OffsetsOptions:
-    """The options of the question ``offsets``."""
-
     times: tuple[int, ...] = option(
         (), "moments", "--time", "Look up the first offset at or after this time", metavar="TIME"
     )

@@ -268,8 +268,6 @@ a day, 0 in a new epoch, 0 after 2147483647, and compacted batches.
 
 @dataclass(frozen=True)
 class ProducersOptions:
-    """The options of the question ``producers``."""
-
     gaps: bool = option(
         False, "switch", "--gaps", "Find gaps, repeats and older epochs in sequences; reads all batch headers."
     )

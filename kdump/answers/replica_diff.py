@@ -377,8 +377,6 @@ derived files are wrong.
 
 @dataclass(frozen=True)
 class DiffOptions:
-    """The options of the question ``diff``."""
-
     records: bool = option(
         False, "switch", "--records", "List the records that differ, with their content; uses one process."
     )

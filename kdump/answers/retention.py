@@ -239,8 +239,6 @@ lists it as copied.
 
 @dataclass(frozen=True)
 class RetentionOptions:
-    """The options of the question ``retention``."""
-
     config: tuple[GivenConfig, ...] = config_option()
     release: tuple[int, ...] | None = option(
         None, "release", "--release", "The broker's release. Default: the newest known.", metavar="RELEASE"

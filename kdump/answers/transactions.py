@@ -461,8 +461,6 @@ start offset.
 
 @dataclass(frozen=True)
 class TransactionsOptions:
-    """The options of the question ``transactions``."""
-
     ended_too: bool = option(False, "switch", "--all", "Also list ended transactions; reads all batch headers.")
     max_timeout: int = option(
         MAX_TIMEOUT,

@@ -82,7 +82,6 @@ def finding_row(finding: Finding) -> dict[str, Any]:
 
 
 def findings_table(findings: Iterable[Finding]) -> pa.Table:
-    """Return findings as a table."""
     return pa.Table.from_pylist([finding_row(one) for one in findings], findings_schema())
 
 

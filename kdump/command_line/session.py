@@ -73,7 +73,6 @@ class StatusLine:
         self.clear()
 
     def clear(self) -> None:
-        """Remove the line."""
         if self._out is not None and self._length:
             self._out.write("\r" + " " * self._length + "\r")
             self._out.flush()

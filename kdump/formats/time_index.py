@@ -24,8 +24,6 @@ class StoredTimestamp(NamedTuple):
 
 
 class TimestampOffset(NamedTuple):
-    """A timestamp in ms, and an offset."""
-
     timestamp: int
     offset: int
 

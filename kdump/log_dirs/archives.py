@@ -242,8 +242,6 @@ class Archive:
 
 
 class TarArchive(Archive):
-    """The files of a tar."""
-
     def _scan(self) -> None:
         links: list[tuple[str, str]] = []
         size, last_end = os.fstat(self._held.fd).st_size, 0

@@ -70,7 +70,6 @@ class PlacesInARow(NamedTuple):
         return self.end - self.position
 
     def places(self) -> Iterator[BatchPlace]:
-        """Yield the place of each batch."""
         rows = self.row, self.row + self.batches
         layout = self.run.column("position", *rows), self.run.column("size", *rows)
         return map(BatchPlace, *self.columns, *layout, repeat(self.segment))

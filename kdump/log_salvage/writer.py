@@ -359,7 +359,6 @@ class _LogWriter:
             files.fill(stem.with_suffix(f".{file_names.TXN_INDEX}"), indexes.txn_index, self._access)
 
     def close(self) -> None:
-        """Close the log of the segment."""
         file, is_short = self._file, self._size < self._reserved
         self._file = None  # a second close would report a full disk again
         self._size = self._flushed = self._reserved = 0

@@ -187,8 +187,6 @@ class Plain(RecordRows):
 
 
 class JsonLines(RecordRows):
-    """Prints JSON lines."""
-
     shows_damage = True
     around = (b"", b"\n")
 

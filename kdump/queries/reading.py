@@ -129,7 +129,6 @@ class ReportedOnce:
         return locked
 
     def lost(self, item: DamagedRange) -> None:
-        """Report a damaged range."""
         with self._lock:
             key = item.file.name, item.damage.position, item.damage.size, item.damage.kind
             if key not in self._said:

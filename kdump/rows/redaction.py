@@ -186,7 +186,6 @@ class FieldRedactor(Redactor):
         return RedactedRecord.of(self.record(record), partial(self._decoded, item, record))
 
     def _decoded(self, item: SelectedBatch, record: Record) -> dict[str, Any] | None:
-        """Return a decoded record with redacted fields."""
         made: dict[str, Any] | None = values.decoded(item, record)
         self._has_read = True
         if made is None:

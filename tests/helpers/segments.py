@@ -60,7 +60,6 @@ def marker(offset: int, producer: int, kind: int, *, timestamp: int = 1000, epoc
 
 
 def batches(segment: bytes) -> list[RecordBatch]:
-    """The batches of a segment."""
     return [region for region in walk(Memory(segment)) if isinstance(region, RecordBatch)]
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TopicSegments:
-    """The segments of a topic."""
-
     kind: ClassVar[str] = "segments"
     topic: str
     segments: int
@@ -26,8 +24,6 @@ class TopicSegments:
 
 @dataclass(frozen=True)
 class ToyOptions:
-    """The options of the toy."""
-
     least: int = option(0, "count", "--least-segments", "Only topics with so many segments.", metavar="N", least=0)
 
 
@@ -46,7 +42,6 @@ class SegmentCounter(Collector):
         self._found.update(other._found)
 
     def answer(self, at: int) -> Iterator[TopicSegments]:  # noqa: ARG002  nothing of it depends on the time
-        """Yield a line for each topic."""
         for topic, segments in sorted(self._found.items()):
             if segments >= self._least:
                 yield TopicSegments(topic, segments)

@@ -33,7 +33,6 @@ def batches(*starts: int, epoch: int = 0, text: str = "v") -> bytes:
 
 
 def flipped(data: bytes, position: int, bit: int = 0) -> bytes:
-    """Return bytes with one bit flipped."""
     return data[:position] + bytes([data[position] ^ 1 << bit]) + data[position + 1 :]
 
 

@@ -11,17 +11,14 @@ CLUSTERS = ("confluent", "karapace")
 
 @pytest.fixture(scope="session", params=CLUSTERS)
 def cluster(request, registries):
-    """One of the clusters."""
     return registries / request.param
 
 
 @pytest.fixture(scope="session")
 def truth(cluster):
-    """The lines of its truth."""
     return [json.loads(line) for line in (cluster / "truth.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="session")
 def store(cluster):
-    """Its schemas."""
     return read_store([str(cluster / "logs")])

@@ -82,7 +82,6 @@ def table(title: str, pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def page() -> str:
-    """Return the text of the page."""
     return f"{HEAD}\n{table('Option', options())}\n{table('Field', fields())}"
 
 

@@ -20,7 +20,6 @@ changes no exit status. A finding also gives 3 if a broker does not start, or if
 
 
 def page() -> str:
-    """Return the text of the page."""
     rows = (f"| `{row}` | {row.level} | {row.sentence} | {row.hint or '-'} | {row.source} |\n" for row in Code)
     return HEAD + "".join(rows)
 

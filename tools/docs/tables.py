@@ -51,7 +51,6 @@ def dialects() -> str:
 
 
 def spark_options() -> str:
-    """Return the options of the Spark source."""
     return table(("Option", "Value", "What it does"), ((option.name, option.shape, option.doc) for option in OPTIONS))
 
 

@@ -104,12 +104,10 @@ def decoder_of(number: int, schemas: list[tuple[int, int, bytes | None, bytes | 
 
 
 def records(folder: Path) -> list[tuple[int, int, bytes | None, bytes | None]]:
-    """Return the records of a topic."""
     return [(one.offset, one.timestamp, one.key, one.value) for one in kdump.open(str(folder))]
 
 
 def store_of(schemas: Iterable[tuple[int, int, bytes | None, bytes | None]]) -> SchemaStore:
-    """Return the schemas of records."""
     store = SchemaStore()
     for one in schemas:
         store.add(*one)

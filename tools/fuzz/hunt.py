@@ -125,7 +125,6 @@ def hunt(seed: int, numbers: range, keep: Path | None, names: str, command: str)
 
 
 def table(tallies: dict[str, Counter[str]], title: str) -> str:
-    """Return the figures."""
     columns = ("runs", "0", "1", "2", "3", "4", "5", "crashes", "hangs", "tracebacks", "odd")
     lines = [f"# {title}", "", TEXT, ""]
     lines.append(f"| command | {' | '.join(f'status {name}' if name.isdigit() else name for name in columns)} |")

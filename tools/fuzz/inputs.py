@@ -21,14 +21,12 @@ NOISE = 0.05
 
 
 def inputs(target: str, seed: int, count: int, first: int = 0) -> Iterator[bytes]:
-    """Yield seeded inputs for a target."""
     for number in range(first, first + count):
         random = Random(f"{target}:{seed}:{number}")
         yield random.randbytes(random.randrange(300)) if random.random() < NOISE else SOURCES[target](random, number)
 
 
 def _segment(random: Random, number: int) -> bytes:
-    """Return a broken segment."""
     mutant = mutations.of_segment(random, number)
     return mutant.files[mutant.target]
 
@@ -47,7 +45,6 @@ def _state(random: Random, number: int) -> bytes:
 
 
 def _archive(random: Random, _: int) -> bytes:
-    """Return a broken archive."""
     return random.choice(whole.KINDS)(random, random.choice(_archives()))
 
 

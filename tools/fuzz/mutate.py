@@ -79,7 +79,6 @@ class Pair(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether the two differ."""
         if (self.ours.status, self.ours.stdout) != (self.theirs.status, self.theirs.stdout):
             return True
         return self.theirs.status == 0 and reports(self.ours.stderr) != reports(self.theirs.stderr)

@@ -126,7 +126,6 @@ def same(mine: str, said: str) -> bool:
 
 
 def differences(release: str, wanted: list[Sample]) -> Iterator[str]:
-    """Yield the differences."""
     at = parse_release(release)
     for sample, said in zip(wanted, theirs(release, wanted), strict=True):
         mine = ours(sample)

@@ -52,7 +52,6 @@ Record = tuple[bytes | None, bytes | None]
 
 
 def value_of(slot: Slot, rng: random.Random) -> Value:
-    """Return a random value of a field."""
     if slot.nullable and rng.random() < 0.2:
         return None
     if slot.array:

@@ -26,7 +26,6 @@ class Figures:
             write_section(self._title, self.text())
 
     def text(self) -> str:
-        """Return the table."""
         rows = {name: row(name, tally, FIGURES) for name, tally in self._tallies.items()}
         return f"Seed {self._seed}; kernel: {kernel.build()}.\n\n" + table(FIGURES, rows)
 

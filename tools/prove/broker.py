@@ -191,7 +191,6 @@ class Broker:
         self._ask("create", partitions)
 
     def offsets(self, partitions: Sequence[str]) -> dict[str, Offsets]:
-        """Return the offsets of each partition."""
         lines = (line.split("\t") for line in self._ask("offsets", partitions).splitlines())
         return {name: Offsets(start, end) for name, start, end in lines}
 

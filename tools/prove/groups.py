@@ -219,7 +219,6 @@ def streams(release: str) -> Path:
 
 
 def prove(release: str, folder: Path) -> list[str]:
-    """Return the differences."""
     with Broker(release, folder / "old", SETTINGS, jars=[streams(release)], heap=HEAP) as broker:
         broker.create(list(FILLED))
         broker.run(CLIENT, "fill", broker.address, *(f"{name}:{count}" for name, count in FILLED.items()))

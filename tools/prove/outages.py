@@ -93,7 +93,6 @@ class Server:
         self._timers: list[threading.Timer] = []
 
     def uri(self, path: str) -> str:
-        """Return the URI of a path: a bucket, and a folder in it."""
         options = f"endpoint_override=127.0.0.1:{self.port}&scheme=http&region={stores.REGION}"
         return f"s3://{stores.KEY}:{stores.SECRET}@{path}?{options}"
 
@@ -115,7 +114,6 @@ class Server:
 
     @property
     def is_back(self) -> bool:
-        """Whether both run."""
         return self._proxy is not None
 
     def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:
@@ -219,7 +217,6 @@ class HdfsServer:
         self.has_struck = False
 
     def uri(self, path: str) -> str:
-        """Return the URI of a path."""
         return f"{self._hdfs.uri}/{path}"
 
     @property
@@ -235,7 +232,6 @@ class HdfsServer:
 
     @property
     def is_back(self) -> bool:
-        """Whether the server runs."""
         return self._hdfs.is_up
 
     def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:  # noqa: ARG002  of S3

@@ -111,7 +111,6 @@ class Karapace:
             return None
 
     def stop(self) -> None:
-        """Stop it."""
         self._process.terminate()
         self._process.wait(60)
 

@@ -52,7 +52,6 @@ def wait_for(what: str, seconds: float, happened: Callable[[], T]) -> T:
 
 
 def free_port() -> int:
-    """Return a free port of loopback."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

@@ -149,7 +149,6 @@ def cut_border(scene: Scene) -> str | None:
 
 @change
 def cut_older(scene: Scene) -> str | None:
-    """An older segment is cut."""
     log = scene.log(newest=False)
     size = scene.rng.randrange(log.stat().st_size)
     return _write(scene, log, log.read_bytes()[:size], f"cut to {size} bytes")

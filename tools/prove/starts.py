@@ -362,7 +362,6 @@ def contents(folder: Path, dirs: list[str]) -> dict[str, bytes]:
 
 
 def folders(folder: Path, dirs: list[str]) -> set[str]:
-    """Return the folders of log dirs."""
     return {
         str(path.relative_to(folder))
         for one in dirs

@@ -35,7 +35,6 @@ PATIENCE: Final = 120
 
 
 def free_port() -> int:
-    """Return a free port of loopback."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

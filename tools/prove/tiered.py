@@ -67,7 +67,6 @@ def settings(folder: Path, plugin: str, *, compressed: bool, encrypted: bool) ->
 
 
 def kdump(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run kdump."""
     return subprocess.run([sys.executable, "-m", "kdump", *words], check=False, capture_output=True, text=True)
 
 
@@ -97,7 +96,6 @@ def plain(cell: str) -> str:
 
 
 def prove(folder: Path, release: str, plugin: str, *, compressed: bool, encrypted: bool) -> list[str]:
-    """Return the faults."""
     given = settings(folder, plugin, compressed=compressed, encrypted=encrypted)
     names = [f"{topic}-{number}" for topic in TOPICS for number in range(2)]
     with Broker(release, folder / "broker", given) as broker:

@@ -109,7 +109,6 @@ def found_by_kdump(broker: Broker) -> dict[tuple[str, ...], str]:
 
 
 def prove(broker: Broker) -> list[str]:
-    """Return the faults."""
     wrong = []
     theirs, ours = found_by_broker(broker), found_by_kdump(broker)
     if theirs != set(ours) or len(theirs) != len(HANGING):

@@ -377,8 +377,6 @@ broker's memory records that a partition is uncleanable. kdump reports damage th
 
 @dataclass(frozen=True)
 class CompactionOptions:
-    """The options of the question ``compaction``."""
-
     config: tuple[GivenConfig, ...] = config_option()
     records: bool = option(False, "switch", "--records", "List each record that the next cleaning removes.")
     top: int = option(0, "count", "--top", "List the N keys with the most bytes per topic.", metavar="N", least=0)

@@ -122,8 +122,6 @@ def _line(asked: OffsetRange, first: int, last: int, found: Cause) -> Explanatio
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """The options of the question ``explain``."""
-
     ranges: tuple[OffsetRange, ...] = option(
         (), "ranges", "--offsets", "The offsets to explain.", metavar="TOPIC-PARTITION@OFFSET"
     )

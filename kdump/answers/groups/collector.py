@@ -211,7 +211,6 @@ class CommitReader:
         )
 
     def shared(self, group_id: str, key: ShareKey, held: SharePartition) -> CommittedLine:
-        """Return the line of a share partition."""
         topic = self._ends.topic_ids.get(key.topic_id)
         done = None if held.delivery_complete_count < 0 else held.delivery_complete_count
         end = None if topic is None else self._ends.found.get((topic, key.partition))
@@ -440,8 +439,6 @@ valid batches; "missing" lines list the lost records).
 
 @dataclass(frozen=True)
 class GroupsOptions:
-    """The options of the question ``groups``."""
-
     group: tuple[str, ...] = option((), "names", "--group", "Only this group; globs such as 'app-*'.", metavar="ID")
     history: bool = option(
         False,

@@ -68,7 +68,6 @@ def seal(entry: bytes) -> bytes:
 
 
 def duplicate_batch(random: Random, data: bytes) -> bytes:
-    """Write a batch twice."""
     entries = split(data)
     at = random.randrange(len(entries))
     return b"".join(entries[: at + 1] + entries[at:])

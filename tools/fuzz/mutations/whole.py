@@ -26,13 +26,11 @@ def cut(random: Random, data: bytes) -> bytes:
 
 
 def insert(random: Random, data: bytes) -> bytes:
-    """Insert some random bytes."""
     at = random.randrange(len(data) + 1)
     return data[:at] + random.randbytes(random.randint(1, 64)) + data[at:]
 
 
 def delete(random: Random, data: bytes) -> bytes:
-    """Delete some bytes."""
     at = random.randrange(len(data))
     return data[:at] + data[at + random.randint(1, 64) :]
 
@@ -58,7 +56,6 @@ def append_zeros(random: Random, data: bytes) -> bytes:
 
 
 def append_garbage(random: Random, data: bytes) -> bytes:
-    """Append random bytes."""
     return data + random.randbytes(random.randint(1, 100))
 
 
