@@ -18,7 +18,7 @@ def wrapper(magic, offset, inner):
 
 
 def printed(tmp_path, release, data):
-    """The exit status of a deep dump, and how many messages it prints."""
+    """Return the exit status of a deep dump, and the number of messages it prints."""
     (tmp_path / f"{0:020}.log").write_bytes(data)
     done = kdump("--files", tmp_path / f"{0:020}.log", "--deep-iteration", "--compat", release)
     return done.returncode, done.stdout.count(b"\noffset: ")

@@ -1,4 +1,4 @@
-"""Files that break a dump: the original's output up to the break, never more, and never a crash or a hang."""
+"""Files that break a dump: the output equals the original's up to the break, without a crash or a hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the decoder switches print where no recorded run says it: rare values, rare damage."""
+"""Output of the decoder switches that no recorded run covers: rare values, rare damage."""
 
 import contextlib
 import struct
@@ -163,7 +163,7 @@ def test_too_many_tagged_fields_have_words_of_their_own_in_4_2_2_and_from_4_4_on
 
 @pytest.mark.parametrize("release", ["4.2.2", "4.3", "4.4"])
 def test_more_than_a_million_elements_are_refused_where_there_is_a_limit(release):
-    """The real 4.2.2 and 4.4.0 say so; the real 4.3.1 reads them."""
+    """Recorded: 4.2.2 and 4.4.0 refuse them, 4.3.1 reads them."""
     key = b"\0\0" + write(transaction_state.MESSAGES["TransactionLogKey"].struct(0), {"transactionalId": "tid"})
     schema = transaction_state.MESSAGES["TransactionLogValue"].struct(0)
     said = []
@@ -236,7 +236,7 @@ def test_a_broken_control_record_ends_the_run(key, value):
 
 
 def group(*members, version=3, protocol="range", **values):
-    """Key and value of a consumer group whose members say only what is given."""
+    """Return key and value of a consumer group whose members have only the given fields."""
     schema = consumer_offsets.MESSAGES["GroupMetadataValue"].struct(version)
     reported = {
         "protocolType": "consumer",
@@ -248,7 +248,7 @@ def group(*members, version=3, protocol="range", **values):
 
 
 def member(values):
-    """A member, assigned partition 1 of topic t."""
+    """Return a member that is assigned partition 1 of topic t."""
     assignment = bytes.fromhex("0001 00000001 0001 74 00000001 00000001 ffffffff")
     return {"memberId": "m", "subscription": SUBSCRIPTION, "assignment": assignment, **values}
 
@@ -320,7 +320,7 @@ def test_no_bytes_raise_another_exception(release, switch):
 
 @pytest.mark.parametrize("version", [1, 3, 127, -1])
 def test_a_leader_change_that_claims_a_newer_version_has_ids_of_zero(version):
-    """All of it is read as version 0; the fields of the version that it claims have their defaults."""
+    """It is read as version 0; the fields that only the claimed version has get their defaults."""
     value = struct.pack(">hi", version, 1) + b"\2" + struct.pack(">i", 7) + b"\0" + b"\1" + b"\0"
     text = control_text(struct.pack(">hh", 0, 2), value, dialects_payload.NEWEST)
     voter = '{"voterId":7,"voterDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA"}' if version > 0 else '{"voterId":7}'

@@ -20,7 +20,7 @@ HOMES = {
     PACKAGE / "answers",
     PACKAGE / "broker_start",
 }
-"""Those of the answers and of the start know what brokers do, release by release."""
+"""Packages outside the dialects that may compare releases: answers and start depend on the broker's release."""
 TABLES = [dialects.DIALECTS, dialects_payload.DIALECTS, dialects_state.DIALECTS]
 
 
@@ -67,7 +67,7 @@ def test_what_is_no_release_or_too_old_is_bad_usage(text):
 
 
 def test_nothing_outside_the_dialects_knows_a_release():
-    """No comparison of a release, a dialect's name or its rank: printers read a named field."""
+    """No other module compares a release, or a dialect's name or rank: printers read a named field."""
     for path in PACKAGE.rglob("*.py"):
         if HOMES & {path, *path.parents}:
             continue
@@ -82,7 +82,7 @@ def test_nothing_outside_the_dialects_knows_a_release():
 
 
 def last_word(node: ast.AST) -> str:
-    """The name that an expression ends in."""
+    """Return the last name of an expression."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 

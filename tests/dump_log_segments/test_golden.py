@@ -1,4 +1,4 @@
-"""Every recorded run of the real tool, replayed: golden/ holds what releases of Kafka wrote and printed."""
+"""Every recorded run of the real tool, repeated by kdump on the files of golden/."""
 
 import functools
 import json
@@ -50,7 +50,7 @@ def golden_folder():
 
 @pytest.fixture(scope="session")
 def replay(golden_folder):
-    """What kdump gives for a command line, run in golden/ by a process that serves all tests."""
+    """Return kdump's result for a command line, run in golden/ by one process for all tests."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, str(REPLAY)]
     pipe = subprocess.PIPE
@@ -68,7 +68,7 @@ def replay(golden_folder):
 
 
 def difference(got: Outcome, want: Outcome) -> str:
-    """What is wrong with a run, or nothing. Where the original died of an exception, kdump says why in its words."""
+    """Return the difference between two runs, or an empty text. kdump may describe an exception in other words."""
     if "Traceback" in got.stderr:
         return "stderr holds a traceback:\n" + got.stderr
     if got.stdout != want.stdout:

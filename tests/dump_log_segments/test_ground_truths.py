@@ -1,4 +1,4 @@
-"""Sizes, checksums and lines that the real tool printed, each rebuilt here from its parts."""
+"""Sizes, checksums and lines of the real tool, each rebuilt from its parts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Entries that the kernel finds right, against the general path: same lines, same reports, whatever the bytes are."""
+"""Entries that the kernel accepts: the general path has the same lines and reports, for any bytes."""
 
 import io
 import os
@@ -21,7 +21,7 @@ compiled = pytest.mark.skipif(not kernel.COMPILED, reason="without the kernel al
 
 
 def written(folder, *, batches=24, codec=compression.NONE, zeros=0):
-    """Write a segment whose every batch has an entry in both indexes; return the three files by suffix."""
+    """Write a segment with an entry in both indexes for every batch; return the three files by suffix."""
     seed = random.Random(1)
     log, index, times = b"", b"", b""
     offset, position = 7, 0
@@ -60,7 +60,7 @@ def reported(folder, suffix, capsys, release="4.3", **options):
 
 
 def doubtful(folder, suffix, release="4.3"):
-    """The answers of the kernel."""
+    """Return the kernel's results."""
     found = []
     with pytest.MonkeyPatch.context() as patch:
         judge = index_printer._doubtful
@@ -71,7 +71,7 @@ def doubtful(folder, suffix, release="4.3"):
 
 
 def same(folder, suffix, capsys, monkeypatch, release="4.3", **options):
-    """Compare the report of a run with the report without the kernel."""
+    """Assert that the report equals the one without the kernel."""
     quick = reported(folder, suffix, capsys, release, **options)
     with monkeypatch.context() as patch:
         patch.setattr(kernel, "COMPILED", False)

@@ -1,4 +1,4 @@
-"""The files beside a log as each recorded release of DumpLogSegments prints them."""
+"""The files beside a log, in the format of each recorded release of DumpLogSegments."""
 
 import io
 import os
@@ -22,7 +22,7 @@ FLAGS = {
     "--index-sanity-check": {"index_sanity_check": True},
 }
 NEEDS_THE_LOG_OF_ITS_TIME = re.compile(r"i100t?|i2.*|i_big|iodd.*|xi|xt|multii|multit|i1")
-"""Cases on magic 2, or magic 1, which releases before it read as garbage."""
+"""Cases on magic 2, or on magic 1, which earlier releases read as garbage."""
 
 
 def is_of_state(args: list[str]) -> bool:
@@ -136,7 +136,7 @@ def test_names_of_snapshots_of_the_metadata_log():
     ("release", "order"), [("4.2", ["3:7", "9:6", "3:5"]), ("4.3", ["9:6", "3:7"])], ids=["4.2", "4.3"]
 )
 def test_mismatches_of_an_offset_index_come_in_the_order_of_the_release(tmp_path, release, order):
-    """The real 4.3.1 sorts them by offset, the highest first, and keeps the last of an offset that is there twice."""
+    """4.3.1 sorts them by offset, highest first, and keeps only the last one of equal offsets."""
     batches = [forge.batch([forge.record(None, b"v")], base_offset=offset) for offset in (5, 6, 7)]
     (tmp_path / "0.log").write_bytes(b"".join(batches))
     entries = [(3, 0), (9, len(batches[0])), (3, 2 * len(batches[0]))]
@@ -183,7 +183,7 @@ def test_headers_alone_give_the_same_offset_index_findings_as_whole_batches(
 
 @pytest.mark.parametrize("release", ["0.11", "1.1.1", "4.3"])
 def test_an_index_is_held_against_messages_whose_key_lies(tmp_path, release):
-    """Offset and timestamp alone are asked for: what else such a message says is not looked at."""
+    """Only offset and timestamp are read: the other fields of such a message do not matter."""
     lying = bytearray(forge.message(1, b"k", b"v", timestamp=77))
     lying[18:22] = struct.pack(">i", 718)
     (tmp_path / "0.log").write_bytes(forge.entry(5, bytes(lying)) + forge.wrapper(1, 7, [(0, lying), (1, lying)]))
@@ -198,7 +198,7 @@ def test_an_index_is_held_against_messages_whose_key_lies(tmp_path, release):
 
 @pytest.mark.parametrize(("release", "ends"), [("4.2", None), ("4.3", "record size of 0")])
 def test_a_time_index_beside_a_log_that_ends_in_zeros(tmp_path, release, ends):
-    """Since 4.3 all batches are read before the first entry is judged, up to what is none."""
+    """Since 4.3 all valid batches are read before the first entry is checked."""
     log = forge.batch([forge.record(b"k", b"v")], base_timestamp=5) + bytes(100)
     (tmp_path / "00000000000000000000.log").write_bytes(log)
     (tmp_path / "00000000000000000000.index").write_bytes(struct.pack(">ii", 0, 0))
@@ -210,7 +210,7 @@ def test_a_time_index_beside_a_log_that_ends_in_zeros(tmp_path, release, ends):
 
 @pytest.mark.parametrize(("release", "refused"), [("4.2.1", False), ("4.2.2", True), ("4.3", False), ("4.4", True)])
 def test_a_snapshot_of_more_than_a_million_producers(tmp_path, release, refused):
-    """The real 4.2.2 and 4.4.0 refuse it before they read the first one."""
+    """4.2.2 and 4.4.0 refuse it before they read the first producer."""
     path = tmp_path / f"{0:020}.snapshot"
     path.write_bytes(b"\0\1" + bytes(4) + (1_000_001).to_bytes(4, "big") + bytes(1_000_001))
     said = kdump("--compat", release, "--files", path).stderr.decode()

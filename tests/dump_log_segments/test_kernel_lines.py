@@ -1,4 +1,4 @@
-"""Lines of magic 0 and 1 by the kernel, against those that are made field by field."""
+"""Lines of magic 0 and 1 from the kernel, compared with lines made field by field."""
 
 import io
 import random
@@ -36,7 +36,7 @@ def by_field(path, release, **options):
 
 
 def segment(magic, codec):
-    """Entries of their own, then a wrapper when there is a codec."""
+    """Return single entries, then a wrapper if there is a codec."""
     made = [forge.message(magic, key, value, timestamp=number**7) for number, (key, value) in enumerate(MESSAGES)]
     plain = b"".join(forge.entry(number, body) for number, body in enumerate(made))
     if codec == compression.NONE:
@@ -64,7 +64,7 @@ def test_messages_read_the_same(release, magic, codec, tmp_path):
 @pytest.mark.parametrize("codec", [compression.NONE, compression.GZIP])
 @pytest.mark.parametrize("magic", [0, 1])
 def test_broken_messages_read_the_same(magic, codec, tmp_path):
-    """The fields before an unreadable one are printed, whichever way the line is made."""
+    """Both ways print the fields before an unreadable one."""
     path = tmp_path / NAME
     whole = segment(magic, codec)
     seed = random.Random(magic)

@@ -1,4 +1,4 @@
-"""The texts of the kernel against the parsers: the same text, whatever the bytes are, or left to the parser."""
+"""The texts of the kernel equal those of the parsers for any bytes, or are left to the parser."""
 
 import random
 
@@ -37,7 +37,7 @@ FRONTS = kernel_texts.Fronts(" key: ", " payload: ", " payload: ")
 
 
 def lines_of(made, pairs):
-    """What the kernel prints of keys and values, and how many of them it leaves."""
+    """Return the kernel's text of keys and values, and the number that it leaves to the parser."""
     records = [forge.record(key, value, offset=number) for number, (key, value) in enumerate(pairs)]
     data = forge.batch(records)
     assert made.begin(memoryview(data), BATCH_HEADER.size, BATCH_HEADER.read(data), ())
@@ -46,7 +46,7 @@ def lines_of(made, pairs):
 
 
 def printed(made, pairs):
-    """What the kernel prints of keys and values: a text for each."""
+    """Return the kernel's texts of keys and values, one text each."""
     lines, left = lines_of(made, pairs)
     assert not left
     texts = lines.split(BETWEEN)
@@ -56,13 +56,13 @@ def printed(made, pairs):
 
 
 def alone(struct):
-    """What writes one struct, framed as type 0, version 0."""
+    """Return the function that writes one struct, framed as type 0, version 0."""
     message = kernel_reader(struct), kernel_texts.json(struct)
     return Payloads(lambda *_: LEFT, lambda kind, version: message if (kind, version) == (0, 0) else None, 1)
 
 
 def expected(struct, value):
-    """The text of a framed struct, None when it is broken or does not end the value."""
+    """Return the text of a framed struct, or None if it is broken or bytes follow it."""
     reader = Reader(value)
     try:
         values = read_fields(struct, reader)
@@ -72,7 +72,7 @@ def expected(struct, value):
 
 
 def broken(value, seed):
-    """A message with every cut, and with bytes changed."""
+    """Yield a message truncated at each byte, and with changed bytes."""
     yield from (value[:end] for end in range(len(value)))
     for at in range(len(value)):
         for byte in {0, 1, 0x7F, 0x80, 0xFF, value[at] ^ 1 << seed.randrange(8), seed.randrange(256)} - {value[at]}:
@@ -94,7 +94,7 @@ def test_every_layout_is_written_as_the_interpreter_has_it(name, data):
 
 
 def same(release, switch, records):
-    """Hold the texts of records against those of the parser; return how many the kernel left to it."""
+    """Assert that the kernel and the parser have the same texts; return the number left to the parser."""
     dialect = dialects_payload.find(release)
     parser, left = PARSERS[switch](dialect), []
 
@@ -114,7 +114,7 @@ def same(release, switch, records):
 
 
 def golden_records():
-    """Topic -> keys and values of golden records, each pair once."""
+    """Return topic -> different keys and values of golden records."""
     found = {topic: {} for topic in DECODER_SWITCHES}
     for topic, records in found.items():
         for path in sorted(GOLDEN.glob(f"brokers/*/{topic}-*/*.log")):

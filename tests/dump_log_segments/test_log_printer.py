@@ -24,7 +24,7 @@ def test_a_segment_is_read_to_its_end_whatever_its_size(size, given, end):
 @pytest.mark.parametrize(("release", "magic"), [("4.3.1", 2), ("1.1.1", 1), ("0.10.2.2", 1)])
 @pytest.mark.parametrize("kernel", ["on", "off"])
 def test_the_smallest_offset_follows_the_largest(tmp_path, release, magic, kernel):
-    """Recorded from these releases: Java's numbers wrap."""
+    """Recorded from these releases: Java's numbers overflow."""
     largest = 2**63 - 1
     offsets = (largest - 1, largest, -largest - 1, -largest, -largest + 2)
     if magic == 2:
@@ -48,7 +48,7 @@ def test_the_smallest_offset_follows_the_largest(tmp_path, release, magic, kerne
 @pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is not compiled")
 @pytest.mark.parametrize("options", [["--files"], ["dump"]], ids=" ".join)
 def test_what_the_kernel_holds_goes_with_the_segment(tmp_path, capfd, monkeypatch, options):
-    """Python would look for it after thousands of segments, each with the memory of its lines."""
+    """Otherwise Python would free it after thousands of segments, each with the memory of its lines."""
     from kdump.kernel.lines import Lines
 
     for number in range(20):

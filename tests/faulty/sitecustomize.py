@@ -1,4 +1,4 @@
-"""Lets Spark's workers meet the faults that a test writes to the file KDUMP_TEST_FAULTS; Python imports it by itself.
+"""Makes the faults in the file KDUMP_TEST_FAULTS happen in Spark's workers; Python imports this module at its start.
 
 ``{"open": {path: errno}, "disk": inode}``: files that cannot be opened, one that cannot be read from byte 20,000 on.
 """

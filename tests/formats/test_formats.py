@@ -1,4 +1,4 @@
-"""The modules of formats and the table of file names: each knows the other, and has a file of a real broker."""
+"""The modules of formats and the table of file names: they match, and each format has a file of a real broker."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ FOLDER = Path(kdump.formats.__file__).parent
 SHARED = {"__init__", "record", "sparse_index", "checkpoint_text"}
 """Modules for parts of files."""
 REMOTE = {"rsm_manifest": "*.rsm-manifest"}
-"""Modules for files of remote storage, which no log dir holds; golden/tiered has some that the plugin wrote."""
+"""Modules for files of remote storage, which are in no log dir; golden/tiered has some from the plugin."""
 
 
 @pytest.mark.parametrize("file", READ, ids=lambda file: file.name)

@@ -1,4 +1,4 @@
-"""The topic id of a folder, and which exception a broker meets in a broken file."""
+"""The topic id of a folder, and the exception of a broker at a broken file."""
 
 import pytest
 

@@ -55,7 +55,7 @@ def test_a_zero_tail_is_distinguished_from_entries(make):
 @pytest.mark.parametrize("hole", [1, 7, 8, 12, 100, 10 << 20])
 @pytest.mark.parametrize(("kind", "data"), [(OffsetIndex, INDEX), (TimeIndex, TIMEINDEX)])
 def test_a_hole_is_the_zeros_that_it_stands_for(kind, data, hole):
-    """The data before a hole ends at any byte: also within an entry."""
+    """The data before a hole may end at any byte, also inside an entry."""
     for end in range(len(data) + 1):
         whole, some = kind(data[:end] + bytes(hole), 100), kind(BeforeHole.of(data[:end], hole), 100)
         assert list(some) == list(whole)
@@ -146,7 +146,7 @@ def test_an_offset_that_does_not_fit_cannot_be_written(offset):
 
 
 def test_the_warm_section_of_an_index_out_of_order():
-    """What AbstractIndex of 2.1 and later finds; 4.2.2 printed so of a mutated index."""
+    """The result of AbstractIndex in 2.1 and later; 4.2.2 printed it for a mutated index."""
     keys = [14, 20, 24, -1_364_644_415, 36, 39, 42]
     index = OffsetIndex(b"".join(key.to_bytes(4, "big", signed=True) + bytes(4) for key in keys), 0)
     assert index.slot_for(14) == 0

@@ -1,4 +1,4 @@
-"""Aborted transactions as a segment's index lists them."""
+"""Aborted transactions in a segment's index."""
 
 import pytest
 

@@ -33,9 +33,9 @@ LINES: Final = {
     "retention": ["retention", "{folder}", "--at", "2026-11-22"],
     "compaction": ["compaction", "{folder}", "--config", "*:cleanup.policy=compact", "--records"],
 }
-"""Command lines of the answering commands; ``{folder}`` is a folder as :func:`subject` names it."""
+"""Command lines of the answering commands; ``{folder}`` is the folder of :func:`subject`."""
 NEW_CLUSTER: Final = ("--cluster-id", "kdumpTestsAAAAAAAAAAAA", "--release", "4.3.1")
-"""What rebuild-cluster has to be given for a partition's folder alone."""
+"""Options that rebuild-cluster needs for a single partition's folder."""
 _INTERNAL: Final = {
     "schemas": (
         "_schemas-0",
@@ -49,7 +49,7 @@ _INTERNAL: Final = {
 
 
 def subject(request: pytest.FixtureRequest) -> tuple[str, bytes]:
-    """Return what the command line reads that a test has as ``name``: a partition's folder, and a record of 5 KB."""
+    """Return the input of the command line named ``name`` in a test: a partition's folder with a record of 5 KB."""
     call = getattr(request.node, "callspec", None)
     name = call.params.get("name", "") if call is not None else ""
     folder, key, value = _INTERNAL.get(name.split(" ")[0], ("t-0", b"k", bytes(5000)))
@@ -57,7 +57,7 @@ def subject(request: pytest.FixtureRequest) -> tuple[str, bytes]:
 
 
 def ask(*args: object, status: int = 0) -> tuple[list[dict[str, Any]], str]:
-    """Run ``kdump ARGS -o jsonl``; return its lines and what it writes to standard error."""
+    """Run ``kdump ARGS -o jsonl``; return its lines and its standard error."""
     done = kdump(*args, "-o", "jsonl")
     assert done.returncode == status, done.stderr.decode()
     assert b"Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""Work, counted: what a test asserts in place of seconds, which depend on the machine and on its load."""
+"""Counts of work: tests assert these in place of seconds, which depend on the machine and its load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Return how many functions, of Python and of C, are called while ``work`` is done in this thread."""
+    """Return how many functions, of Python and C, ``work`` calls in this thread."""
     count = 0
 
     def note(_frame: object, event: str, _argument: object) -> None:
@@ -27,7 +27,7 @@ def calls(work: Callable[[], object]) -> int:
 
 
 class CountedBytes(bytes):
-    """Bytes that count how many of them are copied out of them in slices."""
+    """Bytes that count how many bytes are copied from them in slices."""
 
     copied = 0
 

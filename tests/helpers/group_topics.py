@@ -84,7 +84,7 @@ def update_value(start: int, done: int = -1) -> bytes:
 
 
 def batches(*records: tuple[bytes, bytes | None], first: int = 0, producer: int = -1) -> bytes:
-    """One batch for each record; transactional when it has a producer."""
+    """Return one batch for each record; transactional if ``producer`` is given."""
     return b"".join(
         forge.batch(
             [forge.record(key, value)],
@@ -107,7 +107,7 @@ def write(folder, content: bytes, *, topic: str = "__consumer_offsets", partitio
 
 
 def feed(collector, folder, *, coordinators: bool = True) -> None:
-    """Feed a collector with the partitions of coordinators' topics, or with the others."""
+    """Feed a collector with the partitions of the coordinators' topics, or with the others."""
     found = Finder(Wanted(siblings=True)).find([str(folder)])
     said: list[object] = []
     run = LogDirPass([collector], Reporter(damage=said.append, fail=said.append))

@@ -52,7 +52,7 @@ class Log:
 
 
 class Stream:
-    """What Spark does with a stream reader, without Spark: offsets go through JSON, as through its checkpoint."""
+    """Does what Spark does with a stream reader; offsets go through JSON, as in Spark's checkpoint."""
 
     def __init__(self, path, **given):
         self.options = words.SourceOptions(paths=(str(path),), **given)
@@ -61,7 +61,7 @@ class Stream:
         self.reported = []
 
     def trigger(self, limits=NONE, output="records"):
-        """The offsets of the records of one trigger."""
+        """Return the offsets of the records of one trigger."""
         end = json.loads(json.dumps(streaming.advance(self.options, self.at, limits, listings=self.listings).offsets))
         start, self.at = self.at, end
         return self.replay(start, end, output)

@@ -1,4 +1,4 @@
-"""A log dir whose names, keys, values, groups and topics try to steer a terminal, a shell and a page."""
+"""A log dir whose names, keys, values, groups and topics contain terminal, shell and HTML code."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""An output with memory for what the kernel makes, as that of one of several processes has."""
+"""An output with memory for the kernel's lines, like that of one of several processes."""
 
 
 class InPlace:
-    """Has room for ``size`` bytes, but not at each third call: then the kernel makes lines in memory of its own."""
+    """Has space for ``size`` bytes, except at every third call: then the kernel makes lines in its own memory."""
 
     def __init__(self, size):
         self.memory = bytearray(size)

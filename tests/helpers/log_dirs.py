@@ -1,4 +1,4 @@
-"""Little log dirs of brokers, written file by file."""
+"""Small log dirs of brokers, written file by file."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def checkpoint(path: Path, *entries: tuple[str, int, int]) -> None:
 
 
 def node(broker: Path, number: int) -> None:
-    """Say which broker owns a log dir."""
+    """Set the broker that owns a log dir."""
     (broker / "meta.properties").write_text(f"version=1\nnode.id={number}\ncluster.id=c\n")

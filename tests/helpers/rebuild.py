@@ -1,4 +1,4 @@
-"""From JSON lines back to what was read: what a user's own script would do."""
+"""Converts JSON lines back to the original bytes, as a user's script would do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def payload(value, encoding):
 
 
 def record(line: dict):
-    """Key, value and headers of a line, as bytes."""
+    """Return key, value and headers of a line, as bytes."""
     headers = tuple(
         Header(payload(header["key"], header.get("keyEncoding")), payload(header["value"], header.get("encoding")))
         for header in line["headers"]
@@ -29,7 +29,7 @@ def record(line: dict):
 
 
 def lines(data: bytes) -> list[dict]:
-    """The objects of JSON lines: UTF-8, each on one line."""
+    """Return the objects of JSON lines: UTF-8, each on one line."""
     text = data.decode("utf-8")
     assert not text or text.endswith("\n")
     assert len(text.splitlines()) == text.count("\n"), "a character ends a line too early"

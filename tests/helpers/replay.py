@@ -1,7 +1,7 @@
 """Run command lines of kdump one after the other in this process: a JSON object per line in, one per line out.
 
-A process of its own, since what a command prints is caught at the file descriptors. In: {"arguments": [...]}. Out:
-{"status": n, "stdout": text, "stderr": text}. The working directory stays the one that the process was started in.
+It is a separate process because it captures output at the file descriptors. In: {"arguments": [...]}. Out: {"status":
+n, "stdout": text, "stderr": text}. The working directory never changes.
 """
 
 import json
@@ -14,7 +14,7 @@ from kdump.cli import main
 
 
 def run(arguments: list[str], out: BinaryIO, err: BinaryIO) -> dict[str, int | str]:
-    """Run one command line; its streams go to the two files first."""
+    """Run one command line with its streams redirected to the two files."""
     for descriptor, file in ((1, out), (2, err)):
         file.seek(0)
         file.truncate()

@@ -1,4 +1,4 @@
-"""How pytest-xdist hands tests to its processes: a module at a time, and the long ones first."""
+"""How pytest-xdist gives tests to its processes: a module at a time, and long tests first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from xdist.scheduler import LoadGroupScheduling
 
 MOST = 50
-"""Tests of a module that one process receives at once. A module of more tests is shared by several processes."""
+"""Maximum number of a module's tests that one process receives at once. Several processes share a larger module."""
 
 
 class ModuleScheduling(LoadGroupScheduling):
@@ -33,7 +33,7 @@ class ModuleScheduling(LoadGroupScheduling):
 
 
 def in_order(items):
-    """Return tests in the order in which processes begin them.
+    """Return tests in their starting order.
 
     Groups come first. Modules of few tests follow: their tests are the long ones. The shortest tests are the last, so
     that all processes end at about the same time.

@@ -1,4 +1,4 @@
-"""Little segments for the tests of checks: batches that a broker could have written, and their indexes."""
+"""Small segments for the tests of checks: batches that a broker could have written, and their indexes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Memory:
 
 
 def regions(content: bytes, reader=read) -> list:
-    """Read bytes whole, and hold the first law: every byte belongs to exactly one region."""
+    """Read bytes whole, and assert that every byte belongs to exactly one region."""
     found = list(reader(Memory(content)))
     position = 0
     for region in found:
@@ -38,7 +38,7 @@ def regions(content: bytes, reader=read) -> list:
 
 
 def data(first: int, count: int = 1, *, timestamp: int = 1000, producer: int = -1, size: int = 20, **rest) -> bytes:
-    """A batch of ``count`` records from offset ``first`` on; transactional when it has a producer."""
+    """A batch of ``count`` records from offset ``first`` on; transactional if ``producer`` is given."""
     records = [forge.record(None, b"v" * size, offset=n) for n in range(count)]
     attributes = TRANSACTIONAL if producer >= 0 else 0
     fields = {"base_offset": first, "base_timestamp": timestamp, "producer_id": producer, "attributes": attributes}

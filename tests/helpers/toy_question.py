@@ -1,4 +1,4 @@
-"""A question in one module: how many segments each topic has. Tests register it and look for it in each front."""
+"""A question in one module: how many segments each topic has. Tests register it and look for it in each interface."""
 
 from __future__ import annotations
 

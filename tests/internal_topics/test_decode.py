@@ -1,4 +1,4 @@
-"""Records of Kafka's own topics, as brokers wrote them, to typed values."""
+"""Records of Kafka's own topics, as brokers wrote them, decoded to typed values."""
 
 import re
 
@@ -155,7 +155,7 @@ if not kernel.COMPILED:
 
 
 def interpreted(schema, data):
-    """Return the interpreter's result, or None if it refuses the bytes or leaves some over."""
+    """Return the interpreter's result, or None if it refuses the bytes or does not read all of them."""
     reader = Reader(data)
     try:
         values = read(schema, reader)

@@ -1,4 +1,4 @@
-"""Reading and writing messages: every schema in every version, there and back, and cut everywhere."""
+"""Reading and writing messages: every schema in every version, written and read again, and truncated everywhere."""
 
 import struct as packing
 
@@ -14,7 +14,7 @@ BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
 def layouts():
-    """Each layout of each message once: (name and version, struct)."""
+    """Return each different layout of each message: (name and version, struct)."""
     seen = set()
     for message in MESSAGES.values():
         for release in message.releases():

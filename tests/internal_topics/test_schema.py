@@ -28,7 +28,7 @@ FACTS = [json.loads(line) for line in (GOLDEN / "messages.jsonl").read_text().sp
 
 
 def shown(slot) -> str:
-    """A type as golden/messages.jsonl writes it."""
+    """Return a type as in golden/messages.jsonl."""
     if slot.struct:
         one = "{" + layout(slot.struct) + "}"
     elif slot.type in {"string", "bytes"}:
@@ -50,7 +50,7 @@ def layout(struct) -> str:
 
 
 def default(slot):
-    """A default as golden/messages.jsonl writes it; None for a struct's, which it writes as text."""
+    """Return a default as in golden/messages.jsonl; None for a struct's, which is text there."""
     value = slot.default()
     if isinstance(value, bytes):
         return java.uuid(value) if slot.type == "uuid" else f"bytes:{len(value)}"

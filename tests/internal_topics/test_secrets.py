@@ -1,4 +1,4 @@
-"""What is a secret in Kafka's own topics, and values without theirs."""
+"""Which fields of Kafka's own topics are secrets, and values without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel against the general path: same text, same gaps, same end, whatever the bytes are."""
+"""The kernel and the general path print the same text and the same gaps, and end equally, for any bytes."""
 
 import io
 import os
@@ -54,7 +54,7 @@ def test_room_that_is_set_aside_for_a_file_does_not_make_it_longer(tmp_path):
 
 
 def in_place(path, release="4.3", *, room=0, **options):
-    """The same as :func:`dumped` in memory of the output that has room for all, and for ``room`` bytes."""
+    """The same as :func:`dumped`, in memory of the output with space for all lines, and for ``room`` bytes."""
     ends = dumped(path, release, **options)
     for size in (len(ends[0]) * 2 + (1 << 17), room):
         out = InPlace(size)
@@ -63,7 +63,7 @@ def in_place(path, release="4.3", *, room=0, **options):
 
 
 def dumped(path, release="4.3", out=None, **options):
-    """What a run prints, the gaps it finds, and how it ends."""
+    """Return what a run prints, the gaps it finds, and how it ends."""
     out = io.BytesIO() if out is None else out
     run = DumpRun(dialects.find(release), Options(**options), out)
     error = None
@@ -82,7 +82,7 @@ def general(path, release="4.3", **options):
 
 
 def made_ahead(path, monkeypatch, **options):
-    """The same, but all that a thread may make ahead of time is made so, each other region."""
+    """The same, but a thread makes every second region ahead of time, as far as it can."""
     taken = []
 
     def ahead(regions, _source, _size, make, **_):
@@ -98,7 +98,7 @@ def made_ahead(path, monkeypatch, **options):
 
 
 def read(data):
-    """The records of a batch, and how reading them ends."""
+    """Return the records of a batch, and the error that ends reading, if any."""
     records = []
     try:
         for record in magic_2.Batch(memoryview(data), 0, len(data)).records():
@@ -133,7 +133,7 @@ TEXTS = [
 
 
 def made_of(texts=TEXTS):
-    """Records with each text as key and as value, with none, one and many headers."""
+    """Return records with each text as key and as value, with no, one and many headers."""
     made = []
     for number, text in enumerate(texts):
         headers = [(key, text) for key in TEXTS[: number % 5] if key is not None]
@@ -238,7 +238,7 @@ def test_broken_records_are_the_same():
 
 @pytest.mark.parametrize("codec", range(5), ids=compression.NAMES)
 def test_broken_records_read_the_same(codec, tmp_path):
-    """Every byte of a small batch's records changed, and each cut: what stands before the bad record is printed."""
+    """Each byte of a batch's records is changed, and the records are truncated there: earlier records are printed."""
     path = tmp_path / NAME
     plain = b"".join(made_of([b"key", None, b"w" * 70]))
     seed = random.Random(codec)
@@ -276,7 +276,7 @@ def test_lines_outgrow_the_memory_that_is_made_for_them(tmp_path, monkeypatch):
 @pytest.mark.parametrize("release", ["4.3", "2.8", "2.0"])
 @pytest.mark.parametrize("limit", [1, 700, 1 << 20])
 def test_runs_with_a_broken_batch_read_the_same(limit, release, tmp_path, monkeypatch):
-    """Batches that follow each other are printed in one go, in regions of any size, up to the record that is broken."""
+    """Successive batches are printed together, in regions of any size, up to the broken record."""
     monkeypatch.setattr(kernel_lines, "CHUNK", limit)
     path = tmp_path / NAME
     made = [forge.record(b"k%d" % number, b"v" * 60, offset=number) for number in range(5)]
@@ -320,7 +320,7 @@ def test_numbers_of_every_length_read_the_same(tmp_path):
 
 
 def test_numbers_near_each_other_read_the_same(tmp_path):
-    """The digits above the last four are kept from one record to the next."""
+    """The digits above the last four are reused for the next record."""
     chance = random.Random(5)
     edges = [sign * 10**power for power in range(19) for sign in (1, -1)] + [20_000, 19_999_9999, (1 << 62) - 20_000]
     far = [chance.choice(edges) + chance.choice((-10_001, -10_000, -9_999, -1, 0, 1, 9_999)) for _ in range(150)]
@@ -341,7 +341,7 @@ def test_numbers_near_each_other_read_the_same(tmp_path):
 
 
 def test_texts_of_every_length_read_the_same(tmp_path):
-    """They are copied 64 bytes at a time, which must not look beyond the file, nor at what follows the text."""
+    """They are copied 64 bytes at a time, without reading beyond the file or printing bytes after the text."""
     path = tmp_path / NAME
     ends = [*range(1, 20), *range(60, 70), *range(124, 134), 192]
     texts = [b"x" * size for size in (*range(140), 1023, 1024, 1025)]
@@ -400,7 +400,7 @@ def messages(magic, texts=TEXTS):
 
 
 def old_segment(magic, codec=compression.NONE):
-    """Entries, then a wrapper, with each an offset that is left out."""
+    """Return entries, then a wrapper, with some offsets left out."""
     made = messages(magic)
     plain = b"".join(forge.entry(number + (number > 4), body) for number, body in enumerate(made))
     if not codec:
@@ -447,7 +447,7 @@ def test_no_well_formed_message_takes_the_general_path(magic, codec, tmp_path, m
 
 @pytest.mark.parametrize(("magic", "codec"), OLD)
 def test_broken_messages_read_the_same(magic, codec, tmp_path):
-    """Changed where a message's fields are, their checksums right again or not, and cut."""
+    """Bytes of a message's fields are changed, with and without a new checksum, and the messages are truncated."""
     path = tmp_path / NAME
     seed = random.Random(f"{magic} {codec}")
     texts = [b"key", None, b"w" * 70, b""]
@@ -477,7 +477,7 @@ def test_broken_messages_read_the_same(magic, codec, tmp_path):
 
 
 def test_many_messages_read_the_same(tmp_path, monkeypatch):
-    """More than are printed at a time, and more than are read at a time, with a broken one among them."""
+    """More than are printed or read at a time, with a broken one among them."""
     monkeypatch.setattr(kernel_lines, "CHUNK", 1 << 12)
     body = forge.message(1, b"key", b"value" * 20, timestamp=5)
     entries = [forge.entry(number, body) for number in range(3000)]
@@ -499,7 +499,7 @@ def test_golden_segments_read_the_same(path, monkeypatch):
 
 @pytest.mark.parametrize("release", ["4.3", "2.0"])
 def test_lines_made_ahead_of_time_join_the_gaps_between_them(release, tmp_path, monkeypatch):
-    """Runs end where the attributes change: a run that is made does not know the last offset of the one before."""
+    """Runs end where the attributes change: while a run is made, the last offset of the previous one is unknown."""
     records = [forge.record(b"k", b"v" * 60, offset=number) for number in range(5)]
     kinds = [(0, 0), (5, 0), (10, 8), (15, 8), (30, 0), (35, 0), (12, 8), (17, 8), (-5, 0), (0, 0), (5, 8), (20, 8)]
     path = tmp_path / NAME
@@ -519,7 +519,7 @@ def test_lines_made_ahead_of_time_join_the_gaps_between_them(release, tmp_path, 
 
 
 def test_lines_are_made_in_the_memory_of_an_output(tmp_path):
-    """Batches in a row, then one that stands alone: the kernel asks again where its lines go."""
+    """Batches in a row, then a single one: the kernel asks again for memory for its lines."""
     made = [forge.record(b"k%d" % number, b"v" * 60, offset=number) for number in range(5)]
     kinds = [(0, 0), (5, 0), (10, 8), (15, 0), (20, 0), (25, 0)]
     path = tmp_path / NAME
@@ -531,12 +531,12 @@ def test_lines_are_made_in_the_memory_of_an_output(tmp_path):
 
 
 SIZES = (None, 0, 1, 63, 64, 8191, 8192, 1 << 20)
-"""Sizes around those at which a varint takes another byte."""
+"""Sizes at which a varint gets another byte."""
 
 
 @pytest.mark.parametrize("sequence", [-1, 0, 0x7FFFFFFE])
 def test_what_is_sound_can_be_read(sequence):
-    """By the general path too, whatever the sizes are; spans are of the same records."""
+    """The general path can read them, too, for any sizes; spans belong to the same records."""
     seeded = random.Random(sequence)
     asked = compiled.Cursor()
     verdicts = set()

@@ -1,4 +1,4 @@
-"""The kernel is used whole or not at all, and kdump answers the same without it."""
+"""All parts of the kernel are used or none, and kdump gives the same answers without it."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ BUILD = "from kdump import kernel; print(kernel.COMPILED, kernel.build())"
 
 @pytest.fixture(scope="module")
 def zipped(tmp_path_factory):
-    """kdump in a zip archive, where nothing compiled can be."""
+    """kdump in a zip archive, which cannot contain compiled modules."""
     path = tmp_path_factory.mktemp("zipped") / "kdump.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for source in (ROOT / "kdump").rglob("*.py"):

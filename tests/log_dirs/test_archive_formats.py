@@ -1,4 +1,4 @@
-"""What identifies an archive; the short cut before tarfile, which is slow to import, decides as tarfile does."""
+"""The bytes that identify an archive; the short cut before tarfile, which is slow to import, agrees with it."""
 
 import random
 import tarfile

@@ -1,4 +1,4 @@
-"""Archives that were made to break their reader: names, links, holes, sizes and headers that lie."""
+"""Archives made to break their reader: false names, links, holes, sizes and headers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RECORD = forge.batch([forge.record(b"k", b"in the archive")])
 
 
 def header(name=f"t-0/{LOG}", **fields):
-    """A header of one block; any field may be given as it is to stand there."""
+    """Return a header of one block; any field may be given in its encoded form."""
     info = tarfile.TarInfo(name)
     size, kind = fields.pop("size", 0), fields.pop("type", tarfile.REGTYPE)
     info.type, info.linkname = kind, fields.pop("linkname", "")
@@ -165,7 +165,7 @@ def test_headers_of_members_with_lying_sizes_are_read_once(tmp_path, monkeypatch
 
 
 def sparse(claimed, stored=b"", holes=((1 << 40, 0),)):
-    """A member with holes, of the size that it claims."""
+    """Return a member with holes and with the size ``claimed``."""
     block = bytearray(header(type=tarfile.GNUTYPE_SPARSE, size=len(stored)))
     for number, (position, size) in enumerate(holes):
         block[386 + 24 * number : 386 + 24 * number + 24] = b"%011o\0%011o\0" % (position, size)
@@ -241,12 +241,12 @@ def test_times_of_members_are_whole_and_those_without_sense_are_not_known(tmp_pa
 
 
 def pax(*records, kind=tarfile.XHDTYPE):
-    """A PAX header of records as they are to stand there."""
+    """Return a PAX header of encoded records."""
     return member("PaxHeaders/x", b"".join(records), type=kind)
 
 
 def pax_record(keyword, value):
-    """A record with its own length in front, as POSIX says."""
+    """Return a record with its own length at the start, as in POSIX."""
     rest = b" " + keyword + b"=" + value + b"\n"
     size = len(rest)
     while len(b"%d" % size) + len(rest) != size:
@@ -700,7 +700,7 @@ def test_a_member_with_a_lying_size_hides_no_other(tmp_path, claimed):
 
 @pytest.mark.parametrize("name", ["a.tar.gz", "a.tar.xz", "a.tar.bz2", "a.tar.zst", "one.log.gz"])
 def test_what_stands_before_the_end_of_a_cut_stream_is_read_and_the_run_fails(tmp_path, name):
-    """A cut tar is read up to its end; so is one that was compressed as a whole."""
+    """A truncated tar is read up to its end, also if it is compressed as a whole."""
     seed = random.Random(1)  # bytes that cannot be compressed
     batches = [forge.batch([forge.record(b"k", seed.randbytes(5000))], base_offset=number) for number in range(60)]
     tar = archive(tmp_path, *(member(f"t-{number}/{LOG}", b"".join(batches)) for number in range(4)))
@@ -734,7 +734,7 @@ def test_a_member_that_ends_with_its_archive_names_the_archive(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tgz", "a.tar.xz"])
 def test_a_file_with_the_name_of_an_archive_and_without_its_bytes_is_no_log(tmp_path, name):
-    """Neither "there is no record" nor damage: a download that failed, or a program before a zip."""
+    """kdump reports neither "there is no record" nor damage: it is a failed download, or a program before a zip."""
     path = tmp_path / name
     whole = zipped(tmp_path / "whole.zip", LOGS).read_bytes()
     for data, says in (
@@ -752,7 +752,7 @@ def test_a_file_with_the_name_of_an_archive_and_without_its_bytes_is_no_log(tmp_
 
 
 def test_an_empty_pipe_is_an_error():
-    """The command before it has failed, most likely."""
+    """Most likely the command before the pipe has failed."""
     for command in ("dump", "check", "stats", "report"):
         done = kdump(command, "-", input=b"")
         assert done.returncode == 1, command

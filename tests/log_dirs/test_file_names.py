@@ -70,7 +70,7 @@ def test_files_beside_a_segment_are_distinguished_from_segments(end):
     ],
 )
 def test_partitions(name, parsed):
-    """As kafka.log.UnifiedLog of 3.9.2 and that of 4.4.0 answered."""
+    """The results of kafka.log.UnifiedLog in 3.9.2 and 4.4.0."""
     assert file_names.parse_folder(name) == file_names.FolderName(*parsed)
 
 

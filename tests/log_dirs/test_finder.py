@@ -1,4 +1,4 @@
-"""What paths name: files, globs, folders, log dirs, archives, standard input."""
+"""What paths may name: files, globs, folders, log dirs, archives, standard input."""
 
 import gzip
 import io
@@ -160,7 +160,7 @@ def test_a_log_dir_in_order_of_topic_and_partition(tmp_path):
 
 
 class Nested:
-    """A place of folders inside each other. The innermost holds a segment."""
+    """Folders inside each other, as a place. The innermost contains a segment."""
 
     def look(self, path):
         return Entry("top", path, True, 0, path)
@@ -253,7 +253,7 @@ def test_a_log_with_a_name_of_no_offset_is_said(tmp_path):
 
 
 def bundle(members):
-    """Return a tar of (path, bytes), or of TarInfo objects as they are."""
+    """Return a tar of (path, bytes), or of unchanged TarInfo objects."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for member in members:

@@ -1,4 +1,4 @@
-"""Holes of sparse files are found, and no command reads through them."""
+"""Holes of sparse files are found, and no command reads their zeros."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGE = 1 << 16
 FAR = 5 << 40
 LOG = "00000000000000000000.log"
 MOST_READ = 64 << 20
-"""Bytes that a command may read of files which have some kilobytes of data."""
+"""Maximum bytes that a command may read of files with some kilobytes of data."""
 WRITERS = {
     "salvage": ["salvage", "{folder}", "--out", "{out}"],
     "slice": ["slice", "{folder}", "--offset", "3", "--out", "{out}"],
@@ -40,7 +40,7 @@ WRITERS = {
 
 
 def sparse(path, pieces: dict[int, bytes], size: int) -> None:
-    """Write pieces at their positions into a file of ``size`` bytes, and skip the test where it gets no holes."""
+    """Write pieces at their positions into a file of ``size`` bytes; skip the test if the disk makes no holes."""
     with path.open("wb") as file:
         for position, data in pieces.items():
             file.seek(position)
@@ -120,7 +120,7 @@ READ = LocalFile.read
 
 
 def read_little(self, position, size):
-    """Read, and end the process where it reads more than MOST_READ bytes in all."""
+    """Read, and end the process if it reads more than MOST_READ bytes in all."""
     read_little.left -= min(size, max(0, self.size - position))
     if read_little.left < 0:
         os._exit(98)

@@ -1,4 +1,4 @@
-"""The files of this machine."""
+"""Local files."""
 
 import pickle
 

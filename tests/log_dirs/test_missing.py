@@ -1,4 +1,4 @@
-"""What --topic and --partition name and the paths do not hold; logs whose folder gives no topic and partition."""
+"""Names in --topic and --partition that the paths lack, and logs whose folder gives no topic and partition."""
 
 import json
 import shutil
@@ -101,7 +101,7 @@ def test_a_closed_folder_is_there(tmp_path):
 
 @pytest.fixture
 def loose(tmp_path):
-    """A segment with open transactions in a folder of another name, and a folder that lies in a log dir."""
+    """A segment with open transactions in a folder of another name, and a folder in a log dir."""
     folder = tmp_path / "evidence"
     folder.mkdir()
     shutil.copy(BROKER / "txn-0" / f"{0:020}.log", folder / LOG)

@@ -1,4 +1,4 @@
-"""What kdump's reading leaves in the page cache: of a made-up kernel exactly, of the real one as it allows."""
+"""The page cache after kdump has read: exact for a simulated kernel, approximate for the real one."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ SEGMENT = GOLDEN / "brokers/4.2.2/c-zstd-0/00000000000000000000.log"
 SIZE = 6 << 20
 PAGES = SIZE // page_cache.PAGE
 HOT = ((10, 40), (900, 901), (1400, PAGES))
-"""Pages that a broker has in the cache: the tail, and islands before it."""
+"""Pages that a broker has in the cache: the end of the file, and islands before it."""
 ISLANDS = {page for first, last in HOT for page in range(first, last)}
 WHOLE = set(range(PAGES))
 AHEAD = 32
@@ -30,13 +30,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="--cache drop ne
 
 
 class Kernel:
-    """A page cache for one file. It reads ahead where it may and takes nothing back unasked; the real one does."""
+    """A page cache for one file. It reads ahead if it may, and drops no page by itself, unlike the real one."""
 
     def __init__(self, path, cached):
         self.file = path.stat().st_ino
         self.cached = set(cached)
         self.marks: set[int] = set()
-        """Pages that set off a read-ahead however they are read."""
+        """Pages that start a read-ahead on any read."""
         self._random: set[int] = set()
         self._pread = os.pread
 
@@ -67,7 +67,7 @@ class Kernel:
 
 @pytest.fixture
 def segment(tmp_path, request):
-    """A segment of some megabytes, of what the command line of the test reads."""
+    """A segment of some megabytes with the content that the tested command line reads."""
     partition, record = subject(request)
     data = SEGMENT.read_bytes() if partition == "t-0" else forge.batch([record])
     content = (data * (SIZE // len(data) + 1))[:SIZE]
@@ -76,7 +76,7 @@ def segment(tmp_path, request):
 
 @pytest.fixture
 def kernel(segment, monkeypatch):
-    """The made-up kernel, which has the pages ISLANDS of the segment, and no others."""
+    """The simulated kernel, which caches only the pages ISLANDS of the segment."""
     made = Kernel(segment, ISLANDS)
     monkeypatch.setattr(os, "pread", made.pread)
     monkeypatch.setattr(os, "posix_fadvise", made.advise)
@@ -105,7 +105,7 @@ COMMANDS = {
     **{name: line for name, line in LINES.items() if " " not in name},
 }
 READ_SOME = {"get", "du", "explain", "ls", "retention"}
-"""Commands that read the bytes that they need, not the whole file."""
+"""Commands that read only the bytes they need."""
 WRITE_NOTHING_THAT_IS_READ = {"mcp", "compat", "completion", "coordinator", "help", "spark-export"}
 
 
@@ -176,7 +176,7 @@ def real(path) -> set[int]:
 
 
 def prepare(path):
-    """Have the pages ISLANDS of a file in the page cache of the system, and no others, if it follows the advice."""
+    """Cache only the pages ISLANDS of a file in the system's page cache, if the system follows the advice."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -190,7 +190,7 @@ JOBS = ["dump", "{path}", "{path}", "-q", "--jobs", "2"]
 
 @pytest.mark.parametrize("command", [COMMANDS["files"], COMMANDS["check"], JOBS], ids=["files", "check", "jobs"])
 def test_the_system_itself_is_left_as_it_was(segment, command):
-    """The system may take pages back at any time: what counts is that it does not do so each time."""
+    """The system may drop pages at any time, so the test passes if one of several tries does."""
     lost = set()
     for _ in range(5):
         try:

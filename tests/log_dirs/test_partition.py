@@ -1,4 +1,4 @@
-"""The files beside a log: one reader, one sentence and one exit status for each that is broken, in every command."""
+"""The files beside a log: every command has the same message and exit status for a broken one."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Tries at a store: with pauses, bounded, and never an answer in place of an error."""
+"""Retries at a store: with pauses, limited in number, and an error is never taken for an answer."""
 
 import pickle
 import re
@@ -35,7 +35,7 @@ def clock(monkeypatch):
 
 
 def failing(text, count=None, kind=OSError):
-    """An operation that fails so often, and returns then how often it was called."""
+    """Return an operation that fails ``count`` times, and then returns the number of its calls."""
     calls = []
 
     def operation():
@@ -224,7 +224,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_has_the_whole_answer_or_says_that_it_could_not_read(kdump, command, tmp_path):
-    """An outage begins at each operation in turn: for good, or until the fourth try."""
+    """An outage begins at each operation in turn: it is permanent, or ends at the fourth try."""
     words = COMMANDS[command]
     numbers = iter(range(1000))
 

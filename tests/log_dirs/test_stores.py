@@ -105,7 +105,7 @@ STACK = "\n\tat org.apache.hadoop.hdfs.server.namenode.INodeFile.valueOf(INodeFi
 
 
 class Client:
-    """What kdump calls of ``hdfs_native.Client``, over a folder."""
+    """The part of ``hdfs_native.Client`` that kdump calls, over a folder."""
 
     def __init__(self, url, config):
         if url is None and "fs.defaultFS" not in config:
@@ -215,7 +215,7 @@ NAME_NODE = 'RPCError("org.apache.hadoop.hdfs.server.namenode.SafeModeException"
     ],
 )
 def test_data_nodes_that_do_not_answer_are_an_outage(hdfs, monkeypatch, raised, text):
-    """hdfs-native has RuntimeError for them, and OSError for a name node that does not answer."""
+    """hdfs-native raises RuntimeError for them, and OSError for a name node that does not answer."""
 
     def fail(*_):
         raise RuntimeError(raised)
@@ -256,7 +256,7 @@ def test_a_file_of_hdfs_is_not_completed_after_an_error(monkeypatch, reason):
 
 
 def test_a_file_that_could_not_be_opened_for_writing_is_not_deleted():
-    """It is not this run's: an older file of that name may be there."""
+    """It does not belong to this run: an older file of that name may exist."""
     deleted = []
 
     def refuse(_):
@@ -287,7 +287,7 @@ def test_a_segment_is_read_again_when_the_data_nodes_are_back(hdfs, monkeypatch)
 
 @pytest.mark.parametrize("region", [None, "eu-west-1"])
 def test_a_bucket_of_aws_is_read_in_its_own_region(monkeypatch, region):
-    """S3A crosses regions. PyArrow with keys as arguments asks us-east-1 for a bucket of eu-west-1."""
+    """S3A follows the region. PyArrow with keys as arguments asks us-east-1 for a bucket of eu-west-1."""
 
     def resolve(bucket):
         assert bucket == "logs"

@@ -1,4 +1,4 @@
-"""Remote storage: segments that Aiven's manager transformed, and local and remote ones as one log."""
+"""Remote storage: segments transformed by Aiven's manager, and local and remote segments as one log."""
 
 import json
 from dataclasses import replace
@@ -25,12 +25,12 @@ def batches(first, end, *, epoch=0, note=b"v"):
 
 
 def of(first, end, number=1, *, epoch=0, **rest):
-    """A segment of these offsets."""
+    """Return a segment of these offsets."""
     return Segment(first, end - 1, batches(first, end, epoch=epoch), number, epochs=((epoch, first),), **rest)
 
 
 def described(segment):
-    """What the manager writes into a manifest of what Kafka knew."""
+    """Return the fields of a manifest that come from Kafka."""
     epochs = {str(epoch): offset for epoch, offset in segment.epochs}
     return {"remoteLogSegmentMetadata": {"endOffset": segment.end, "segmentLeaderEpochs": epochs}}
 
@@ -46,7 +46,7 @@ def local(log_dir, *starts, end, topic_id=tiered.TOPIC_ID):
 
 
 def found(log_dir, store, keys=PRIVATE):
-    """The partitions of a log dir with a store, and what could not be read."""
+    """Return the partitions of a log dir with a store, and what could not be read."""
     failed = []
     wanted = Wanted(remote=RemoteStorage((str(store),), keys))
     paths = [] if log_dir is None else [str(log_dir)]
@@ -367,7 +367,7 @@ def test_an_invalid_topic_id_is_damage_in_every_command(tmp_path, words):
 
 @pytest.mark.parametrize(("compress", "keys"), WAYS)
 def test_objects_of_a_store_are_no_damaged_logs_where_the_store_is_named_as_a_path(tmp_path, compress, keys):
-    """Only plain copies are segments as they are. Of the others each folder is one error, with the way to read it."""
+    """Only untransformed copies are readable segments. Each other folder is one error, with the way to read it."""
     store = Store(tmp_path, 100, compress, keys)
     for number, (first, end) in enumerate(((0, 3), (3, 6))):
         store.write(of(first, end, number))
@@ -390,7 +390,7 @@ def test_objects_of_a_store_are_no_damaged_logs_where_the_store_is_named_as_a_pa
 
 
 def test_get_says_that_a_record_may_be_in_remote_storage():
-    """Also after an error of the store, which may have the record."""
+    """This also holds after an error of the store, which may have the record."""
     logs, store = GOLDEN / "tiered" / "logs", GOLDEN / "tiered" / "store"
     why = b"the log begins with offset 63, and the log start offset is 0: the record may be in remote storage (--remote"
     done = kdump("get", "orders-0@5", "--in", logs)

@@ -1,4 +1,4 @@
-"""Compressed streams in bounded steps: whole, cut at every byte, with garbage after, several in a row."""
+"""Compressed streams in limited steps: whole, truncated at every byte, with garbage after them, several in a row."""
 
 import bz2
 import gzip
@@ -69,7 +69,7 @@ def test_a_stream_that_needs_much_memory_names_what_decompresses_it(kind):
 
 
 def test_many_small_gzip_members_take_linear_time(monkeypatch):
-    """Each copies what is left of the bytes that zlib was given: they are few."""
+    """Each copies the rest of zlib's input, which is short."""
     given = []
 
     class Counting:

@@ -49,7 +49,7 @@ def test_texts_are_those_of_both_sides():
 
 @pytest.fixture
 def logs(tmp_path):
-    """A topic of Avro values whose schemas are beside it; every third is not Avro."""
+    """A topic of Avro values, and a topic with their schemas; every third value is not Avro."""
     text = '{"type":"record","name":"R","fields":[{"name":"name","type":"string"},{"name":"n","type":"int"}]}'
     log_dirs.write(tmp_path, "_schemas-0", {0: forge.batch([forge.record(*schema("t-value", 1, 1, text))])})
     values = [b"\0\0\0\0\1\x08" + b"nam%d" % n + bytes([2 * n]) for n in range(8)]

@@ -1,4 +1,4 @@
-"""Of several replicas one is read: none is left out because it could not be read."""
+"""kdump reads one of several replicas: no partition is left out because one replica is not readable."""
 
 import json
 import os
@@ -43,7 +43,7 @@ OPTION = "--every-replica"
 
 
 def both_ways(paths, **wanted):
-    """Return what is read of each partition once, found as a whole and in turn, with the notes."""
+    """Return what is read of each partition once, listed at once and one by one, with the notes."""
     found = []
     for turn in (False, True):
         notes = []

@@ -1,4 +1,4 @@
-"""The last records are marked, not held, until they are read again in order."""
+"""The positions of the last records are noted, and the records are then read again in order."""
 
 import re
 import tracemalloc
@@ -21,7 +21,7 @@ BATCH = 4
 
 
 def partition(folder, batches):
-    """Return a partition of so many batches of some 500 bytes."""
+    """Return a partition of ``batches`` batches of about 500 bytes."""
     folder.mkdir()
     records = [forge.record(b"k%d" % n, b"v" * 100, offset=n) for n in range(BATCH)]
     made = (forge.batch(records, base_offset=n * BATCH) for n in range(batches))
@@ -31,7 +31,7 @@ def partition(folder, batches):
 
 
 def peak(found, count, wanted, take):
-    """Return the most bytes that are held while the last records are read."""
+    """Return the peak of memory while the last records are read."""
     reader = PartitionReader(filter=wanted, take=take)
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Files that change under the reader's eyes, and a world that gives nothing: full disks, closed pipes, no rights."""
+"""Files that change while they are read, full disks, closed pipes and missing permissions."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from testing.processes import kdump, on_a_terminal
 
 LOG = "00000000000000000000.log"
 ANYWHERE = {**os.environ, "PYTHONPATH": str(ROOT)}
-"""So that kdump is found from another folder."""
+"""Environment with which kdump is found from another folder."""
 OTHER = "00000000000000009999.log"
 LARGE = forge.record(None, bytes(400_000))
 BATCHES = 40
 COMMANDS = [["--files"], ["dump", "-o", "jsonl"]]
-"""Those that read ahead; tests/commands/test_faults.py has all commands, with small files."""
+"""Commands that read ahead; tests/commands/test_faults.py has all commands, with small files."""
 
 
 @pytest.fixture
 def segment(tmp_path):
-    """Batches of 400 kB: twice as much as threads read ahead."""
+    """Batches of 400 kB: twice the size that threads read ahead."""
     path = tmp_path / LOG
     path.write_bytes(b"".join(forge.batch([LARGE], base_offset=offset) for offset in range(BATCHES)))
     return path
@@ -41,7 +41,7 @@ def segment(tmp_path):
 
 @pytest.fixture
 def after_two(monkeypatch):
-    """Have something done to the file after its second batch was printed."""
+    """Return a function that makes an output, which calls a change of the file after the second batch."""
 
     def prepare(change):
         original, seen = io.BytesIO.write, []
@@ -159,7 +159,7 @@ def test_a_closed_pipe_is_quiet(segment, command):
 
 @pytest.fixture
 def unreadable(tmp_path):
-    """Things under the name of a segment that cannot be read, even by root."""
+    """Files that cannot be read, even by root, with the name of a segment."""
     os.mkfifo(tmp_path / "00000000000000000001.log")
     (tmp_path / "00000000000000000002.log").mkdir()
     (tmp_path / "00000000000000000003.log").symlink_to("/dev/zero")

@@ -1,4 +1,4 @@
-"""Batches that a filter passes over, against the filter that looks at each record."""
+"""Batches that a filter skips, compared with the filter that checks each record."""
 
 import io
 import re
@@ -60,7 +60,7 @@ MARKED = SegmentFacts(NAME, "t", 0, high_watermark=20, log_start=5)
 
 
 def printed(path, wanted, take, *, include_damaged=False):
-    """What is printed of what a filter takes, how many records that are, and the damage."""
+    """Return the output of a filter, the number of records in it, and the damage."""
     printers = [JsonLines(io.BytesIO()), DumpText(io.BytesIO())]
     count, damage = 0, []
     for partition in Finder().find([str(path)]):
@@ -75,7 +75,7 @@ def printed(path, wanted, take, *, include_damaged=False):
 
 
 def same(path, wanted):
-    """The filter takes the same with the kernel and without it; return how many records."""
+    """Assert that the filter has the same output with and without the kernel; return the number of records."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "COMPILED", False)
         text, count, damage = printed(path, wanted, Take.RECORDS)

@@ -163,13 +163,13 @@ def test_the_last_ones_with_a_filter_and_damage(folder):
 
 @pytest.fixture
 def many_parts(monkeypatch):
-    """Let small segments be read from their end in many parts, as large ones are."""
+    """Read the end of small segments in many parts, as for large ones."""
     for where, name in ((last_records, "SMALL"), (index_lookup, "SMALL"), (last_records, "FIRST")):
         monkeypatch.setattr(where, name, 300)
 
 
 def tails_fit(folder, *, lost=True, **wanted):
-    """Compare the last records with the end of all; damage is reported where it is met."""
+    """Compare the last records with the end of all records; damage is reported if it was read."""
     for batches in (False, True):
         whole = take(folder, batches=batches, **wanted)
         for count in (1, 2, 7, 30, len(whole.offsets) + 1):
@@ -192,7 +192,7 @@ FILTERS = (
 
 
 def shapes():
-    """Return what a segment may hold, by name."""
+    """Return possible contents of a segment, by name."""
     plain = [forge.batch(records(n * 4, 4), base_offset=n * 4, base_timestamp=TIME + n * 4000) for n in range(40)]
     marker = forge.batch([forge.record(b"\0\0\0\1", bytes(6))], base_offset=50, attributes=0x30, producer_id=1)
     of_transaction = forge.batch(records(49, 1), base_offset=49, attributes=0x10, producer_id=1)
@@ -349,7 +349,7 @@ def test_a_folder_without_segments(folder):
 
 
 def test_renamed_files_hide_nothing(folder):
-    """Offsets are looked for in what files hold, where it is not what their names say."""
+    """If the content of files contradicts their names, offsets are searched in the content."""
     write(folder, 0, 2).rename(folder / "00000000000000000050.log")
     write(folder, 160, 2).rename(folder / "00000000000000000000.log")
     write(folder, 64, 2)

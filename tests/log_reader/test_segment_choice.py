@@ -1,4 +1,4 @@
-"""A range of times reads the segments that can hold it, and finds what reading all of them finds."""
+"""A range of times reads only segments that may contain it, with the same result as reading all segments."""
 
 import shutil
 
@@ -40,7 +40,7 @@ def write(folder, base, times, *, index=True, tail=0, **rest):
 
 
 def minutes(number):
-    """The times of a segment: one record each few seconds, from a minute on."""
+    """Return the times of a segment: one record every few seconds, from a minute on."""
     return [TIME + number * MINUTE + n * 5000 for n in range(PER_SEGMENT)]
 
 
@@ -55,7 +55,7 @@ def folder(tmp_path):
 
 
 def read(folder, **wanted):
-    """Return the offsets that a filter takes, the numbers of the segments read, and what was noted."""
+    """Return the offsets that a filter selects, the numbers of the segments read, and the notes."""
     notes, files = [], []
     (partition,) = Finder().find([str(folder)])
     reader = PartitionReader(filter=Filter(**wanted), report=Reporter(note=notes.append))
@@ -68,7 +68,7 @@ def read(folder, **wanted):
 
 
 def every(folder, since, until):
-    """The offsets that lie within times, out of a read of all."""
+    """Return the offsets within times, from reading all segments."""
     (partition,) = Finder().find([str(folder)])
     items = PartitionReader().read(partition)
     records = [record for item in items if isinstance(item, SelectedBatch) for record in item.records]
@@ -111,7 +111,7 @@ def test_ranges_without_an_end_and_without_a_begin(folder):
 
 
 def test_an_old_record_in_a_later_segment_is_found_where_it_shows(folder):
-    """As its first record, or as a segment that begins before the largest time of the one before it."""
+    """It is the first record of its segment, or the segment begins before the largest time of the previous one."""
     late = TIME + 30 * MINUTE + 1
     write(folder, 40 * PER_SEGMENT, [late, *minutes(40)[1:]])
     found, _, notes = read(folder, since=TIME + 30 * MINUTE, until=TIME + 31 * MINUTE)
@@ -183,7 +183,7 @@ def test_a_segment_whose_index_is_not_that_of_the_log_is_read(folder, index, why
 
 
 def test_log_append_time_is_the_time_of_the_broker(tmp_path):
-    """Records keep the producer's times, which count for nothing."""
+    """Records keep the producer's times, which are then ignored."""
     folder = tmp_path / "t-0"
     for number in range(5):
         path = write(folder, number * PER_SEGMENT, minutes(number), attributes=TIMESTAMP_TYPE_FLAG)

@@ -1,4 +1,4 @@
-"""Batches in a row are held as a few numbers, and read again where each is looked at."""
+"""Batches in a row are stored as a few numbers, and their headers are read again when needed."""
 
 import tracemalloc
 
@@ -70,7 +70,7 @@ def test_memory_does_not_grow_with_the_number_of_batches(tmp_path, monkeypatch, 
 
 @pytest.fixture
 def small_cells(monkeypatch):
-    """Let a few batches be several chains, and be read a few at a time."""
+    """Split a few batches into several chains, and read a few at a time."""
     monkeypatch.setattr(chains, "CELL", 16)
     monkeypatch.setattr(chains, "AT_ONCE", 300)
     monkeypatch.setattr(chains, "WAITING", 5)

@@ -1,4 +1,4 @@
-"""One copy read once gives what two passes give, or says that it takes two."""
+"""One copy read once gives the result of two passes, or None if it needs two."""
 
 import random
 import tracemalloc
@@ -35,7 +35,7 @@ def twice(copy):
 
 
 def once(copy):
-    """Return the result of one pass, or None if it takes two."""
+    """Return the result of one pass, or None if it needs two."""
     account = Account()
     try:
         return b"".join(bytes(region.raw) for region in merge.in_one_pass(copy, account)), reported(account)
@@ -60,7 +60,7 @@ def segments(folder, *contents):
 
 @pytest.fixture(params=[1, 3], ids=["alone", "with threads"])
 def small(request, monkeypatch):
-    """Let a few batches be several blocks, rows and ranges."""
+    """Split a few batches into several blocks, rows and ranges."""
     monkeypatch.setattr(chains, "CELL", 16)
     for place, name, value in (
         (walk, "FIRST_BLOCK", 1000),
@@ -165,7 +165,7 @@ def test_batches_that_are_not_placed_are_not_held(tmp_path, batch):
         account.lost.clear()
         taken[count] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert taken[2000] - taken[500] < 1500 * 1500, taken  # an entry of the account each, and no bytes
+    assert taken[2000] - taken[500] < 1500 * 1500, taken  # A short entry for each, without its bytes.
 
 
 def test_segments_of_one_name_are_not_even_opened(tmp_path, monkeypatch):
@@ -250,7 +250,7 @@ def test_a_file_that_cannot_be_opened_is_lost(tmp_path):
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("later_first", [True, False])
 def test_of_two_leaders_of_one_log_the_later_epoch_is_placed(tmp_path, later_first):
-    """Each batch lies between batches of the other leader, which do not contradict its offset."""
+    """The batches of the two leaders alternate, without contradicting each other's offsets."""
     first = one(0, leader_epoch=3) + one(1, leader_epoch=3)
     later = [one(offset, leader_epoch=4) for offset in (2, 3, 4)]
     older = [one(offset, leader_epoch=3) for offset in (2, 3)]

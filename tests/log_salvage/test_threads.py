@@ -1,4 +1,4 @@
-"""Salvage finds the same where a thread reads parts of a segment, whatever stands in it."""
+"""Salvage has the same result if a thread reads parts of a segment, for any content."""
 
 import random
 
@@ -20,7 +20,7 @@ def found(path):
 
 @pytest.fixture
 def alike(monkeypatch):
-    """Hold what two threads find against what one does."""
+    """Assert that two threads have the result of one."""
     for place, name, value in ((costs, "CHUNK", 700), (costs, "PACKED_CHUNK", 300), (costs, "SMALL_BATCHES", 0)):
         monkeypatch.setattr(place, name, value)
     monkeypatch.setattr(costs, "PRINTING", 1)

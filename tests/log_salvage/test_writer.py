@@ -1,4 +1,4 @@
-"""What salvage writes, and what it asks of the system meanwhile."""
+"""The files that salvage writes, and its system calls."""
 
 import os
 
@@ -14,7 +14,7 @@ from testing import forge
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no advice")
 def test_what_the_disk_has_by_now_is_given_back(tmp_path, monkeypatch):
-    """Bytes that are still on their way to the disk stay: the advice is for the whole file, again and again."""
+    """Bytes that are not yet on the disk stay in the cache: the advice is repeated for the whole file."""
     place = tmp_path / "orders-0"
     place.mkdir()
     batches = [forge.batch([forge.record(b"k", b"v" * 900)], base_offset=offset) for offset in range(20)]
@@ -31,7 +31,7 @@ def test_what_the_disk_has_by_now_is_given_back(tmp_path, monkeypatch):
 
 
 def test_room_is_set_aside_a_step_at_a_time(tmp_path, monkeypatch):
-    """A segment may end in zeros or damage. Another partition may need the room that all of it would take."""
+    """A segment may end in zeros or damage. Another partition may need the space reserved for all of it."""
     monkeypatch.setattr(writer, "SMALL", 500)
     monkeypatch.setattr(writer, "STEP", 3000)
     for name in ("FIRST_BLOCK", "BLOCK"):
@@ -75,7 +75,7 @@ def test_progress_counts_the_bytes_of_one_copy_as_they_are_read(tmp_path):
 
 @pytest.mark.usefixtures("small_blocks")
 def test_progress_counts_copies_that_are_read_twice_once(tmp_path):
-    """The first pass over them is half of the work, and what is there twice is not read again."""
+    """The first pass over them is half of the work, and duplicates are not read again."""
     done = []
     parts = [copy_of(tmp_path / name, BATCHES) for name in "ab"]
     writer.write("orders-0", parts, tmp_path / "out", writer.SegmentLimits(), report=Reporter(progress=done.append))
@@ -85,7 +85,7 @@ def test_progress_counts_copies_that_are_read_twice_once(tmp_path):
 
 @pytest.mark.usefixtures("small_blocks")
 def test_progress_takes_back_what_is_read_again(tmp_path):
-    """A copy whose batches do not stand in order."""
+    """The batches of the copy are out of order."""
     done = []
     part = copy_of(tmp_path, BATCHES[20:] + BATCHES[:20])
     writer.write("orders-0", [part], tmp_path / "out", writer.SegmentLimits(), report=Reporter(progress=done.append))

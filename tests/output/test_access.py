@@ -1,4 +1,4 @@
-"""A copy of log bytes has the mode of what it is of, or a narrower one."""
+"""A copy of log bytes has the same mode as the log, or a stricter one."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and nothing is overwritten unasked."""
+"""Files are complete when they appear, and existing files are replaced only if asked for."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Tables longer than the screen go through the user's pager, on a terminal alone."""
+"""Tables longer than the screen are shown in the user's pager, but only on a terminal."""
 
 import os
 
@@ -22,7 +22,7 @@ def log(tmp_path_factory):
 
 
 def shown(*args, pager=PREFIXED, **more):
-    """What a terminal shows of a command whose pager is ``pager``, and how the command ended."""
+    """Return the terminal output of a command whose pager is ``pager``, and its exit status."""
     named = {} if pager is None else {"KDUMP_PAGER": pager}
     env = {name: value for name, value in os.environ.items() if name not in {"KDUMP_PAGER", "PAGER"}}
     done, seen = on_a_terminal(kdump, *args, env=env | named | more)

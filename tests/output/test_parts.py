@@ -1,4 +1,4 @@
-"""Outputs that are being made: whatever ends a run, a name is whole or absent, and nothing of others goes."""
+"""Unfinished outputs: after any end of a run, an output is complete or absent, and other files are unchanged."""
 
 import errno
 import fcntl
@@ -56,12 +56,12 @@ def held(out):
 
 
 def left(paths):
-    """Return those of paths that are parts or lie in them."""
+    """Return the paths that are parts or lie in one."""
     return [path for path in paths if any(parts.NAME.fullmatch(name) for name in path.parts)]
 
 
 def in_a_child(work, number, step):
-    """Have a process do ``work`` that gets a signal before a step, counted from 1; return how it ended, 0 for done."""
+    """Do ``work`` in a child that gets a signal before step ``step`` (from 1); return its status, 0 if finished."""
     child = os.fork()
     if not child:
         status = 99
@@ -258,7 +258,7 @@ def test_errors_name_what_the_user_gave(tmp_path, monkeypatch):
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.EROFS])
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_part_that_cannot_be_made_is_named_as_its_output(tmp_path, monkeypatch, name, number):
-    """As in /proc, where no file can be created: the random name of the part is nothing that the user gave."""
+    """In /proc no file can be created. The message lacks the part's random name, which the user did not choose."""
     out, opened, made = tmp_path / "out", os.open, Path.mkdir
     if name in {"files", "empty folder"}:
         out.mkdir()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="only
 
 
 def width(code):
-    """Bytes that a pipe holds after a process has written into it."""
+    """Return the size of a pipe's buffer after a process has written to it."""
     reader, writer = os.pipe()
     try:
         subprocess.run([sys.executable, "-c", code], stdout=writer, check=True, cwd=ROOT)

@@ -1,4 +1,4 @@
-"""Chunks that threads make beside the thread that takes the results."""
+"""Chunks that threads make while another thread takes the results."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ class Before(NamedTuple):
 
 
 class NumberWork:
-    """Work on numbers: each chunk is assumed to start from its own number."""
+    """Work on numbers: each chunk is first assumed to start from its own number."""
 
     def __init__(self, make):
         self._make = make
@@ -38,7 +38,7 @@ class NumberWork:
 
 
 def run(numbers, make, count=1, split=lambda number: (number,)):
-    """Return the running engine, to be closed."""
+    """Return the running engine; the caller closes it."""
     source = SimpleNamespace(is_over=False)
     return closing(Threads(count, source).run(numbers, NumberWork(make), Before(), split))
 

@@ -18,7 +18,7 @@ from kdump.parallel import turns
 
 
 class Total(NamedTuple):
-    """A state that is a number. The next chunk depends on the whole of it."""
+    """A state that is a number. The next chunk depends on all of it."""
 
     number: int
 
@@ -44,7 +44,7 @@ class AddingWork:
 
 
 def run(jobs, chunks, make, first, take, assume=lambda _: None, add=lambda _: 1):
-    """Make chunks in processes; hand the results to ``take``, return the last state. Nothing is assumed by default."""
+    """Make chunks in processes; pass the results to ``take``, return the last state. By default nothing is assumed."""
     last = Total(first)
     with closing(turns.Forks(jobs).run(chunks, AddingWork(make, assume, add), last)) as results:
         for made, last in results:  # noqa: B007  the last one counts
@@ -68,7 +68,7 @@ def test_output_results_and_state_are_in_order(capfdbinary, jobs):
 
 @pytest.mark.parametrize("eager", [0, 1])
 def test_processes_with_many_results_do_not_wait_for_those_with_few(eager):
-    """The results of one process fill its pipe while the parent asks another, which waits for the turn of the first."""
+    """The results of one process fill its pipe while the parent asks another one, which waits for the first."""
 
     def work(number, turn):
         turns.EVERY = 0 if number % 2 == eager else 1000
@@ -137,7 +137,7 @@ def test_a_wrong_assumption_is_dropped_with_its_output_and_its_error(capfdbinary
 
 
 def test_a_wrong_assumption_ends_where_its_turn_comes(capfdbinary):
-    """A chunk with more output than is held waits for its turn in its midst."""
+    """A chunk with more output than fits in memory waits for its turn while it is being made."""
 
     def make(number, turn):
         for _ in range(3):
@@ -227,7 +227,7 @@ def test_results_of_parts_are_reported_in_time():
 
 
 def test_a_turn_that_comes_in_the_midst_of_a_piece_is_taken(capfdbinary):
-    """Who holds little copies little."""
+    """A process that has little output in memory copies little."""
 
     def work(number, turn):
         turn.write(b"%d" % number * turns.AT_ONCE)

@@ -15,7 +15,7 @@ CODECS = [compression.GZIP, compression.SNAPPY, compression.LZ4, compression.ZST
 
 
 def outcome(codec: int, packed: bytes) -> bytes | str:
-    """What decompress returns, or the kind of damage that it raises."""
+    """Return the decompressed bytes, or the kind of damage."""
     try:
         return compression.decompress(codec, packed)
     except DamageError as damage:
@@ -179,7 +179,7 @@ def gzip_by(request, monkeypatch):
 
 
 def by_steps(codec, packed, limit):
-    """Decompress without the short cut for what writers usually make."""
+    """Decompress without the short cut for usual streams."""
     if codec == compression.GZIP:
         return compression._gzip_by_zlib(packed, limit)
     if codec == compression.LZ4:

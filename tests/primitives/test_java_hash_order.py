@@ -79,7 +79,7 @@ RECORDED_BULKY = [
 
 
 def test_large_sets_fill_a_table_of_scala_2_13_beyond_three_quarters():
-    """What 4.0.2 printed for a transaction with a topic that stands there three times."""
+    """4.0.2 printed this for a transaction with a topic that occurs three times."""
     sets = [[("range", number) for number in numbers] for numbers in BULKY]
     ordered = java_hash_order.scala_2_13_sets(sets, java_hash_order.partition_hash)
     assert [number for _, number in ordered] == RECORDED_BULKY
@@ -115,14 +115,14 @@ def test_every_key_comes_once(order):
     ],
 )
 def test_a_hash_map_of_several(sizes, order):
-    """As Java 17 orders it; a map of a single key begins with a table of two."""
+    """The order of Java 17; a map with one key begins with a table of two."""
     groups = [[(f"t{topic}", number) for number in range(size)] for topic, size in enumerate(sizes)]
     found = java_hash_order.java_put_all(groups, java_hash_order.partition_hash)
     assert ", ".join(f"{topic}-{number}" for topic, number in found) == order
 
 
 def test_topic_ids_in_a_hash_map():
-    """`Uuid.hashCode` and the order of Java 17, with more keys than the first table takes."""
+    """`Uuid.hashCode` and the order of Java 17, with more keys than fit in the first table."""
     seed, ids = 12345, []
     for _ in range(14):
         seed = (seed * 6364136223846793005 + 1442695040888963407) % (1 << 64)

@@ -1,4 +1,4 @@
-"""Messages on standard error: a line each in a pipe; on a terminal its width, colours, and links where it has them."""
+"""Messages on standard error: one line each in a pipe; on a terminal with its width, colours and links."""
 
 import os
 import re

@@ -16,7 +16,7 @@ from testing import ROOT
 
 
 def children():
-    """The processes that this one has started and not waited for."""
+    """Return the running child processes."""
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
 
@@ -154,7 +154,7 @@ def test_who_wants_no_more_results_leaves_no_process():
 
 @pytest.mark.parametrize("result", [lambda: None, "too large"], ids=["no pickle", "no memory"])
 def test_a_result_that_cannot_be_sent_ends_its_process_alone(result, monkeypatch, capfd):
-    """The process goes no further: it has the code of its parent."""
+    """The process ends there, although it runs the code of its parent."""
     dumps = pickle.dumps
 
     def scarce(reported):
@@ -193,7 +193,7 @@ def work(number):
     time.sleep(600)
 list(Processes(2).results(work, range(2)))
 """
-"""A run whose processes hold the end of a pipe for as long as they live."""
+"""A run whose processes keep the end of a pipe open as long as they live."""
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not end a process with its parent")

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a run, even where a compiled library swallows the KeyboardInterrupt."""
+"""Ctrl-C ends a run, even if a compiled library ignores the KeyboardInterrupt."""
 
 import io
 import signal
@@ -43,7 +43,7 @@ def test_a_run_that_must_clean_up_is_not_ended_at_once():
 
 
 def interrupt():
-    """Press Ctrl-C, and swallow what it raises."""
+    """Press Ctrl-C, and ignore the exception."""
     with suppress(KeyboardInterrupt):
         signals._end(signal.SIGINT, None)
 
@@ -98,7 +98,7 @@ def test_an_interrupt_that_pyarrow_swallows_at_the_end_of_a_file_is_raised(form)
 
 
 def test_a_start_needs_few_modules_before_it_heeds_signals():
-    """Ctrl-C shows a traceback before ``main`` has its first handler."""
+    """Ctrl-C shows a traceback until ``main`` has set its first handler."""
     code = (
         "import sys, _signal, kdump.__main__\nbefore = set(sys.modules)\n"
         "def heed(*_): print(*({*sys.modules} - before)); sys.stdout.flush(); import os; os._exit(0)\n"

@@ -132,7 +132,7 @@ def test_hostile_names_steer_no_terminal():
 
 
 def test_ten_thousand_rows_are_drawn_at_once():
-    """A table of the library takes half a minute: thousands of calls for a row."""
+    """A table of rich takes half a minute: thousands of calls for a row."""
     tables = [AnswerTable("t", TABLE.columns, TABLE.rows * times, TABLE.right) for times in (250, 1000)]
     few, many = (calls(lambda table=table: drawn(table, 250)) for table in tables)
     assert is_linear(few, many)

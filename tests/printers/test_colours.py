@@ -1,4 +1,4 @@
-"""Lines in colours: what is left without the colours is the line."""
+"""Coloured lines: without the colours they equal the plain lines."""
 
 import re
 

@@ -16,7 +16,7 @@ NASTY = "o'r \"d$(id)`id`\\ers"
 
 @pytest.fixture
 def image():
-    """An image with a bit of everything, and names that a shell must not run."""
+    """An image with every kind of record, and names that a shell must not run."""
     made = ClusterImage()
     apply = made.handlers
     for number, (name, partitions) in enumerate({"orders": 2, "__consumer_offsets": 1, NASTY: 1}.items(), 1):

@@ -1,4 +1,4 @@
-"""Rows and classic text from the kernel against those of the general path: byte for byte, whatever records hold."""
+"""Rows and classic text from the kernel equal those of the general path, byte for byte, for any records."""
 
 import io
 import threading
@@ -70,7 +70,7 @@ ENDINGS = [JsonLines, JsonArray, Separated, text, without_values, without_payloa
 def printed(
     path, *, unread, runs=None, take=Take.RUNS, kind=JsonLines, columns=rows.RECORD, mark=None, out=None, **options
 ):
-    """Return the output for a path or the partitions found there, and how many batches were left to the kernel."""
+    """Return the output for a path or its partitions, and the number of batches that the kernel printed."""
     out = io.BytesIO() if out is None else out
     reader = PartitionReader(
         take=take if unread else Take.RECORDS,
@@ -97,7 +97,7 @@ def found(path):
 
 
 def same(path, **options):
-    """Print both ways; return how many batches the kernel may have printed."""
+    """Assert equal output both ways; return the number of batches that the kernel may print."""
     path = found(path)
     got, taken = printed(path, unread=True, **options)
     want, none = printed(path, unread=False, **options)
@@ -107,7 +107,7 @@ def same(path, **options):
 
 
 def same_in_runs(path, **options):
-    """Print both ways, many batches in one go; return how many runs the kernel may have printed."""
+    """Assert equal output both ways, many batches together; return the number of runs that the kernel may print."""
     path = found(path)
     got, taken = printed(path, unread=True, runs=True, **options)
     unchecked, _ = printed(path, unread=True, runs=True, take=Take.UNCHECKED_RUNS, **options)
@@ -170,7 +170,7 @@ def test_keyed_hashes_of_any_size(alone, tmp_path):
 @pytest.mark.parametrize("kind", [JsonLines, Separated, text, formatted])
 @pytest.mark.parametrize("limit", [1, 1 << 20])
 def test_hashes_that_wait_go_to_their_places(limit, kind, alone, tmp_path, monkeypatch):
-    """Rows grow, move, and begin again while some wait. The general path gets names that are not text."""
+    """Rows grow, move and start again while hashes wait. The general path gets names that are not text."""
     monkeypatch.setattr(kernel_rows, "CHUNK", limit)
     digests.mix_words(alone)
     try:
@@ -356,7 +356,7 @@ def test_chosen_columns_print_the_same(names, tmp_path):
 
 
 def test_kinds_of_batches_do_not_mix(tmp_path):
-    """Codec, transaction, delete horizon and soundness are literals of a line: each kind has its own."""
+    """Codec, transaction, delete horizon and validity are constants of a line: each kind of batch has its own."""
     path = tmp_path / NAME
     record = [forge.record(b"k", b"v")]
     broken = bytearray(forge.batch(record, base_offset=90))
@@ -413,7 +413,7 @@ def test_filters_take_the_same(wanted, unread, tmp_path):
 
 
 def test_broken_batches_print_the_same(tmp_path):
-    """Every byte of a small batch's records changed, and each cut."""
+    """Every byte of a small batch's records is changed, and the records are truncated there."""
     path = tmp_path / NAME
     plain = b"".join(forge.record(b"key", b'"v"', offset=number, headers=[(b"h", b"\n")]) for number in range(3))
     for at in range(len(plain)):
@@ -465,7 +465,7 @@ def test_runs_with_a_broken_batch_print_the_same(limit, tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ENDINGS)
 @pytest.mark.parametrize("limit", [1, 300, 1000, 1 << 20])
 def test_nothing_of_a_batch_with_a_broken_record_is_printed_in_a_run(limit, kind, tmp_path, monkeypatch):
-    """Whichever record it is, wherever the lines that go out at a time end, first in its run or not."""
+    """This holds for any broken record in a run, and any number of lines printed together."""
     monkeypatch.setattr(kernel_rows, "CHUNK", limit)
     monkeypatch.setattr(kernel_lines, "CHUNK", limit)
     path = tmp_path / NAME
@@ -492,7 +492,7 @@ def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
 @pytest.mark.parametrize("kind", [JsonLines, JsonArray])
 @pytest.mark.parametrize("limit", [1, 1 << 20])
 def test_batches_without_records_say_nothing(limit, kind, tmp_path, monkeypatch):
-    """Compaction leaves them; in a run they may stand anywhere."""
+    """Compaction leaves such batches; they may be anywhere in a run."""
     monkeypatch.setattr(kernel_rows, "CHUNK", limit)
     path = tmp_path / NAME
     record = forge.record(b"k", b"v")
@@ -543,7 +543,7 @@ def test_runs_on_one_side_of_a_mark_are_printed_in_one_go(kind, tmp_path):
 
 @pytest.mark.parametrize("mark", [3, 12, 20, 30])
 def test_offsets_that_go_back_are_on_their_side_of_a_mark(mark, tmp_path):
-    """What is not in order has its ends on one side of a mark, and other batches on the other."""
+    """Batches out of order have both ends on one side of a mark, and other batches on the other side."""
     path = tmp_path / NAME
     some = batches(9)
     path.write_bytes(b"".join([*some[2:4], *some[:9], *some[2:4]]))
@@ -553,7 +553,7 @@ def test_offsets_that_go_back_are_on_their_side_of_a_mark(mark, tmp_path):
 
 
 def listed(path, take, kind, mark, tail=None):
-    """What is printed of the batches of a file, or of the last ones, and how many runs of them came."""
+    """Return the printed batches of a file, or its last ones, and the number of runs."""
     out = io.StringIO() if kind is Tables else io.BytesIO()
     printer = kind(out, columns=rows.BATCH, batches=True) if kind is not DumpText else kind(out, batches=True)
     printer.begin()
@@ -572,7 +572,7 @@ def listed(path, take, kind, mark, tail=None):
 
 
 def same_lists(path, mark=None):
-    """List batches both ways, one by one and in runs; return how many runs there were."""
+    """Assert equal lists of batches, one by one and in runs; return the number of runs."""
     for kind in (JsonLines, JsonArray, Separated, DumpText, Tables):
         singly, none = listed(path, Take.BATCHES, kind, mark)
         in_runs, runs = listed(path, Take.BATCH_RUNS, kind, mark)
@@ -614,7 +614,7 @@ def test_a_list_of_batches_shows_nothing_of_records(wanted, encoding, redactor, 
 
 @pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
 def test_batches_are_listed_the_same(codec, tmp_path):
-    """Only headers count, not the contents of records or whether they can be read."""
+    """Only headers matter, not the records and whether they are readable."""
     path = tmp_path / NAME
     far = [{"base_timestamp": at, "max_timestamp": at} for at in ((1 << 62) + 1, -(1 << 62) - 1, 253402300800000)]
     usual = [{"max_timestamp": -1}, {"count": 0}, {"base_sequence": 5, "producer_id": 9, "producer_epoch": 1}, {}]
@@ -657,7 +657,7 @@ def test_a_long_file_prints_the_same_by_threads(tmp_path, monkeypatch):
 @pytest.mark.parametrize("least", [1, 300, 1 << 20])
 @pytest.mark.parametrize("kind", ENDINGS)
 def test_rows_made_ahead_of_time_print_the_same(kind, least, tmp_path, monkeypatch):
-    """Each other run is made before it comes, whole or in part, as a thread does it; kinds of batches change."""
+    """Every second run is made before its turn, completely or in part, as a thread does; kinds of batches change."""
     made = []
 
     def ahead(regions, _source, _size, make, **_):

@@ -1,4 +1,4 @@
-"""Large records are printed in pieces: the same bytes as in one go, in the memory of a piece."""
+"""Large records are printed in pieces: the same bytes as at once, in the memory of a piece."""
 
 import gzip
 import io
@@ -36,7 +36,7 @@ TEXTS = [
 
 
 def in_small_pieces(monkeypatch, size=3):
-    """Take every record for a large one, and make pieces of a few bytes."""
+    """Treat every record as large, and make pieces of a few bytes."""
     monkeypatch.setattr(pieces, "PIECE", size)
     for module in (cells, record_rows, format_string, json_text, lazy_records, log_printer, pieces):
         monkeypatch.setattr(module, "LARGE", 0, raising=False)
@@ -57,7 +57,7 @@ def test_pieces_are_the_text(monkeypatch, size, text, encoding):
 
 
 def segment(folder):
-    """A partition of records with every text as key, value and in headers, nulls among them."""
+    """A partition of records with every text as key, as value and in headers, some of them null."""
     (folder / "t-0").mkdir()
     headers = [(text, value) for text in TEXTS for value in (text, None)]
     records = [
@@ -81,7 +81,7 @@ FORMS = {
 
 
 class Utf8(io.TextIOWrapper):
-    """The text side of an output, written through at once."""
+    """The text layer of an output, without a buffer."""
 
     def __init__(self, out):
         super().__init__(out, "utf-8", newline="\n", write_through=True)

@@ -1,4 +1,4 @@
-"""JSON lines: every golden segment goes there and back; the schema holds; jq reads it."""
+"""JSON lines: every golden segment is converted and converted back; the lines match the schema; jq reads them."""
 
 import io
 import json
@@ -58,7 +58,7 @@ def test_the_schema_is_that_of_the_columns():
 
 
 def same(line, batch, path):
-    """Hold the facts of the batch in a line against the batch."""
+    """Compare the batch's fields in a line with the batch."""
     assert line["file"] == str(path)
     assert line["position"] == batch.position
     assert line["batchSize"] == batch.size
@@ -74,7 +74,7 @@ def same(line, batch, path):
 
 
 def records_of(region):
-    """The records that can be read of a batch."""
+    """Return the readable records of a batch."""
     try:
         yield from region.records()
     except walk.DamageError:

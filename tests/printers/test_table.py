@@ -1,4 +1,4 @@
-"""Tables without styles against those that rich draws."""
+"""Tables without styles, compared with those of rich."""
 
 import io
 import random
@@ -102,7 +102,7 @@ KINDS = [
 
 
 def forged(path, rng, batches):
-    """Write batches of records of all kinds; offsets and timestamps grow longer now and then."""
+    """Write batches of records of all kinds; offsets and timestamps become longer in places."""
     data, base = [], 0
     for _ in range(batches):
         count = rng.randint(1, 40)

@@ -160,7 +160,7 @@ def test_a_log_says_what_it_is_and_shows_its_first_records():
 
 
 def test_batches_without_filters_read_headers_alone(monkeypatch):
-    """Records are read when they are asked for; those of a damaged batch end where the damage is, which is kept."""
+    """Records are read when asked for; those of a damaged batch end at the damage, which is kept."""
     log = kdump.open(BROKER, topic="c-*")
     wanted = [(batch.base_offset, [one.offset for one in batch.records]) for batch in log._of_records()]
     found = list(log.batches())
@@ -206,7 +206,7 @@ def test_a_record_is_a_dict_of_plain_values():
 
 
 def test_marks_mean_the_same_in_rows_and_in_arrow():
-    """True and false where a checkpoint gives it, else null; JSON lines leave out what is not true."""
+    """True or false if a checkpoint gives it, otherwise null; JSON lines leave out what is not true."""
     pytest.importorskip("pyarrow")
     names = ["aboveHighWatermark", "belowLogStart"]
     for broker in ("4.2.2", "4.2.2-live"):

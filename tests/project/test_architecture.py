@@ -1,4 +1,4 @@
-"""The house: which layer a module stands in, and who may import what is heavy."""
+"""The architecture: the layer of each module, and who may import slow modules."""
 
 import ast
 import functools
@@ -49,7 +49,7 @@ LAYERS = """
     cli
     __main__
 """
-"""The rooms in the order of imports: a module imports from the lines above its own, and from its own package."""
+"""The packages in the order of imports: a module imports from earlier lines, and from its own package."""
 LAYER = {room: layer for layer, line in enumerate(LAYERS.strip().splitlines()) for room in line.split()}
 OWNERS = {
     "click": {"cli", "command_line", "commands"},
@@ -80,7 +80,7 @@ NAMES = {name_of(path) for path in SOURCES}
 
 
 def imports_of(path: Path) -> str:
-    """The source of a module; of one in Cython the lines that import."""
+    """Return the source of a module; of a Cython module only the import lines."""
     source = path.read_text()
     if path.suffix == ".py":
         return source
@@ -96,7 +96,7 @@ def syntax(source: str) -> ast.Module:
 
 @functools.cache
 def imports(source: str) -> set[str]:
-    """Every module that a source imports, wherever in it: at the top, late, or for types alone."""
+    """Return every module that a source imports: at the top, late, or only for types."""
     found = set()
     for node in ast.walk(syntax(source)):
         if isinstance(node, ast.Import):
@@ -108,7 +108,7 @@ def imports(source: str) -> set[str]:
 
 
 def ours(source: str) -> set[str]:
-    """The modules of kdump among them, by their names within the package."""
+    """Return the modules of kdump among them, by their names within the package."""
     found = set()
     for target in imports(source):
         package, _, rest = target.partition(".")
@@ -136,7 +136,7 @@ def upward(graph: dict[str, set[str]]) -> list[str]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Return the sets of modules that import each other in a circle (strongly connected components)."""
+    """Return the sets of modules with circular imports (strongly connected components)."""
     reached = {name: reachable(graph, name) for name in graph}
     found = {
         tuple(sorted(other for other in others if name in reached.get(other, ())))
@@ -147,7 +147,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
-    """Return every module that ``start`` imports, itself or through others."""
+    """Return every module that ``start`` imports, directly or indirectly."""
     reached, ways = set(), list(graph[start])
     while ways:
         way = ways.pop()
@@ -250,7 +250,7 @@ SLOW = {
     "subprocess",
     "multiprocessing",
 }
-"""Modules of Python that few runs need. Each takes as long to import as several of kdump's."""
+"""Python modules that few runs need. Each takes as long to import as several of kdump's."""
 
 
 @pytest.mark.parametrize(

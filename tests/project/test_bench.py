@@ -1,4 +1,4 @@
-"""The segments of the benchmark are what their names say, and kdump and the benchmark's own count agree."""
+"""The segments of the benchmark match their names, and kdump counts as many records as the benchmark."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/container.md: ``kubectl`` is a script that does to a local folder what kubectl does to a pod."""
+"""The recipes of docs/container.md. A script replaces ``kubectl`` and works on a local folder instead of a pod."""
 
 import os
 import re
@@ -47,7 +47,7 @@ sys.exit(run())
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a recipe in a folder of its own; ``kafka-0`` is a pod with a golden log dir."""
+    """Run a recipe in a new folder; ``kafka-0`` is a pod with a golden log dir."""
     shutil.copytree(GOLDEN / "brokers/4.2.2-live", tmp_path / "pod/var/lib/kafka/data")
     (tmp_path / "bin").mkdir()
     for name, body in {"kubectl": KUBECTL, "kdump": KDUMP}.items():

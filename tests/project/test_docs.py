@@ -1,4 +1,4 @@
-"""The README and the pages under docs/: each command line runs, each output that they show is what kdump prints."""
+"""The README and the pages under docs/: each command line runs, and each output equals what kdump prints."""
 
 import doctest
 import importlib.util
@@ -27,15 +27,15 @@ LINES = sorted(
     | {line for text in HELP.values() for line in re.findall(r"^ +(kdump .*?)(?=  |$)", text, re.MULTILINE)}
 )
 PARSED = re.compile(r"spark-export|kdump mcp|--master|--follow|^kdump \S+$|\.\.\.(?!\d)|PATH|DIR|LEFT|TOPIC|COMMAND")
-"""Command lines that start Spark or never end, a name alone, and those that name what a reader puts in."""
+"""Command lines that are only parsed: they start Spark, never end, are a name, or contain a placeholder."""
 STAGED = re.compile(r"(?<=[ ,])/(var|broker\d|b\d|disk\d|backup)")
 WRITTEN = re.compile(
     r"(?<=[ >])(/mnt|/tmp|~)?/?"
     r"(rescue|fresh|new|exported|restore\.sh|offsets\.csv|cut\.log|values\.txt|orders\.csv|report\.html|\.config\S*)"
 )
-"""Paths that stand on the stage, and those that are written."""
+"""Paths that exist on the stage, and paths that are written."""
 COPIED = ("__consumer_offsets-0", "__consumer_offsets-1", "__transaction_state-0", "__cluster_metadata-0")
-"""Folders of the golden broker that the stage has too."""
+"""Folders of the golden broker that are also on the stage."""
 REPLICAS = (
     *("broker1", "broker2", "broker3", "broker1/kafka", "broker2/kafka", "broker3/kafka", "disk1", "disk2", "backup"),
     *(
@@ -57,14 +57,13 @@ STATUS = {
     "kdump rebuild-cluster /backup/broker-1 --out /mnt/new --node 1@k1:9092/9093": 3,
     "kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --out /mnt/new --node 1@kafka1:9092/9093": 3,
 }
-"""Command lines of what the stage does not have: the golden broker has no such topic, two partitions of offsets, and a
-metadata log of more topics than it has folders."""
+"""Command lines whose data the stage lacks: a topic, partitions of offsets, or folders of topics in the metadata."""
 TIME = 1_790_000_000_000
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory):
-    """A folder with all that the command lines of the docs name, under its own root."""
+    """A folder with all files that the command lines of the docs name, as its own root."""
     root = tmp_path_factory.mktemp("stage")
     golden = GOLDEN / "brokers" / "4.2.2"
     broker = root / "var" / "kafka"

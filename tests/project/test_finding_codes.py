@@ -1,4 +1,4 @@
-"""Each finding has its code from the one table, and the docs page is made of it."""
+"""Each finding has a code from the table, and the docs page is generated from the table."""
 
 import ast
 
@@ -9,12 +9,12 @@ from testing import ROOT
 from tools.docs.finding_codes import PAGE, page
 
 KINDS = {"Fault": 0, "DamageError": 0, "LimitError": 0, "_say": 0, "_stops": 1, "_remark": 1, "_wrong": 1}
-"""Calls that make findings, and the argument that is the code; Finding has it by the name ``kind``."""
+"""Calls that make findings, and the argument with the code; Finding calls it ``kind``."""
 CODES = {str(code) for code in Code}
 
 
 def literals(path):
-    """Yield the codes that a module writes as text where it makes findings."""
+    """Yield the codes that a module passes as text to these calls."""
     for call in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)):
         name = getattr(call.func, "id", getattr(call.func, "attr", ""))
         found = [word.value for word in call.keywords if word.arg == "kind"]

@@ -1,7 +1,7 @@
-"""What writes files on this machine goes through kdump/output/files.py and the two modules below it.
+"""Only kdump/output/files.py and the two modules below it write local files.
 
-What Spark's session reaches besides, HDFS and object stores, only spark/export/folder.py writes; the rows themselves
-Spark's own writers do, into folders that are published so.
+Only spark/export/folder.py writes to HDFS and object stores, through Spark's session. Spark's own writers write the
+rows, into folders that are then published in this way.
 """
 
 import ast
@@ -21,7 +21,7 @@ ALLOWED = {
     "spark/export/following.py": {"write_text"},  # the same.
     "output/stdout.py": {"os.fdopen", "os.open"},  # the standard streams, and /dev/null in their place
 }
-"""Modules that write besides, what they call for it, and why."""
+"""Other modules that write: the calls, and the reason."""
 PATHS = {
     "mkdir",
     "rename",
@@ -42,9 +42,9 @@ OWNERS = {
     "tempfile": {"TemporaryFile", "NamedTemporaryFile", "TemporaryDirectory", "mkstemp", "mkdtemp"},
 }
 OF_SPARK = {"self._files", "self._texts", "self", "self._place", "output", "source", "account", "staging", "made"}
-"""Objects of the export whose methods are those of a file system that Spark knows."""
+"""Objects of the export with the methods of a file system in Spark."""
 OF_HELP = {"formatter"}
-"""What writes the help of commands into a text."""
+"""Objects that write the help of commands into a text."""
 
 
 def writes(source):
@@ -97,7 +97,7 @@ def test_what_reads_is_not(line):
 HADOOP = {"mkdirs", "create", "createNewFile", "append", "rename", "delete", "deleteOnExit", "concat", "truncate"}
 HADOOP |= {"setPermission", "setOwner", "setTimes", "copyFromLocalFile", "moveFromLocalFile", "setReplication"}
 HADOOP_OWNERS = re.compile(r".*(_files|_texts|FileSystem\(.*\)|FileUtil|FileContext|\bfs)")
-"""The objects that are a file system of Hadoop's, or make one; only the room ``spark`` has any."""
+"""The objects that are a file system of Hadoop, or make one; only the package ``spark`` has any."""
 SPARK = {"save", "saveAsTable", "insertInto", "saveAsTextFile", "parquet", "orc", "csv", "json", "writeTo"}
 HADOOP_WAY_OUT = "spark/export/folder.py"
 SPARKS_WRITERS = {"spark/export/output.py": {"save"}}
@@ -105,7 +105,7 @@ SPARKS_WRITERS = {"spark/export/output.py": {"save"}}
 
 
 def hadoop_writes(source):
-    """Return the calls of a source that write to a file system of Hadoop's, by line, and those of Spark's writers."""
+    """Return the calls that write to a Hadoop file system, by line, and the calls of Spark's writers."""
     found, rows = [], []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -145,7 +145,7 @@ def test_hadoop_is_written_by_one_module():
 
 
 def test_what_spark_publishes_on_this_machine_goes_the_one_way_out():
-    """The only rename of its own that the module has here replaces a text file; all else takes a place that is free."""
+    """The module's only own rename replaces a text file here; everything else takes a free place."""
     tree = ast.parse((PACKAGE / HADOOP_WAY_OUT).read_text())
     (folder,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
     methods = {node.name: ast.unparse(node) for node in folder.body if isinstance(node, ast.FunctionDef)}

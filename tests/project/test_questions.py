@@ -1,4 +1,4 @@
-"""The answers from Python are those of the commands; what their docstrings show is what they give."""
+"""Answers in Python equal those of the commands, and the examples of their docstrings are right."""
 
 import doctest
 import json

@@ -1,4 +1,4 @@
-"""What ruff and mypy are kept from has a reason beside it."""
+"""Every exception from ruff and mypy has a reason beside it."""
 
 import re
 

@@ -1,8 +1,8 @@
-"""A reporter that keeps what it is called with."""
+"""A reporter that keeps its calls."""
 
 
 class Kept:
-    """What was reported: the kind, and the text."""
+    """The reports: each a kind and a text."""
 
     def __init__(self):
         self.all = []

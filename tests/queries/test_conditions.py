@@ -1,4 +1,4 @@
-"""Bounds of a condition: a superset of the rows that meet it, whatever the text of the expression holds."""
+"""Bounds of a condition: they contain all rows that meet it, for any text of the expression."""
 
 import random
 
@@ -18,7 +18,7 @@ def bounds(expression):
 
 
 def isin(name, array):
-    """What DuckDB pushes for IN."""
+    """Return DuckDB's pushed-down expression for IN."""
     field = FIELD[name]
     return pc.if_else(field.is_valid(), pc.is_in(field, value_set=array), pa.scalar(None, pa.bool_()))
 

@@ -1,4 +1,4 @@
-"""DuckDB, locked up: the guard of the Dataset way, the stream in its place, what a query cannot do."""
+"""The restricted DuckDB: the check of the Dataset way, the stream as its replacement, and refused queries."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ QUERIES = [
 
 @pytest.fixture
 def ask(tmp_path):
-    """Run a query over a golden broker; return its rows, and what was read."""
+    """Run a query over a golden broker; return its rows, and the input that was read."""
 
     def asked(text, params=(), *, timeout=None):
         inputs = SqlInputs((BROKER,), Wanted(siblings=True), timestamps.now())
@@ -162,7 +162,7 @@ def test_a_query_lists_all_views(ask, query):
 
 
 def test_no_connection_stays_open_when_a_query_binds_again(ask, monkeypatch):
-    """A name that is in no view needs all views, and DuckDB another connection."""
+    """A name that is in no view needs all views, and a new DuckDB connection."""
     made, connect = [], Engine.connect
 
     def kept(*given):

@@ -1,4 +1,4 @@
-"""``kdump.scan``: what Polars asks for reaches the reader, and no row is lost by it."""
+"""``kdump.scan``: the reader gets the filters and columns of Polars, and no row is lost."""
 
 import random
 

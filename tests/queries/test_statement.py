@@ -1,4 +1,4 @@
-"""The statement gate: one SELECT or EXPLAIN; parameters by name; the bare word offset."""
+"""The check of statements: one SELECT or EXPLAIN; parameters by name; the column offset without quotes."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Views are derived: their names, columns and types are those of the lines of the commands."""
+"""Views are derived: their names, columns and types are those of the commands' lines."""
 
 import json
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_rows_have_the_columns_of_json_lines(name):
 
 
 def test_columns_that_scripts_rely_on_stay():
-    """A new field of a line goes into ``omits`` of its table, and into a table ``..._details`` with all fields."""
+    """A new field of a line is listed in ``omits`` of its table; a table ``..._details`` has all fields."""
     kept = json.loads((Path(__file__).parent / "columns.json").read_text())
     found = {name: [[one["column"], one["type"]] for one in view.lines()] for name, view in VIEWS.items()}
     assert {name: found.get(name) for name in kept} == kept

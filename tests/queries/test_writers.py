@@ -1,4 +1,4 @@
-"""Values of every type that DuckDB returns have a text, at any depth and beyond the range of Python's own types."""
+"""All values that DuckDB returns have a text, at any depth and beyond the range of Python's own types."""
 
 import io
 import json
@@ -65,7 +65,7 @@ def test_large_rows_are_written_in_small_pieces():
 
 
 class Sizes(list):
-    """A file that keeps the sizes of what is written."""
+    """A file that keeps the sizes of its writes."""
 
     @property
     def sizes(self):

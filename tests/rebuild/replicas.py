@@ -1,4 +1,4 @@
-"""Copies of a partition on volumes, and what a plan makes of them."""
+"""Copies of a partition on volumes, and the plan for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans for all partitions of an image; folders that are not a copy of any."""
+"""Plans for all partitions of an image, and folders that belong to no partition."""
 
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.rebuild.cluster import choose, unknown_folders

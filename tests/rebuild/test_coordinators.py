@@ -1,4 +1,4 @@
-"""Groups and transactions as the coordinators of a rebuilt cluster load them."""
+"""Groups and transactions that the coordinators of a rebuilt cluster load."""
 
 from __future__ import annotations
 

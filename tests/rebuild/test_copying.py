@@ -1,4 +1,4 @@
-"""Folders of partitions in new log dirs: bytes, small files, what has no place, runs that go on."""
+"""Folders of partitions in new log dirs: bytes, small files, files that are not copied, resumed runs."""
 
 import os
 
@@ -173,7 +173,7 @@ def test_a_journal_that_a_kill_cuts_off_counts_to_its_last_whole_line(tmp_path):
 
 
 def test_an_empty_segment_keeps_the_time_of_its_last_write(tmp_path):
-    """By which a broker looks up offsets by time: a new one would hide the records after it."""
+    """A broker looks up offsets by this time: a new one would hide the records after it."""
     folder = copy(tmp_path / "in", 1, {0: b"", 3: batches(3, 5)}, epochs=[(0, 0)])
     os.utime(next(path for path in (tmp_path / "in").rglob(f"{0:020}.log")), (1_000, 1_000))
     written(tmp_path, PlacedPartition(plan(tmp_path / "in"), ("n",)))

@@ -1,4 +1,4 @@
-"""Warnings before the first start: records whose retention is over, configs, facts that no volume holds."""
+"""Warnings before the first start: expired records, configs, facts that no volume has."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def volume(tmp_path, **segments):
 
 
 def at_start(path, **configs):
-    """What a broker meets in the logs at NOW, with the configs of topics."""
+    """Return what a broker does with the logs at NOW, with the configs of topics."""
     lost = found(path, to="4.3.1")
     for topic, values in configs.items():
         lost.image.configs.resources[2, topic] = values

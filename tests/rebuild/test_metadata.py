@@ -1,4 +1,4 @@
-"""The metadata of a rebuilt cluster: what the volumes hold, and the snapshot that new nodes begin with."""
+"""The metadata of a rebuilt cluster: what the volumes have, and the snapshot with which new nodes begin."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Heard:
 
 
 def log_dir(path, node=1, *, log=True, folders=(), ids=ID):
-    """A log dir: with the metadata log of a real controller, and empty folders of partitions with topic ids."""
+    """Write a log dir: the metadata log of a real controller, and empty folders of partitions with topic ids."""
     path.mkdir(parents=True)
     (path / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node}\n")
     if log:
@@ -64,7 +64,7 @@ def rebuilt(lost, *specs, to="4.2.2", **more):
 
 
 def read_back(image, tmp_path):
-    """The image of a snapshot that was written, read as any other."""
+    """Return the image of a written snapshot, read like any other."""
     name, data = metadata.snapshot(image)
     folder = tmp_path / "back" / LOG.name
     folder.mkdir(parents=True)
@@ -77,7 +77,7 @@ def read_back(image, tmp_path):
 
 
 def areas(image):
-    """All that must go over unchanged."""
+    """Return everything that must stay unchanged."""
     return (
         image.features.levels,
         image.configs.resources,

@@ -1,4 +1,4 @@
-"""Log dirs in volumes: which folders count, and whose they are."""
+"""Log dirs in volumes: which folders are used, and their owners."""
 
 import shlex
 import shutil

@@ -1,4 +1,4 @@
-"""A batch taken apart: every byte has a name, and stands at its reported position."""
+"""The fields of a batch: every byte has a name, at its reported position."""
 
 import gzip
 import tracemalloc

@@ -1,4 +1,4 @@
-"""LZ4 streams with blocks that hold nothing, read as Kafka 3.6 and later read them (recorded from 4.3.1 and 3.6.2)."""
+"""LZ4 streams with empty blocks, read as by Kafka 3.6 and later (recorded from 4.3.1 and 3.6.2)."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ RECORDS = [(b"k%d" % number, b"value-%d" % number if number != 3 else b"L" * 500
 
 
 def stream(magic, data, empty):
-    """An LZ4 frame of ``data`` with a block that holds nothing before each position of ``empty``."""
+    """Return an LZ4 frame of ``data`` with an empty block before each position of ``empty``."""
     cuts = [0, *empty, len(data)]
     blocks = []
     for number, (start, end) in enumerate(pairwise(cuts)):

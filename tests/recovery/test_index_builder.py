@@ -1,4 +1,4 @@
-"""Fresh indexes, as a broker writes them."""
+"""New indexes, as a broker writes them."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The dry run of a broker's start. tools/prove/recovery.py holds it against a real broker."""
+"""The dry run of a broker's start. tools/prove/recovery.py compares it with a real broker."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What a ``.swap`` file costs that a start puts in the place of segments, in records."""
+"""How many records are lost when a start replaces segments with a ``.swap`` file."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def batch(base, *keys, value=b"v"):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two segments: three batches of two records, and one in which the keys a and b come again."""
+    """Two segments: three batches of two records, and a batch that repeats the keys a and b."""
     place = tmp_path / "t-0"
     place.mkdir()
     old = batch(0, b"a", b"b") + batch(2, b"a", b"c") + batch(4, b"b", b"a")
@@ -32,7 +32,7 @@ def cut(folder):
 
 
 def test_a_batch_whose_end_is_missing_is_lost(folder):
-    """At every byte: the batches that are not whole in the file are gone."""
+    """This holds at every byte: only batches that are complete in the file are kept."""
     data = (folder / f"{0:020}.log").read_bytes()
     ends = [len(batch(0, b"a", b"b")) * number for number in (1, 2, 3)]
     for size in range(len(data)):
@@ -76,7 +76,7 @@ def test_a_record_without_a_value_may_go(folder):
 
 
 def test_an_aborted_transaction_may_go_though_its_marker_is_in_the_next_segment(folder):
-    """The entry of the transaction is then in the next transaction index."""
+    """The transaction is then listed in the next transaction index."""
     inside = {"attributes": 0x10, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
     aborted = forge.batch([forge.record(b"x", b"v")], base_offset=6, **inside)
     marker = forge.record(b"\0\0\0\0", b"\0\0\0\0\0\1")

@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 def bars(count, *, clipped=False):
-    """A chart of so many bars."""
+    """Return a chart of ``count`` bars."""
     values = [{"name": f"topic-{number}", "bytes": number} for number in range(count)]
     encoding = {"y": {"field": "name", "type": "nominal"}, "x": {"field": "bytes", "type": "quantitative"}}
     mark = {"type": "bar", "clip": clipped, "cornerRadiusEnd": 2}
@@ -27,7 +27,7 @@ def bars(count, *, clipped=False):
 
 
 def of_a_log_dir():
-    """The first charts of a report of many partitions: bars, two of ingest, and the heat map as large as it may be."""
+    """The first charts of a report of many partitions: bars, two of ingest, and a heat map of maximum size."""
     hours = range(1020, 1020 + series.BUCKETS)
     parts = range(charts.ROWS)
     lines = [
@@ -120,7 +120,7 @@ def test_ranges_that_are_many_are_drawn_together_and_none_is_lost(count):
 
 
 def clipless(svg):
-    """An SVG without the numbers of identifiers."""
+    """Return an SVG without the numbers of identifiers."""
     return re.sub(r"clip\d+", "clip", svg)
 
 
@@ -139,7 +139,7 @@ def test_charts_of_several_processes_share_no_identifier():
 
 
 def most_held(specs):
-    """The most bytes that a process held that drew charts."""
+    """Return the peak of memory of a process that draws charts, in bytes."""
     script = "import json, resource, sys; from kdump.report import charts; charts.drawn(json.load(sys.stdin))\n"
     script += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     return int(python("-c", script, input=json.dumps(specs).encode(), check=True).stdout) << 10
@@ -148,7 +148,7 @@ def most_held(specs):
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not report memory")
 @pytest.mark.parametrize("numbers", [range(6), (3,), (0, 3, 0, 4)], ids=["all", "heat map", "bars and heat map"])
 def test_no_process_that_draws_takes_much_more_than_one_that_draws_a_bar(numbers):
-    """One that draws all takes 60 MiB more. How many pages of the library's file count is the system's."""
+    """A process that draws all charts takes 60 MiB more. The library's file counts in part, as the system decides."""
     found = of_a_log_dir()
     assert sum(len(spec["data"]["values"]) for spec in found[3:]) == charts.ROWS * series.BUCKETS
     assert most_held([found[number] for number in numbers]) < most_held([bars(1)]) + 16 * MIB

@@ -1,4 +1,4 @@
-"""The document of a report: its answers are those of the commands, whatever the log dirs hold."""
+"""The document of a report: its answers equal those of the commands, for any content of the log dirs."""
 
 import json
 import random
@@ -49,7 +49,7 @@ def without_payload(lines):
 
 
 def rotten(tmp_path):
-    """A log dir with a damaged batch between valid ones, a cut end, a leftover folder and a stray file."""
+    """A log dir with a damaged batch between valid ones, a truncated end, a leftover folder and another file."""
     sound = [batch([record(b"k", b"v" * 50)], base_offset=n, base_timestamp=1_700_000_000_000) for n in range(4)]
     bad = bytearray(sound[1])
     bad[70] ^= 1
@@ -304,7 +304,7 @@ def scenes(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["torn-clean", "startgtend", "baklog", "rmlog", "jbod-cluster", "lost-disk"])
 def test_the_verdict_is_that_of_check_and_says_each_fact_once(scenes, name):
-    """Of a log that a start takes away nothing is damaged, and what does not start truncates nothing."""
+    """A log that a start shortens is not damaged, and a broker that does not start truncates nothing."""
     checked = lines_of(COMMANDS["check"], scenes / name)[-1]
     shown = verdict(scenes / name, *AT)
     texts = [line[6:] for line in shown if not line.startswith("  ")]
@@ -323,7 +323,7 @@ def test_the_verdict_is_that_of_check_and_says_each_fact_once(scenes, name):
 
 
 def test_the_size_of_a_topic_is_that_of_its_log(tmp_path):
-    """Brokers set 10 MiB aside for each index of an active segment."""
+    """Brokers reserve 10 MiB for each index of an active segment."""
     log_dirs.write(tmp_path, "orders-0", {0: batch([record(b"k", b"v" * 36_000)])})
     for name in ("index", "timeindex"):
         with (tmp_path / "orders-0" / f"{0:020}.{name}").open("wb") as file:

@@ -1,4 +1,4 @@
-"""The page: its tables and the JSON in it are the document, and nothing that a name holds becomes markup."""
+"""The page: its tables and its JSON equal the document, and no text from a name becomes markup."""
 
 import base64
 import gzip
@@ -28,7 +28,7 @@ HOSTILE = (
 
 
 class Page(HTMLParser):
-    """The tables of a page (by id: rows of values), the embedded object, and every tag and attribute."""
+    """The tables of a page (by id: rows of values), its embedded object, and every tag and attribute."""
 
     def __init__(self, text):
         super().__init__()

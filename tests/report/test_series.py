@@ -1,4 +1,4 @@
-"""What charts draw: the axis of time."""
+"""The data of charts: the axis of time."""
 
 import pytest
 

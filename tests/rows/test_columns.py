@@ -1,4 +1,4 @@
-"""The flat row: its names, and that each column's source exists."""
+"""The flat row: its names, and the existence of each column's source."""
 
 import pytest
 

@@ -3,7 +3,7 @@ from kdump.rows.selection import SegmentFacts
 
 
 class Named:
-    """As much of a file, a batch and a record as the words need."""
+    """The parts of a file, a batch and a record that the texts need."""
 
     def __init__(self, **fields):
         vars(self).update(fields)

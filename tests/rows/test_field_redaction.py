@@ -1,4 +1,4 @@
-"""A secret in a field of a payload is in no output of --redact with the field, in whatever form it was written."""
+"""With --redact FIELD, a secret in a field of a payload is in no output, in any form of the payload."""
 
 import base64
 import json
@@ -203,7 +203,7 @@ def test_a_field_that_no_record_had_is_reported_also_in_quiet(logs):
 
 @pytest.mark.parametrize("payload", VALID, ids=["avro", "protobuf", "json"])
 def test_payloads_that_are_cut_or_changed_show_nothing(logs, payload):
-    """A changed byte may turn a field into another one: what stands in a field that is named is hidden then, too."""
+    """A changed byte may turn a field into another one, so the text of named fields is hidden then, too."""
     random.seed(53)
     payloads = [payload[:end] for end in range(len(payload))]
     for _ in range(60):
@@ -222,7 +222,7 @@ def test_payloads_that_are_cut_or_changed_show_nothing(logs, payload):
 
 
 def within(value, path):
-    """A value with X for each hash at a path, and whether the path is there."""
+    """Return a value with X instead of each hash at a path, and whether the path exists."""
     made, is_there = FieldRedactor(b"0123456789", ())._within(value, tuple(path.split(".")))  # the walk alone
     return json.loads(json.dumps(made), object_hook=None), is_there
 
@@ -288,7 +288,7 @@ def test_what_does_not_go_together(logs, more, says):
 
 
 def test_redact_alone_does_not_take_the_path(logs):
-    """A word after it is a field only if it looks like one, and no such file is there."""
+    """A word after it is a field only if it looks like one, and no such file exists."""
     for words in (["--redact", logs], [logs, "--redact"], ["--redact", "--", logs]):
         done = kdump("dump", "-o", "jsonl", *words[:1], *words[1:], env=ENV)
         assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""A secret that is planted wherever a log can hold one is in no output that was asked to hide payloads."""
+"""A secret, planted wherever a log can contain one, is in no output with hidden payloads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def planted(folder):
 
 
 def shown(data):
-    """Whether the secret can be read in an output, in any of the ways in which kdump writes bytes."""
+    """Return whether an output contains the secret, in any form in which kdump writes bytes."""
     as_base64 = {base64.b64encode(b"x" * lead + SECRET)[4:-4] for lead in range(3)}
     return any(form in data for form in {SECRET, SECRET.hex().encode(), SECRET.hex(" ").encode(), *as_base64})
 
@@ -99,7 +99,7 @@ def test_get_shows_none_of_it_at_any_offset(tmp_path, monkeypatch, capfdbinary, 
 
 @pytest.mark.parametrize("form", FORMS[1:], ids=lambda form: form[-1])
 def test_what_kafka_itself_writes_is_decoded_to_none_of_it(tmp_path, monkeypatch, capfdbinary, form):
-    """A group, its topic, and the metadata of an offset are payload too."""
+    """A group, its topic, and the metadata of an offset also count as payload."""
     monkeypatch.setitem(os.environ, "KDUMP_REDACT_KEY", "0123456789")
     folder = tmp_path / "__consumer_offsets-0"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Records of batches and of runs of batches, cut to a number of them."""
+"""Records of batches and of runs of batches, limited to a number."""
 
 import pytest
 
@@ -14,7 +14,7 @@ COUNTS = [(3, 0, 2, 1, 0, 0, 4), (0, 0), (1, 1, 1), (0, 5), (5, 0), (7,)]
 
 
 def items(tmp_path, counts, take):
-    """What a reader takes of batches that hold so many records."""
+    """Return what a reader selects from batches with these numbers of records."""
     data, offset = b"", 0
     for count in counts:
         records = [forge.record(b"%d" % (offset + at), b"v", offset=at) for at in range(count)]
@@ -26,7 +26,7 @@ def items(tmp_path, counts, take):
 
 
 def ends(item):
-    """Where the last batch ends."""
+    """Return the end of the last batch."""
     return item.records.end if isinstance(item.records, RunRecords) else item.batch.end
 
 

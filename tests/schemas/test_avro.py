@@ -188,7 +188,7 @@ def random_schema(rng, names, level=0):
 
 
 def plain(value):
-    """What fastavro reads, as JSON has it."""
+    """Return a value of fastavro in the form of JSON."""
     if isinstance(value, bytes):
         import base64
 
@@ -243,7 +243,7 @@ def number(value):
 
 
 def file_of(codec, count, data):
-    """A container file of nulls or ints with one block."""
+    """Return a container file of nulls or ints with one block."""
     codec = codec.encode()
     head = FILE_MAGIC + b'\x04\x16avro.schema\x0a"int"\x14avro.codec' + number(len(codec)) + codec + b"\0" + bytes(16)
     return head + number(count) + number(len(data)) + data + bytes(16)

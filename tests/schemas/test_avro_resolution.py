@@ -13,7 +13,7 @@ from kdump.schemas.shapes import avro_shape
 
 
 def resolved(writer, reader, payload):
-    """The value of a payload of the writer's schema as one of the reader's."""
+    """Return the value of a payload in the writer's schema, as a value of the reader's."""
     target = parse(json.dumps(reader))
     value, end = ResolvingReader(parse(json.dumps(writer)), target, avro_shape(target)).read(payload, 0)
     assert end == len(payload)
@@ -27,7 +27,7 @@ def written(schema, value):
 
 
 def stored(schema, value):
-    """The payload of a value without its logical type; a schema that is just bytes has no length before them."""
+    """Return the payload of a value without its logical type; a schema that is just bytes has no length before them."""
     kind = schema["type"] if isinstance(schema, dict) else schema
     return value if kind == "bytes" else written(json.loads(json.dumps(schema).replace("logicalType", "x")), value)
 
@@ -224,7 +224,7 @@ class Evolution:
         self.names = 0
 
     def pair(self, level=0):
-        """A writer's type, a reader's type, and what makes a value of the writer's."""
+        """Return a writer's type, a reader's type, and a function that makes a value of the writer's."""
         r = self.random
         kind = r.choice([*VALUES, "union"] + (["array", "map", "record", "enum"] if level < 3 else []))
         if kind in VALUES:
@@ -273,7 +273,7 @@ class Evolution:
 
 
 def as_shape(schema, value):
-    """A value of fastavro as one of a shape."""
+    """Return a value of fastavro in the form of a shape."""
     if isinstance(schema, list):
         other = next(each for each in schema if each != "null")
         return None if value is None else as_shape(other, value)

@@ -217,7 +217,7 @@ def test_header_ids_come_before_the_prefix():
 
 
 def test_nothing_but_kdump_is_needed(registries):
-    """So that the extra ``decode`` is empty."""
+    """The extra ``decode`` is therefore empty."""
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['fastavro', 'google.protobuf', 'jsonschema'])); import kdump; "
         "values = [one.decoded['value'] for topic in ('avro-all-0', 'proto-0', 'json-4') "

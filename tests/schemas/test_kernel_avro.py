@@ -50,7 +50,7 @@ def general(reader, payload):
 
 
 def compare(schema, payload):
-    """What the kernel writes is what the general path does; return whether it wrote."""
+    """Assert that the kernel writes the same as the general path, or nothing; return whether it wrote."""
     parsed = parse(json.dumps(schema))
     text = writer(parsed)
     if text is None:

@@ -35,7 +35,7 @@ CASES = [(PLAIN, "plain.All"), (SCHEMA, "shop.Order"), (PROTO2, "old.A")]
 
 
 class Both:
-    """A message read by the kernel and by the general path."""
+    """Reads a message with the kernel and with the general path."""
 
     def __init__(self, text, name):
         from kdump.schemas.kernel_tables import protobuf_text  # needs the kernel
@@ -52,7 +52,7 @@ class Both:
         return None if found.unknown_fields else scalar(DECODED, found.value).encode()
 
     def compare(self, payload):
-        """What the kernel writes is what the general path does; return whether it wrote."""
+        """Assert that the kernel writes the same as the general path, or nothing; return whether it wrote."""
         made = self.writer.text(b"frame\2\0" + payload, 5)
         assert made is None or made == self.general(payload), payload.hex()
         return made is not None

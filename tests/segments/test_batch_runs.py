@@ -1,4 +1,4 @@
-"""Runs: the same batches as the walk finds, as far as they are valid and like the first."""
+"""Runs: the same batches as in the walk, as long as they are valid and similar to the first."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ def batch(number, **rest):
 
 
 def first_run(data, at=0):
-    """The run that begins with the first batch after ``at`` bytes, and the walk's own batches."""
+    """Return the run that begins with the first batch after ``at`` bytes, and the walk's own batches."""
     source = Memory(data)
     window = Window(source, len(data))
     found = [region for region in walk(source, at) if isinstance(region, Batch)]
@@ -35,7 +35,7 @@ def first_run(data, at=0):
 
 
 def rows(found):
-    """What the run says of each batch."""
+    """Return the fields of each batch of a run."""
     return [tuple(found.rows[row * WIDTH : (row + 1) * WIDTH]) for row in range(found.batch_count)]
 
 
@@ -164,7 +164,7 @@ def test_what_is_listed_is_what_the_general_path_finds(changes, at, cut, place, 
 
 
 def listed(first, block, place, most, stop):
-    """The rows of the batches that are like the first and begin before ``stop``, by the general path."""
+    """Return the rows of the batches similar to the first that begin before ``stop``, by the general path."""
     found, at = [], first.position - place
     while 0 <= at <= len(block) - BATCH_HEADER.size and place + at < stop:
         size = LOG_OVERHEAD.size + LOG_OVERHEAD.read(block, at).size
@@ -195,7 +195,7 @@ def start_of(number):
 
 
 def test_a_wrong_checksum_ends_the_list_where_it_stands(monkeypatch):
-    """What was listed after it would be listed again for each of the batches that follow."""
+    """Batches after it would be listed again for each following batch."""
     listed = []
     plain = batches.rows
     monkeypatch.setattr(batches, "rows", lambda *args: listed.append(found := plain(*args)) or found)

@@ -1,4 +1,4 @@
-"""What holds for every segment that a real broker wrote, and for every way of cutting it."""
+"""Facts about every segment from a real broker, truncated in every way."""
 
 import bisect
 import functools
@@ -18,7 +18,7 @@ SEGMENTS = sorted(path for path in GOLDEN.rglob("*") if path.suffix in {".log", 
 SMALL = 8 << 10
 POSITIONS = 500
 BEFORE = 3
-"""Whole regions before the one that is cut: more of them take time, and do not change how it is read."""
+"""Number of whole regions before the truncated one: more take time without changing how it is read."""
 
 
 def name(path):
@@ -26,7 +26,7 @@ def name(path):
 
 
 def cuts(data: bytes) -> list[int]:
-    """Every byte of a small file; of a larger one each batch's start and header fields +-1, and seeded positions."""
+    """Return all positions of a small file; of a larger one those of batches and header fields +-1, and seeded ones."""
     if len(data) <= SMALL:
         return list(range(len(data)))
     found = set(random.Random(len(data)).sample(range(len(data)), min(POSITIONS, len(data))))
@@ -67,7 +67,7 @@ def cut_everywhere(data: bytes) -> None:
 
 
 def rewritten(region: RecordBatch) -> bytes:
-    """The batch, decoded to values and encoded again (compressed payloads are compared decompressed)."""
+    """Return the batch, decoded to values and encoded again (compressed payloads are compared decompressed)."""
     if isinstance(region, magic_0_1.Message):
         region = magic_0_1.Message(region.raw[12:], region.offset, 0)  # apart from its wrapper: its own timestamp
         body = forge.message(
@@ -93,7 +93,7 @@ def rewritten(region: RecordBatch) -> bytes:
 
 
 def timestamp_delta(region: magic_2.Batch, record) -> int:
-    """Under LogAppendTime the record's own delta is not in its timestamp: take it from the bytes."""
+    """Under LogAppendTime the record's own delta is not in its timestamp, so it is read from the bytes."""
     if region.timestamp_type == 0:
         return record.timestamp - region.base_timestamp
     plain = magic_2.Batch(memoryview(magic_2.write_batch(

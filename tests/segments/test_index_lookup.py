@@ -1,4 +1,4 @@
-"""Where to begin in a segment: the byte that an index gives."""
+"""The position in a segment from which to read, according to an index."""
 
 from kdump.formats import offset_index
 from kdump.formats.offset_index import OffsetPosition
@@ -8,7 +8,7 @@ from tests.helpers.segments import data
 
 
 def positions(folder, entries):
-    """Return what each position in question gives, and what is wrong with the index."""
+    """Return the index entry before each position in question, and the damage of the index."""
     batches = [data(offset, size=1000) for offset in range(SMALL // 1000 + 10)]
     folder.mkdir()
     (folder / f"{0:020}.log").write_bytes(b"".join(batches))

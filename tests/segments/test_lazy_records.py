@@ -1,4 +1,4 @@
-"""Sizes of records as columns: those that the general path finds, with and without the kernel."""
+"""Sizes of records as columns: the same as in the general path, with and without the kernel."""
 
 import pytest
 
@@ -17,7 +17,7 @@ RECORDS = [
 
 
 def batches(*attributes):
-    """A log of batches with these attributes; the records are compressed as they say."""
+    """A log of batches with these attributes, which give the codec."""
     content = b""
     for number, bits in enumerate(attributes):
         plain = b"".join(RECORDS)
@@ -33,7 +33,7 @@ def expected(batch):
 
 
 def found(batches):
-    """Return all sizes in one, the number of batches that were read, and the greatest number of records at once."""
+    """Return all sizes together, the number of batches read, and the largest number of records at once."""
     pieces = []
     taken = lazy_records.read_sizes(batches, pieces.append)
     columns = [[number for piece in pieces for number in piece[at]] for at in range(3)]

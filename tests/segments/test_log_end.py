@@ -1,4 +1,4 @@
-"""Where the batches of a segment end, whatever follows them and whatever its index says."""
+"""The end of the batches of a segment, for any bytes after them and any index."""
 
 from kdump.formats import offset_index
 from kdump.formats.offset_index import OffsetPosition

@@ -20,12 +20,12 @@ from testing import forge
 
 COUNT = 400
 PATIENCE = 60
-"""Seconds after which a test gives up waiting for what other threads do in any case."""
+"""Seconds after which a test stops waiting for other threads."""
 
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
-    """Threads from the first regions on, a few at a time, whatever the machine has."""
+    """Threads start at the first regions, a few at a time, on any machine."""
     monkeypatch.setattr(read_ahead, "FIRST", 0)
     monkeypatch.setattr(costs, "READING_AHEAD", 0)
     monkeypatch.setattr(costs, "UNPACKED_AHEAD", 0)
@@ -54,7 +54,7 @@ def packed(number, codec=compression.ZSTD, payload=None):
 
 
 def reported(regions):
-    """What each region holds, or how it is broken."""
+    """Return the content of each region, or its damage."""
     for region in regions:
         for each in map(region.batch, range(region.batch_count)) if isinstance(region, Run) else [region]:
             try:
@@ -164,7 +164,7 @@ def test_no_thread_reads_a_file_that_its_reader_has_closed(log, monkeypatch):
 
 
 class Endless:
-    """Some batches, and after them damage without an end; the LAST read waits until no more are wanted."""
+    """Some batches, and then endless damage; the LAST read waits until no more reads are wanted."""
 
     name, limit, size = "endless", DEFAULT_LIMIT, 1 << 40
     LAST = 50
@@ -184,7 +184,7 @@ class Endless:
 
 
 class Signalling(read_ahead.RevocableSource):
-    """A revocable that notifies its source when it is over."""
+    """A revocable source that notifies its source when it is closed."""
 
     def __setattr__(self, name, value):
         super().__setattr__(name, value)
@@ -246,7 +246,7 @@ def test_threads_start_where_much_is_left(log, monkeypatch, size, codec, begin):
 
 
 def test_small_compressed_batches_have_no_threads(log, monkeypatch):
-    """The lock would change hands for each of them; larger ones that follow are worth it."""
+    """The lock would change hands for each small batch; larger batches after them get threads."""
     monkeypatch.setattr(read_ahead, "FIRST", 1)
     monkeypatch.setattr(costs, "UNPACKED_AHEAD", 1000)
     begun, threads = [], chunks.Threads

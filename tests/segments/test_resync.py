@@ -1,4 +1,4 @@
-"""Reading past damage: intact batches are recovered, and none with a wrong crc is called valid."""
+"""Reading past damage: intact batches are recovered, and none with a wrong CRC is called valid."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_what_is_intact_is_recovered_from_2000_random_damages(hundred):
 
 
 def test_checksums_of_any_range():
-    """In any order: ranges that rise, leaps over more than is kept, and ranges that go back."""
+    """In any order: ascending ranges, gaps larger than the memory of sums, and descending ranges."""
     data = random.Random(1).randbytes(5 * SUM_BYTES + 77)
     marks = [0, 5, 6, 100, SUM_BYTES - 1, SUM_BYTES, SUM_BYTES + 5, 2 * SUM_BYTES + 5, 3 * SUM_BYTES, len(data)]
     ranges = [(start, end) for start in marks for end in marks if start <= end]
@@ -229,7 +229,7 @@ def test_checksums_before_the_range_are_forgotten_and_a_leap_reads_nothing_betwe
 
 
 def test_a_long_batch_after_damage():
-    """One that is longer than what is summed at once, and crosses the blocks that are read."""
+    """It is longer than the part that is summed at once, and extends over several blocks."""
     long = one(1, size=AT_ONCE + 3 * walk.BLOCK)
     assert shape(one(0) + b"\x01" * 99 + long + b"\x01" * 99 + one(2)) == "BDBDB"
 
@@ -252,7 +252,7 @@ def _headers(count: int, claim: int) -> bytes:
 
 
 def _messages(count: int, claim: int) -> bytes:
-    """Messages of magic 1 whose values hold all that follows, or as much of it."""
+    """Messages of magic 1 whose values contain all following bytes, or ``claim`` of them."""
     size = 34
     made = []
     for n in range(count):
@@ -286,7 +286,7 @@ def _work(data: bytes, monkeypatch) -> tuple[int, int]:
 @pytest.mark.parametrize("claim", [100, 20_000, 0])
 @pytest.mark.parametrize("hostile", [_headers, _messages])
 def test_claims_that_overlap_are_read_and_summed_in_linear_time(hostile, claim, monkeypatch):
-    """Each claims the rest of the file, or 100 or 20,000 bytes of what the others claim, too."""
+    """Each value claims the rest of the file, or 100 or 20,000 bytes that others also claim."""
     few, many = (_work(hostile(count, claim), monkeypatch) for count in (3000, 12_000))
     for small, large in zip(few, many, strict=True):
         assert large < 5 * small
@@ -296,7 +296,7 @@ def test_claims_that_overlap_are_read_and_summed_in_linear_time(hostile, claim, 
 
 
 def test_holes_are_passed_over(tmp_path):
-    """A file of terabytes that is nearly all holes: between batches, in damage, and after the last batch."""
+    """A file of terabytes that is almost all holes: between batches, in damage, and after the last batch."""
     path = tmp_path / "00000000000000000000.log"
     far = 3 << 40
     with path.open("wb") as file:
@@ -323,7 +323,7 @@ def test_holes_are_passed_over(tmp_path):
 
 
 class Noted(LocalFile):
-    """A file that notes how many bytes are read of it."""
+    """A file that counts the bytes read from it."""
 
     bytes_read = 0
 
@@ -344,7 +344,7 @@ FILLS = {
 @pytest.mark.parametrize("times", [3, 120])
 @pytest.mark.parametrize("name", FILLS)
 def test_a_guess_does_little_whatever_values_look_like(tmp_path, name, times):
-    """It finds a batch after one of 200 KB. It gives up in one of 8 MB that is full of apparent batches."""
+    """It finds a batch after one of 200 KB. It stops inside a batch of 8 MB that is full of apparent batches."""
     fill = FILLS[name]
     path = tmp_path / "0.log"
     large = forge.batch([forge.record(b"k", fill * times)], base_offset=1)
@@ -361,7 +361,7 @@ def test_a_guess_does_little_whatever_values_look_like(tmp_path, name, times):
 
 @pytest.mark.parametrize("size", [16 << 10, 100 << 10, 1000 << 10])
 def test_a_guess_finds_a_batch_of_another_epoch_after_random_values(tmp_path, size):
-    """Some bytes of these look like a batch of hundreds of megabytes: that ends no search."""
+    """Some of these bytes look like a batch of hundreds of megabytes, which does not end the search."""
     source = random.Random(7)
     path = tmp_path / "0.log"
     first = forge.batch([forge.record(b"k", b"v")])

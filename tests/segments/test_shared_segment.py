@@ -1,4 +1,4 @@
-"""Runs without their records: the same batches, with the same findings, as where the records are in memory."""
+"""Runs without their records: the same batches and findings as with the records in memory."""
 
 import random
 
@@ -38,7 +38,7 @@ def log(tmp_path):
 
 
 def reported(run):
-    """What a run says of its batches: all but where these lie in a block."""
+    """Return the fields of a run's batches, except positions within a block."""
     return [(each.position, each.size, *each.header, each.last_offset, each.last_sequence) for each in run.batches()]
 
 
@@ -63,7 +63,7 @@ def damaged(numbers):
 
 
 def look(run):
-    """Whether the records of each batch agree with its header."""
+    """Return whether the records of each batch agree with its header."""
     if isinstance(run, shared_segment.BriefRun):
         return run.found
     return b"\0" * run.batch_count if run.first.is_control else run.stack(Cursor()).agreeing()

@@ -15,7 +15,7 @@ NEXT = forge.batch([forge.record(b"k", b"w")], base_offset=1)
 
 
 class Memory(segments.Memory):
-    """A source that lies in memory and knows the most that was read of it at a time."""
+    """A source in memory that remembers its largest read."""
 
     most = 0
 
@@ -70,7 +70,7 @@ def test_damage_names_the_field(kind, at, bad):
 
 
 def test_the_walk_believes_what_the_original_believes():
-    """It continues after a wrong crc and a magic of 9, which it takes for 2."""
+    """It continues after a wrong CRC and a magic of 9, which it treats as 2."""
     data = forge.batch([], magic=9, count=0) + forge.batch([], crc=1) + NEXT
     assert kinds(data, walk.walk) == [RecordBatch] * 3
 

@@ -1,4 +1,4 @@
-"""Java starts Spark from an archive of its classes: a driver of its own costs a test half the processor time."""
+"""Java loads Spark from an archive of its classes, which halves the processor time of a new driver."""
 
 import fcntl
 import os
@@ -15,7 +15,7 @@ from tests.conftest import BRIEF_JAVA
 
 @pytest.fixture(autouse=True)
 def archived_classes(request, monkeypatch):
-    """Hand Java the archive. A test that starts drivers makes it, where there is none from a run before."""
+    """Pass the archive to Java. A test that starts drivers makes it, unless an earlier run has made it."""
     mark = request.node.get_closest_marker("xdist_group")
     if mark is not None and mark.args == ("spark-processes",) and shutil.which("java"):
         made()
@@ -27,7 +27,7 @@ def archived_classes(request, monkeypatch):
 
 @cache
 def archive():
-    """Return where the archive of this Spark is. Java does not take one that another Java or Spark has made."""
+    """Return the path of this Spark's archive. Java refuses one that another Java or Spark has made."""
     return ROOT / "build" / f"spark-{pytest.importorskip('pyspark').__version__}.jsa"
 
 

@@ -1,4 +1,4 @@
-"""The outputs that answer: what `kdump COMMAND -o jsonl` prints, as rows."""
+"""The outputs of answers: the same rows as `kdump COMMAND -o jsonl`."""
 
 import json
 import random
@@ -56,7 +56,7 @@ CASES = {
 
 
 def rows(spark, output, *paths, **options):
-    """The rows as JSON objects without nulls, in some order, and the other reports by their kind."""
+    """Return the rows as JSON objects without nulls, sorted, and the other reports by their kind."""
     frame = spark.read.format("kdump").option("paths", json.dumps([str(path) for path in paths]))
     frame = frame.option("output", output).option("at", AT).options(**options).load()
     found = [row.asDict(recursive=True) for row in frame.collect()]
@@ -65,7 +65,7 @@ def rows(spark, output, *paths, **options):
 
 
 def lines(output, *paths, options=(), status=(0,)):
-    """What the command prints, in the terms of rows."""
+    """Return the command's output in the form of rows."""
     done = kdump(output, "-o", "jsonl", "--at", AT, "-q", *options, *paths)
     assert done.returncode in status, done.stderr.decode()
     found = [json.loads(line) for line in done.stdout.splitlines()]
@@ -77,7 +77,7 @@ def lines(output, *paths, options=(), status=(0,)):
 
 
 def in_order(found):
-    """Lines as text without the fields that are null, in order."""
+    """Return lines as sorted texts without null fields."""
     kept = [{name: value for name, value in one.items() if value is not None} for one in found]
     return sorted(json.dumps(one, sort_keys=True) for one in kept)
 

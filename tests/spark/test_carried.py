@@ -1,4 +1,4 @@
-"""What a Python says that is given a reader of the source and has no kdump."""
+"""The message of a Python without kdump that receives a reader of the source."""
 
 import subprocess
 import sys

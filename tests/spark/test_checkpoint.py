@@ -1,4 +1,4 @@
-"""The checkpoint of an export that goes on: what a step costs, without Spark."""
+"""The checkpoint of an incremental export: the cost of a step, without Spark."""
 
 import json
 
@@ -24,7 +24,7 @@ class Memory(Output):
         return [name for name, folder in self._hidden.items() if folder.texts]
 
     def flush(self, names):
-        """Nothing is kept anywhere else."""
+        """Do nothing: a folder in memory needs no flush."""
 
     def exists(self, name=""):
         return any(path == name or path.startswith(f"{name}/") or not name for path in self.texts)
@@ -54,7 +54,7 @@ class Memory(Output):
 
 
 def step(number):
-    """The account of a step that goes on in one file, and takes another one."""
+    """Return the account of a step that continues one file and adds another."""
     part = account._counts(account.SplitAccount(1, 3, 100), 0)
     files = [
         {"file": "a.log", "size": 100, **part, "damaged": [], "start": number * 100, "end": number * 100 + 100},

@@ -1,4 +1,4 @@
-"""A real standalone cluster on loopback: a master and two workers as processes of their own."""
+"""A real standalone cluster on loopback: a master and two workers as separate processes."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_a_cluster_exports_what_the_json_lines_hold(cluster, tmp_path):
 
 
 def executors(worker):
-    """The processes that a worker of this test has started."""
+    """Return the processes that a worker of this test has started."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:

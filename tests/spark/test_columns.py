@@ -1,4 +1,4 @@
-"""Columns that the kernel makes against those of records as objects: the same rows, whatever the bytes are."""
+"""Columns from the kernel equal those from records as objects, for any bytes."""
 
 import random
 
@@ -33,7 +33,7 @@ def table(path, **given):
 
 
 def of_objects(path, **given):
-    """The same by the general path alone."""
+    """Return the same columns by the general path only."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recorded, "columns", lambda *_, **__: None)
         return table(path, **given)
@@ -115,7 +115,7 @@ def test_any_records_give_the_same_rows(codec, tmp_path, monkeypatch):
 
 
 def test_broken_records_give_the_same_rows(tmp_path):
-    """Each byte of a small batch changed, between two valid ones."""
+    """Each byte of a small batch is changed, between two valid ones."""
     path = tmp_path / NAME
     plain = b"".join(
         forge.record(b"key", value, offset=n, headers=[(b"h", value)]) for n, value in enumerate([b"v", None])

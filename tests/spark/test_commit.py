@@ -1,4 +1,4 @@
-"""A prepared folder becomes an output, killed before each operation on the file system. No Spark job runs."""
+"""A prepared folder becomes an output, in a process killed before each file operation. No Spark job runs."""
 
 import json
 import shutil
@@ -24,11 +24,11 @@ STRANGERS = {"notes.txt": "mine", "topic_name=t/of-another.txt": "too"}
 
 
 class KilledError(Exception):
-    """The process ends here."""
+    """Represents the end of the process."""
 
 
 class Dying:
-    """A file system of Hadoop's on which nothing is changed any more from the operation ``at`` on."""
+    """A file system of Hadoop on which nothing changes from the operation ``at`` on."""
 
     def __init__(self, files, life):
         self._files, self._life = files, life
@@ -51,9 +51,9 @@ class Dying:
 
 @pytest.fixture
 def life(monkeypatch):
-    """``at`` says after how many changes of the file system the process is killed, ``done`` counts them.
+    """``at`` is the number of file changes after which the process is killed, ``done`` counts them.
 
-    What gets its place on this machine goes past Hadoop.
+    Local renames do not use Hadoop.
     """
     reported = SimpleNamespace(at=1 << 30, done=0)
     init = Folder.__init__
@@ -115,7 +115,7 @@ def by_manifest(out):
 
 
 def finish(spark, out, rows, mode):
-    """What the next run does."""
+    """Do what the next run does."""
     if commit.recover(Output(spark, str(out), "parquet")) is None:
         publish(spark, out, rows, mode)
     (out / commit.COMMIT).unlink(missing_ok=True)
@@ -181,7 +181,7 @@ def test_killed_anywhere_a_reader_sees_the_old_or_the_new(spark, tmp_path, monke
 
 
 def look(out, olds, news, mode):
-    """Hold what readers see of a killed export against what it was and what it is to be."""
+    """Compare what readers see of a killed export with its old and its new state."""
     seen, reported = by_glob(out), by_manifest(out)
     assert reported in (None, olds, news)
     assert len(seen) == len(set(seen))
@@ -259,7 +259,7 @@ def test_a_commit_that_is_none_of_kdumps_is_reported(spark, tmp_path):
 
 
 def test_what_appears_at_the_target_at_the_last_moment_is_not_replaced(spark, tmp_path, monkeypatch):
-    """A file or a folder: it stays, the export ends with an error, and nothing of it is there."""
+    """The new file or folder stays, the export ends with an error, and none of its files remain."""
     place = files.take_place
     for number, make in enumerate((lambda path: path.write_text("mine"), Path.mkdir)):
         out = tmp_path / str(number) / "out"
@@ -297,7 +297,7 @@ def test_a_file_that_appears_in_an_output_is_not_replaced(spark, tmp_path, monke
 
 
 class IntoFolders:
-    """A file system of Hadoop's that moves a folder into one that is there, as HDFS does, and where one appears."""
+    """A Hadoop file system that moves a folder into an existing one, like HDFS; one appears during the rename."""
 
     def __init__(self, files, path):
         self._files, self._path = files, path

@@ -1,4 +1,4 @@
-"""The source in a session of Spark Connect, whose server is a process of its own."""
+"""The source in a session of Spark Connect, whose server is a separate process."""
 
 import json
 import os

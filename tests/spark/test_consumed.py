@@ -1,4 +1,4 @@
-"""Rows against what a real consumer of a real broker got, with both isolation levels."""
+"""Rows equal the records of a real consumer of a real broker, at both isolation levels."""
 
 import base64
 import json

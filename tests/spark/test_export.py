@@ -43,7 +43,7 @@ def export(*paths, out, notes=None, **given):
 
 
 def rows(out, *columns):
-    """The rows of an export, read by pyarrow alone."""
+    """Return the rows of an export, read by only PyArrow."""
     files = [str(path) for path in Path(out).rglob("*.parquet") if "_damaged" not in path.parts]
     return dataset.dataset(files).to_table(columns=list(columns) or None).to_pylist()
 
@@ -187,7 +187,7 @@ def test_nothing_is_overwritten_unless_asked(spark, tmp_path):
 
 
 class KilledError(Exception):
-    """The process ends here."""
+    """Represents the end of the process."""
 
 
 def killed(_):
@@ -530,7 +530,7 @@ def data_files(out):
 
 
 def test_files_of_a_size_are_few_and_hold_the_same_rows(spark, tmp_path, monkeypatch):
-    """Of 200 small partitions with 3 dates each task else writes a file into each folder that it meets."""
+    """200 small partitions have 3 dates each: otherwise a task writes a file into each folder of its records."""
     monkeypatch.setattr(planning, "TASK_COST", 1)  # as many tasks as larger partitions would have
     written = small_partitions(tmp_path / "in")
     many, few = tmp_path / "many", tmp_path / "few"

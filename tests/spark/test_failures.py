@@ -1,4 +1,4 @@
-"""Reports of Spark's errors. They are made here, without a session."""
+"""Messages for Spark's errors, which are made here without a session."""
 
 import signal
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ OUT = "/lake/out"
 
 
 def raised(text):
-    """What becomes of an error of Spark's while it writes."""
+    """Return kdump's error for an error of Spark during a write."""
     with pytest.raises(KdumpError) as caught, errors(), writing(OUT):
         raise PySparkException(text)
     return caught.value

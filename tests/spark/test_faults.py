@@ -1,4 +1,4 @@
-"""``spark-export`` against every fault around it; tests/commands/test_faults.py has it for the other commands."""
+"""``spark-export`` under every fault; tests/commands/test_faults.py tests the other commands."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def export(spark, monkeypatch, capfd):
 
 @pytest.fixture
 def strike(spark, monkeypatch):
-    """Make a file meet a fault within a block, in this process and in Spark's workers."""
+    """Make reads of a file fail inside a block, in this process and in Spark's workers."""
     reported = Path(os.environ["KDUMP_TEST_FAULTS"])
 
     @contextmanager
@@ -69,7 +69,7 @@ def strike(spark, monkeypatch):
 
 @pytest.fixture
 def full_disk(export, spark, folder):
-    """Let no file of Spark's Java grow beyond some bytes, or let them again."""
+    """Limit the size of files that Spark's Java writes, or remove the limit."""
     java = spark.sparkContext._gateway.proc.pid
     assert (
         export(folder, folder.parent / "before")[0] == 0
@@ -80,18 +80,18 @@ def full_disk(export, spark, folder):
 
 
 def offsets(out):
-    """The offsets of an export as any reader of Parquet finds them."""
+    """Return the offsets of an export, as any reader of Parquet finds them."""
     files = [path for path in out.rglob("*.parquet") if not any(name[0] == "_" for name in path.relative_to(out).parts)]
     return sorted(dataset.dataset([str(path) for path in files]).to_table(["offset"])["offset"].to_pylist())
 
 
 def contents(out):
-    """What the files of an output hold, but Spark's mark of success."""
+    """Return the contents of the files of an output, except Spark's mark of success."""
     return {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and "_SUCCESS" not in path.name}
 
 
 def unfinished(out):
-    """What an export makes on its way and must not leave."""
+    """Return temporary files of an export, which must not remain."""
     beside = list(out.parent.glob(f".{out.name}.kdump-*"))
     return beside + [path for path in out.rglob("*") if path.name in {"_temporary", "_parts"} or ".new" in path.name]
 
@@ -206,7 +206,7 @@ def test_an_output_that_has_no_place_is_reported(export, folder, place, way):
     ],
 )
 def test_a_full_disk_leaves_no_half_written_output(export, full_disk, folder, monkeypatch, way, name):
-    """Full from the beginning on, or when ``name`` is written: what --incremental has committed before that stands."""
+    """The disk is full from the start, or when ``name`` is written: earlier commits of --incremental stay."""
     out = folder.parent / "out"
     real = output.Output.write_text
 

@@ -1,4 +1,4 @@
-"""The output findings: what `kdump check -o jsonl` says, as rows."""
+"""The output findings: the same rows as `kdump check -o jsonl`."""
 
 import json
 import shutil
@@ -23,11 +23,11 @@ def rows(spark, *paths, **options):
 
 
 OF_A_START = {"version", "code", "missing", "loses", "commands"}
-"""What the rows do not have: a start is foreseen where all log dirs of a broker are read, and Spark spreads them."""
+"""Findings that rows lack: only a reader of all log dirs of a broker predicts a start, and Spark distributes them."""
 
 
 def lines(*paths, status):
-    """What check prints, in the terms of rows; files that cannot be read come first."""
+    """Return the output of check in the form of rows; files that cannot be read come first."""
     done = kdump("check", "-o", "jsonl", *paths)
     assert done.returncode == status, done.stderr.decode()
     reported = [json.loads(line) for line in done.stdout.splitlines()]

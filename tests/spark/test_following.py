@@ -1,4 +1,4 @@
-"""Exports that go on: what is new is written once, and every byte taken so far is accounted for."""
+"""Incremental exports: new records are written once, and all bytes read so far are accounted for."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def run(source, out, notes=None, **given):
 
 
 def rows(out, *columns):
-    """The rows as any reader of Parquet finds them, which knows nothing of Spark's own logs."""
+    """Return the rows as any reader of Parquet finds them, without Spark's own logs."""
     files = [path for path in Path(out).rglob("*.parquet") if not {"_damaged", "_checkpoint"} & set(path.parts)]
     table = dataset.dataset([str(path) for path in files]).to_table(columns=list(columns) or None)
     return sorted(table.to_pylist(), key=lambda row: (row["partition"], row["offset"]))
@@ -156,7 +156,7 @@ def test_a_segment_that_is_deleted_while_a_step_runs_is_planned_again_and_report
 
 
 class KilledError(Exception):
-    """The process ends here."""
+    """Represents the end of the process."""
 
 
 @pytest.mark.parametrize("at", ["write_text", "take", "write_runs", "delete"])
@@ -213,7 +213,7 @@ def test_read_committed_adds_what_has_been_decided(spark, tmp_path):
 
 
 class Following:
-    """kdump spark-export --follow on a terminal of its own."""
+    """kdump spark-export --follow on a new terminal."""
 
     def __init__(self, source, out):
         ours, theirs = pty.openpty()

@@ -17,7 +17,7 @@ BROKER = GOLDEN / "brokers" / "4.2.2"
 
 
 def example(page, language):
-    """The first block of a page in a language."""
+    """Return the first block of a page in a language."""
     return re.search(rf"^```{language}\n(.*?)^```", (PAGES / page).read_text(), re.DOTALL | re.MULTILINE)[1]
 
 

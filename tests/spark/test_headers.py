@@ -1,4 +1,4 @@
-"""Streams planned by headers and indexes end where a look at all bytes ends."""
+"""Streams planned from headers and indexes have the same ends as streams planned from all bytes."""
 
 from random import Random
 from types import SimpleNamespace
@@ -33,7 +33,7 @@ class Indexed(Log):
 
 
 def triggers(folder, limits, *, checked):
-    """The offsets at which triggers end, each with the records that it takes."""
+    """Return the end offsets of triggers, each with its records."""
     options, at, found = words.SourceOptions(paths=(str(folder),), mode=words.DROPMALFORMED), {}, []
     for _ in range(500):
         made = streaming.advance(options, at, limits, checked={str(folder)} if checked else ())

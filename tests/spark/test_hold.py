@@ -1,4 +1,4 @@
-"""One export at a time into one folder; what is held by the dead is free."""
+"""Only one export at a time writes into a folder; the lock of a killed process is ignored."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def lock(output):
 
 
 def leave(output, **given):
-    """Make the lock that another process has left."""
+    """Leave the lock of another process."""
     lock(output).write_text(json.dumps({**hold.me()._asdict(), "token": "another", **given}))
 
 
@@ -143,7 +143,7 @@ def test_who_was_held_to_be_dead_ends_before_anything_is_touched(spark, tmp_path
 
 @pytest.mark.parametrize("left", [False, True])
 def test_of_many_at_once_one_holds_it(spark, tmp_path, left):
-    """Also where all of them find what a dead one has left."""
+    """This also holds if all of them find the lock of a killed process."""
     output = Output(spark, str(tmp_path / "out"), "parquet")
     dead, inside, most, refused = ended(), 0, 0, 0
     change = threading.Condition()

@@ -1,4 +1,4 @@
-"""Where the partitions of a query of Kafka's source begin and end, as batches and streams read them; no Spark."""
+"""First and last offsets of partitions in queries of Kafka's source, for batches and streams, without Spark."""
 
 import re
 from dataclasses import replace
@@ -43,7 +43,7 @@ def log_dir(tmp_path):
 
 
 def read(path, reported=None, **given):
-    """What a batch gives: partition and offset of each record."""
+    """Return partition and offset of each record in a batch."""
     options = words.parse({"path": str(path), "subscribe": "orders", "columns": "topic,partition,offset", **given})
     options = replace(options, kafka=options.kafka.for_batch())
     note = (lambda _: None) if reported is None else reported.append
@@ -97,7 +97,7 @@ def test_assigned_partitions_alone_are_read(log_dir):
 
 
 def test_a_time_is_looked_up_and_no_filter(tmp_path):
-    """As a broker does it: records after the first one that is late enough are read, however early."""
+    """A broker does the same: records after the first one that is late enough are read, even if they are earlier."""
     log = Clock(tmp_path / "orders-0")
     log.append()
     log.append(base_timestamp=SECOND + 50_000, max_timestamp=SECOND + 52_000)
@@ -256,7 +256,7 @@ def test_a_stream_begins_at_the_given_position(tmp_path, given, first):
 
 
 def test_the_first_trigger_stands_when_it_is_run_again_and_the_log_has_grown_meanwhile(tmp_path):
-    """Spark asks again where to begin when a driver was killed in its first trigger; the end of it is in the log."""
+    """After a driver was killed in its first trigger, Spark asks again for the start; the log has the trigger's end."""
     log, quiet = Clock(tmp_path / "orders-0"), Clock(tmp_path / "orders-1")
     log.append()
     quiet.append()

@@ -1,4 +1,4 @@
-"""The options of Spark's Kafka source in the words of this one: each on its own, without files and without Spark."""
+"""The options of Spark's Kafka source, translated to those of kdump: each alone, without files and Spark."""
 
 import re
 
