@@ -297,7 +297,7 @@ class _Judge(NamedTuple):
             why = f"bytes of {name} after its beginning cannot be read: it is unknown whether it has ended"
         elif age <= self.max_timeout:
             why = (
-                f"no transactional id names {name} for its producer id: it hangs when its last timestamp is older than "
+                f"no transactional id with its producer id lists {name}: it hangs if its last timestamp is older than "
                 "--max-timeout"
             )
         else:

@@ -237,8 +237,8 @@ class LogCheck:
             if before is not None and self._segment is not None and _repeats(before, self._segment, base_offset):
                 self._say(
                     Code.BASE_OFFSET,
-                    f"the segment begins with the last batches of the segment before, from offset {base_offset} on, "
-                    "byte by byte: consumers receive each record once",
+                    f"the segment repeats the last batches of the previous segment, from offset {base_offset} on: "
+                    "consumers receive each record once",
                     0,
                     level=Level.REMARK,
                 )

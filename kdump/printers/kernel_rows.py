@@ -226,7 +226,7 @@ class KernelRows:
     def _stuck(self) -> KdumpError:
         """Return the error for records that the kernel has checked as valid but cannot print (a bug)."""
         name = self.file.name if self.file else "-"
-        return KdumpError(f"{name}: the kernel cannot print records that it found valid; KDUMP_KERNEL=off prints them")
+        return KdumpError(f"{name}: compiled code cannot print records that it found valid: set KDUMP_KERNEL=off")
 
     def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
         """Return the shape of rows for batches of this kind; None if the kernel does not support a part."""

@@ -51,7 +51,7 @@ CHUNK_BYTES: Final = 1 << 19
 CHUNK_REGIONS: Final = 1024
 """Maximum number of regions of a chunk."""
 HELD: Final = 16 << 20
-"""Threads stop preparing while more bytes of decompressed records and lines than this wait for the caller."""
+"""Threads pause while the caller has not yet taken this many bytes of decompressed records and lines."""
 THREADS: Final = 2
 AHEAD: Final = 6 << 20
 """Bytes of a run's lines after which a thread stops. The printer makes the other lines."""

@@ -243,7 +243,7 @@ def test_a_segment_that_is_a_swap_file_is_restored(broker):
 
 
 def test_quorum_state_names_the_voters(broker):
-    """A node that is none of them takes the metadata from the controllers."""
+    """A node that is not a voter gets the metadata from the controllers."""
     state = (
         '{"clusterId":"","leaderId":9,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
         '"currentVoters":[{"voterId":9}],"data_version":0}'

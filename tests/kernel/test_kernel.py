@@ -75,14 +75,14 @@ def dumped(path, release="4.3", out=None, **options):
 
 
 def general(path, release="4.3", **options):
-    """The same without the kernel."""
+    """Return the result of :func:`dumped` without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "COMPILED", False)
         return dumped(path, release, **options)
 
 
 def made_ahead(path, monkeypatch, **options):
-    """The same, but a thread makes every second region ahead of time, as far as it can."""
+    """Return the result of :func:`dumped` if a thread makes every second region ahead of time."""
     taken = []
 
     def ahead(regions, _source, _size, make, **_):
@@ -536,7 +536,7 @@ SIZES = (None, 0, 1, 63, 64, 8191, 8192, 1 << 20)
 
 @pytest.mark.parametrize("sequence", [-1, 0, 0x7FFFFFFE])
 def test_what_is_sound_can_be_read(sequence):
-    """The general path can read them, too, for any sizes; spans belong to the same records."""
+    """The general path reads all records that ``sound`` accepts, of any size, and ``spans`` locates them."""
     seeded = random.Random(sequence)
     asked = compiled.Cursor()
     verdicts = set()

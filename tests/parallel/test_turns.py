@@ -227,7 +227,7 @@ def test_results_of_parts_are_reported_in_time():
 
 
 def test_a_turn_that_comes_in_the_midst_of_a_piece_is_taken(capfdbinary):
-    """A process that has little output in memory copies little."""
+    """When its turn comes, a process copies only the output that it has in memory, and then writes directly."""
 
     def work(number, turn):
         turn.write(b"%d" % number * turns.AT_ONCE)

@@ -1,4 +1,4 @@
-"""A segment that a run has listed and that is gone when it is read: retention, or a short answer that must not be."""
+"""A listed segment is gone when it is read: retention deleted it, or a store listed too few files."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ from tests.spark.test_following import export, manifest, rows, run
 
 
 def grown(folder, segments=4):
-    """A folder of segments of three records each, and their paths."""
+    """Return a folder of segments of three records each, and their paths."""
     log = Log(folder)
     paths = []
     for number in range(segments):

@@ -1,4 +1,4 @@
-"""Hold `kdump check` against real starts: seeded changes to log dirs, and a broker that starts on a copy of each.
+"""Compare `kdump check` with real starts: seeded changes to log dirs, and a broker that starts on a copy of each.
 
     python -m tools.prove.starts [--scenes 100] [--seed 1] [--release 4.3.1] [--kinds swap,metadata]
                                  [--base FOLDER] [--keep FOLDER] [--out FILE] [--fresh] [--seconds 280];

@@ -1,21 +1,21 @@
-"""Hold the stream against a live broker: what a killed and restarted driver has written is what a consumer got.
+"""Compare a stream with a live broker: a killed and restarted driver writes the same records as a consumer gets.
 
     python -m tools.prove.stream [--release 4.2.2] [--records 200000] [--seconds 120] [--kills 6]
                                  [--retention no|fail|go-on] [--seed 1] [--keep DIR]
 
-A broker on the loopback is written to by producers of every codec and by a transactional one that aborts every third
-transaction; its segments roll by size and time, topics with either kind of timestamps are there from the beginning, and
-a new one appears in the middle. Meanwhile a Spark driver streams the log dir to Parquet, once as read_uncommitted and
+Producers of every codec, and a transactional one that aborts every third transaction, write to a local broker. Its
+segments roll by size and time. Topics with either kind of timestamps exist from the beginning, and a new one appears in
+the middle. Meanwhile a Spark driver streams the log dir to Parquet, once as read_uncommitted and
 once as read_committed (`stream_driver`). It is killed by SIGKILL in the middle of micro-batches, with its JVM and
-workers, and started again from its checkpoint. In the end each output must equal what a consumer of that isolation
-level got: each record once, with its times, key, value and headers.
+workers, and started again from its checkpoint. In the end each output must have the records of a consumer with that
+isolation level, each once, with its times, key, value and headers.
 
 With `--retention` the broker deletes old segments all the time. `fail` keeps the driver down until records that it
 waits for are gone, and the stream must end by saying so (failOnDataLoss). `go-on` sets failOnDataLoss=false. A consumer
 reads at the same time. Some records that it saw are not in the output. They must be the ones that the stream reported
 as gone, to the offset, or be deleted before the stream first looked at their partition.
 
-Ends with 1 when something does not hold. Needs Java, Maven for the jars, and kdump[spark].
+The exit status is 1 if an output is wrong. Needs Java, Maven for the jars, and kdump[spark].
 """
 
 import argparse

@@ -102,7 +102,7 @@ class TopicLog:
 
 
 class TopicLogs(Collector):
-    """Collects partitions of coordinators' topics. Of several replicas the one with the greatest end offset counts."""
+    """Collects partitions of coordinators' topics: of several replicas the one with the greatest end offset."""
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], TopicLog] = {}

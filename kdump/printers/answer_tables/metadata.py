@@ -145,7 +145,7 @@ def _configs(found: ClusterImage, *, show_secrets: bool) -> AnswerTable:
         if kind != cluster_image.TOPIC_RESOURCE
         for key, value in cluster_image.hidden_configs(kind, values, show=show_secrets).items()
     ]
-    return AnswerTable("Configs, but for those of topics", ("type", "name", "config", "value"), rows)
+    return AnswerTable("Configs, except those of topics", ("type", "name", "config", "value"), rows)
 
 
 def _acls(found: ClusterImage) -> AnswerTable:
