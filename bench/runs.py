@@ -1,4 +1,4 @@
-"""Running kdump and the original, measured and compared."""
+"""Runs kdump and the original, and measures and compares the runs."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ _COMMON: Final[dict[str, Any]] = {
     "partition": {"type": "array", "items": {"type": "integer"}, "description": "Only these partitions."},
     "at": {"type": "string", "description": "The time that counts as now: ISO 8601 (UTC), ms since 1970, or -2h."},
     "limit": {"type": "integer", "minimum": 1, "description": f"Rows of a page.  [default: {DEFAULT_LIMIT}]"},
-    "cursor": {"type": "string", "description": "The nextCursor of the page before, with the same arguments."},
+    "cursor": {"type": "string", "description": "The nextCursor of the previous page, with the same arguments."},
 }
 _OUTPUT: Final[dict[str, Any]] = {
     "type": "object",
@@ -338,7 +338,7 @@ class ToolCall:
             self._run.stop()
 
     def _words(self, paths: list[str], end: PageEnd, most: int) -> list[str]:
-        """Return the command line; ``dump`` begins at the end of the page before, and ends after ``most`` records."""
+        """Return the command line; ``dump`` begins at the end of the previous page, and ends after ``most`` records."""
         spec, options = self._spec, self._options
         words = list(spec.words)
         plain: list[str] = []
@@ -406,7 +406,7 @@ class ToolCall:
         return base64.urlsafe_b64encode(json.dumps([self._call(), end, self._files]).encode()).decode()
 
     def _end_before(self) -> PageEnd:
-        """Return the end of the page before, from the cursor. Raises CallError for another call's cursor."""
+        """Return the end of the previous page, from the cursor. Raises CallError for another call's cursor."""
         cursor = self._given.get("cursor")
         if cursor is None:
             return PageEnd()
@@ -416,9 +416,9 @@ class ToolCall:
         except (TypeError, ValueError):
             raise CallError("the cursor is not from this server: leave it out for the first page") from None
         if call != self._call():
-            raise CallError("the cursor belongs to other arguments: repeat those of the page before")
+            raise CallError("the cursor belongs to other arguments: repeat those of the previous page")
         if files != self._files:
-            raise CallError("the files have changed since the page before: begin again without a cursor")
+            raise CallError("the files have changed since the previous page: begin again without a cursor")
         return end
 
     def _call(self) -> str:

@@ -63,10 +63,7 @@ def pytest_xdist_auto_num_workers():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Keep the tests of one session together where pytest-xdist spreads them.
-
-    Tests that start Spark themselves are another group, for the other processor.
-    """
+    """Keep the tests of the shared Spark session in one process, also with pytest-xdist."""
     for item in items:
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("spark"))

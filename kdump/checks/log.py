@@ -248,7 +248,7 @@ class LogCheck:
                 return
             self._say(
                 Code.BASE_OFFSET,
-                f"the name of the segment has offset {base_offset}, but the segment before ends at offset "
+                f"the name of the segment has offset {base_offset}, but the previous segment ends at offset "
                 f"{self.next_offset - 1}",
                 0,
                 expected=f"{self.next_offset} or more",
@@ -375,7 +375,7 @@ class LogCheck:
                 self.wants_recovery = True
                 self._say(
                     Code.OFFSET_ORDER,
-                    f"the batch begins at offset {base}, but the batch before ends at offset {self.next_offset - 1}",
+                    f"the batch begins at offset {base}, but the previous batch ends at offset {self.next_offset - 1}",
                     batch.position,
                     offset=base,
                     expected=f"{self.next_offset} or more",
@@ -507,7 +507,7 @@ class LogCheck:
         if epoch < self._epoch or epoch < -1:
             self._say(
                 Code.LEADER_EPOCH,
-                f"the leader epoch of the batch is {epoch}, lower than that of the batch before",
+                f"the leader epoch of the batch is {epoch}, lower than that of the previous batch",
                 position,
                 offset=base,
                 expected=f"{max(self._epoch, -1)} or more",
@@ -753,7 +753,7 @@ class LogCheck:
 
 
 def _repeats(before: Segment, segment: Segment, base_offset: int) -> bool:
-    """Return whether a segment begins with all batches of the segment before from ``base_offset`` on."""
+    """Return whether a segment begins with all batches of the previous segment from ``base_offset`` on."""
     with before.open() as old, segment.open() as new:
         start = start_of(old, base_offset)
         rest = old.size - start
@@ -804,7 +804,7 @@ def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, st
 
 
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
-    """Yield a sentence for each value that Kafka never writes. ``before`` is the offset of the record before.
+    """Yield a sentence for each value that Kafka never writes. ``before`` is the offset of the previous record.
 
     If no record of the batch is missing, its offsets are not compared here: ``misnumbered()`` checks them.
     """

@@ -268,7 +268,7 @@ class OffsetIndexCheck(IndexFileCheck):
                 was, found = (good.offset, entry.offset) if of_offset else (good.position, entry.position)
                 what = "an offset" if of_offset else "a position"
                 fault = Fault(
-                    Code.ORDER, f"has {what} that is not above that of the entry before", f"above {was}", found
+                    Code.ORDER, f"has {what} that is not above that of the previous entry", f"above {was}", found
                 )
             if fault is None and verdict == FIRST and names_last:
                 fault = Fault(
@@ -370,7 +370,7 @@ class Gaps:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the longest gap without an entry; None if it is shorter than all distances between entries."""
+        """Return the longest gap without an entry, or None if even the smallest distance between entries is longer."""
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None

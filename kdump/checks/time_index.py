@@ -161,7 +161,7 @@ class TimeIndexCheck(IndexFileCheck):
                 was, found = (good.timestamp, entry.timestamp) if of_time else (good.offset, entry.offset)
                 what = "a timestamp" if of_time else "an offset"
                 fault = Fault(
-                    Code.ORDER, f"has {what} that is not above that of the entry before", f"above {was}", found
+                    Code.ORDER, f"has {what} that is not above that of the previous entry", f"above {was}", found
                 )
             if fault is None:
                 good = entry

@@ -114,7 +114,7 @@ class DumpOptions:
         self.every_replica: bool = given["every_replica"]
         self.stats: bool = given["stats"]
         self.begin = None if given["begin"] is None else _place(given["begin"])
-        """The place at which to begin, for the MCP server: the end of the page before."""
+        """The place at which to begin, for the MCP server: the end of the previous page."""
         self.header_names: bool = given["header_names"]
         """Whether --no-payload keeps the headers. The MCP server shows their names."""
         self.out: str | None = given["out"]

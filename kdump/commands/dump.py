@@ -121,7 +121,7 @@ SECTIONS: Final = {
 )
 @RAW_OUTPUT
 @click.option("--stats", is_flag=True, help="Print what was read, as one line of JSON on standard error.")
-@click.option("--begin", hidden=True, help="Begin at this byte of a segment: FILE@BYTE, as rows name the file.")
+@click.option("--begin", hidden=True, help="Begin at this byte of a segment: FILE@BYTE, with FILE as in the rows.")
 @click.option("--header-names", is_flag=True, hidden=True, help="With --no-payload: headers, for the caller to strip.")
 @shared.add([shared.NO_PAGER])
 @click.option("-q", "--quiet", is_flag=True, help="Print errors and damage only, without notes.")

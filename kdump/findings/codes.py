@@ -135,7 +135,7 @@ class Code(StrEnum):
     ZERO_TAIL = ("zero-tail", "remark", "Zeros follow the last batch or entry: a preallocated file.", "", "FileRecords")
     GAP = ("gap", "log", "Offsets are missing, and compaction does not explain it.", "Another replica may have them.", "UnifiedLog")
     COMPACTION = ("compaction", "remark", "The offsets have gaps, as after compaction.", "", "LogCleaner")
-    OFFSET_ORDER = ("offset-order", "log", "A batch begins below the end of the batch before it.", _SALVAGE, "UnifiedLog.append")
+    OFFSET_ORDER = ("offset-order", "log", "A batch begins below the end of the previous batch.", _SALVAGE, "UnifiedLog.append")
     BASE_OFFSET = ("base-offset", "log", "The offset in a segment's name does not fit its batches.", "", "LogSegment")
     ATTRIBUTES = ("attributes", "log", "A batch has unknown attribute bits.", _SALVAGE, "DefaultRecordBatch")
     RECORD_COUNT = ("record-count", "log", "The record count does not fit the batch.", _SALVAGE, "DefaultRecordBatch")

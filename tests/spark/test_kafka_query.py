@@ -25,7 +25,7 @@ KAFKA = {
 
 
 def dumped(*paths):
-    """What Kafka's source gives of records, as `kdump dump` knows them."""
+    """Return the records that `kdump dump` prints, in the form of Kafka's source."""
     done = kdump("dump", *map(str, paths), "-o", "jsonl", "--encoding", "base64")
     assert done.returncode == 0, done.stderr.decode()
     for line in map(json.loads, done.stdout.splitlines()):

@@ -1,4 +1,4 @@
-"""Exports by a writer of Spark's own: here one that a test makes, which appends files of JSON in one step."""
+"""Exports through a writer of Spark: here a test's own writer, which appends JSON files in one step."""
 
 import json
 import uuid

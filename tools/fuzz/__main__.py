@@ -3,15 +3,15 @@
     python -m tools.fuzz                               2,000 seeded inputs for each target.
     python -m tools.fuzz kernel --count 100000 --seed 7 --jobs 2
     python -m tools.fuzz --count 10000 --report "every reader"
-                                                       the figures into that section of golden/reports/fuzz.md.
+                                                       also write that section of golden/reports/fuzz.md.
     python -m tools.fuzz kernel-alone --count 100000 --golden
                                                        for a kernel built with --address or --bounds
-                                                       (tools.dev.build_kernel): every golden file as it is, too.
+                                                       (tools.dev.build_kernel): also unchanged golden files.
     python -m tools.fuzz segment codec --coverage 600 --report "Guided by coverage"
-                                                       each guided by coverage for 600 s (needs `pip install atheris`)
+                                                       600 s each, guided by coverage (pip install atheris)
 
 Inputs are mutations of golden files (tools/fuzz/mutations) and noise. An input that breaks a target is written to
-tests/hostile/TARGET-DIGEST, where tests/tools/test_fuzz.py tries it again in each run. Exit status 1 when there is one.
+tests/hostile/TARGET-DIGEST, which tests/tools/test_fuzz.py tests again. The exit status is 1 if there is one.
 """
 
 import argparse

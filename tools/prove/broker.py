@@ -94,8 +94,8 @@ class Broker:
     """One broker with its log dir and metadata dir below `folder`; `settings` are added to PROPERTIES, or replace them.
 
     `jars` are for its clients; each program gets `heap` of memory. The loggers `talks` print all events, the others
-    only errors. Its log dirs get the cluster id `format_as`; with None they are there already. Raises RuntimeError if
-    it does not start.
+    only errors. The log dirs are formatted with the cluster id `format_as`, with None not at all. Raises RuntimeError
+    if the broker does not start.
     """
 
     def __init__(

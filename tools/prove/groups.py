@@ -2,8 +2,8 @@
 
     python -m tools.prove.groups [RELEASE] [--folder DIR]
 
-A broker of a release (4.2.2) gets groups of each type with members, offsets by hand, transactions that are committed,
-aborted and open, deleted groups and offsets. Its log dir is copied while it runs. The output of
+A broker of a release (4.2.2) gets groups of each type with members, manually set offsets, committed, aborted and open
+transactions, deleted groups and deleted offsets. Its log dir is copied while it runs. The output of
 kafka-consumer-groups.sh, kafka-share-groups.sh and kafka-streams-groups.sh must equal kdump's output for the copy. Then
 a new cluster takes the file of ``-o reset-csv``, and its offsets are read back.
 """

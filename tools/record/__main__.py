@@ -1,11 +1,11 @@
 """Record golden outputs again: run releases of the original on the cases of golden/ and write golden/runs/.
 
-    python -m tools.record 4.2.2 2.8.2          the cases that each has, again.
-    python -m tools.record 4.5.0 --like 4.4.0   a new release, with the cases of another.
-    python -m tools.record 4.2.2 --add 'tiny/'  also the cases whose name holds this (a regular expression).
+    python -m tools.record 4.2.2 2.8.2          all recorded cases of both releases, again.
+    python -m tools.record 4.5.0 --like 4.4.0   a new release, with the cases of 4.4.0.
+    python -m tools.record 4.2.2 --add 'tiny/'  also the cases whose name matches this expression.
     python -m tools.record all --check          record nothing, print what would change
 
-Needs Maven and a JDK 17 to 23 (see tools/record/original.py). Exit status 1 when --check finds a difference.
+Needs Maven and a JDK 17 to 23 (see tools/record/original.py). The exit status is 1 if --check finds a difference.
 """
 
 import re

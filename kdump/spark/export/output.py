@@ -275,7 +275,7 @@ class Output(Folder):
         try:
             manifest: dict[str, Any] = json.loads(self.read_text(name))
             if not isinstance(manifest["runs"], list):
-                raise TypeError("its runs are not a list")
+                raise TypeError("the runs in it are not a list")
         except (ValueError, KeyError, TypeError) as reason:
             raise KdumpError(f"{self.path}/{name} was not written by kdump: {reason}") from reason
         return manifest
