@@ -1,4 +1,4 @@
-"""What :func:`kdump.open` and the questions note: replicas that are left out, topics that are not there."""
+"""What :func:`kdump.open` and the questions note: skipped replicas, and missing topics."""
 
 import datetime as dt
 import json
@@ -32,7 +32,7 @@ def test_each_partition_is_read_once_and_a_note_names_the_other_replica(tmp_path
 
 
 def test_what_are_no_replicas_is_read(tmp_path):
-    """Another topic id, other offsets, and files of one folder that are named apart."""
+    """They have another topic id or other offsets, or are files of one folder named separately."""
     for broker, topic_id in (("b1", "A" * 21 + "g"), ("b2", "A" * 21 + "w")):
         replica(tmp_path / broker, {0: data(0, 2)}, name="pay-0")
         (tmp_path / broker / "pay-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")

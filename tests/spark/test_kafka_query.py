@@ -47,7 +47,7 @@ def payload(text):
 
 
 def rows(frame):
-    """The rows of a frame with the columns of Kafka's source."""
+    """Return the rows of a frame with the columns of Kafka's source."""
     from pyspark.sql import functions as spark_sql
 
     names = ["key", "value", "topic", "partition", "offset", "ms", "timestampType", "headers"]

@@ -39,13 +39,13 @@ def compared(root, known, marks=None):
 
 
 def compacts(log, paths):
-    """The first two become one file, and the third goes: cleaned segments have the name of the first."""
+    """The first two become one file, and the third is deleted: cleaned segments have the name of the first."""
     paths[1].write_bytes(paths[1].read_bytes() + paths[2].read_bytes())
     paths[2].unlink()
 
 
 def truncates(log, paths):
-    """A broker under a new leader cuts the log at offset 6: what begins later goes, what is left there is empty."""
+    """A broker truncates the log at offset 6 for a new leader: later segments go, that of offset 6 becomes empty."""
     paths[2].write_bytes(b"")
     paths[3].unlink()
 
@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_be_listed_is_not_gone(tmp_path):
 
 @pytest.mark.parametrize("lost", [1, 3])
 def test_a_stream_ends_where_a_listed_segment_is_missing(tmp_path, lost):
-    """Between the listing that says how far a trigger gets, and the one that plans it; and before the next trigger."""
+    """It goes between the listing for a trigger's end and the one that plans it, or before the next trigger."""
     _, paths = grown(tmp_path / "t-0")
     options = words.SourceOptions(paths=(str(tmp_path),))
     reader = KdumpStreamReader(options)
@@ -208,7 +208,7 @@ def test_following_stops_before_a_hole_and_goes_on_elsewhere(tmp_path, monkeypat
 
 
 def test_following_goes_on_after_an_outage_that_began_at_any_moment(tmp_path, monkeypatch):
-    """Nothing is taken for gone or for read meanwhile, and the first look after it has the rest."""
+    """During the outage nothing is taken as gone or as read, and the first listing after it has the rest."""
     for topic in ("t-0", "u-0"):
         grown(tmp_path / "broker" / topic)
     monkeypatch.setattr(remote, "time", Clock())

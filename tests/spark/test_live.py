@@ -1,4 +1,4 @@
-"""A driver that is killed while a log grows: its stream has each record once, and loses none that waits."""
+"""A driver is killed while a log grows: its stream has each record once, and loses none."""
 
 import random
 import shutil
@@ -16,11 +16,11 @@ from tools.prove.stream import Driver, streamed
 KILLS = 2
 BATCHES = 400
 PATIENCE = 600
-"""Seconds that a driver has for what takes some thirty of a machine that does nothing else."""
+"""Seconds that a driver may take for work of thirty seconds on an idle machine."""
 
 
 class Writer(Thread):
-    """Appends to three partitions as a broker does: in regions, with transactions, rolled and deleted segments."""
+    """Appends to three partitions like a broker: in regions, with transactions, rolled and deleted segments."""
 
     def __init__(self, folder):
         super().__init__()

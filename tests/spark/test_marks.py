@@ -1,4 +1,4 @@
-"""What becomes of a log between two looks of a stream: deleted, compacted, cut back, created again."""
+"""Changes of a log between two triggers of a stream: deleted, compacted, truncated, created again."""
 
 import os
 import shutil
@@ -188,7 +188,7 @@ def test_topics_of_a_narrower_choice_are_not_gone(tmp_path):
 
 
 def test_what_a_planned_trigger_lacks_when_it_is_run_again_is_reported(tmp_path):
-    """A driver that was killed runs the trigger again that it had planned; retention did not wait for it."""
+    """A driver that was killed repeats its planned trigger, but retention has deleted some of its records."""
     log, stream = Log(tmp_path / "t-0"), Stream(tmp_path, fail_on_data_loss=False)
     log.append()
     gone = log.file

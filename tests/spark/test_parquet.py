@@ -33,7 +33,7 @@ def layout(*names, columns=("offset",)):
 
 
 def batch(times, topic="t"):
-    """Rows of one segment with these times in microseconds."""
+    """Return rows of one segment with these times in microseconds."""
     schema = arrow_schema.arrow(arrow_schema.chosen((*SOME, "partition")))
     columns = [[topic] * len(times), list(range(len(times))), times, [3] * len(times)]
     arrays = [pa.array(values).cast(field.type) for values, field in zip(columns, schema, strict=True)]
@@ -224,7 +224,7 @@ def test_a_full_disk_is_an_error_of_the_output(tmp_path, monkeypatch):
 
 
 class Prepared:
-    """An output in a store: a local folder, reached by the client of the tasks and by Spark's."""
+    """An output in a store: a local folder, used by the client of the tasks and by that of Spark."""
 
     shown, renames_whole, local = "s3a://lake", False, None
     keep = Output.keep

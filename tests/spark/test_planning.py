@@ -1,4 +1,4 @@
-"""Planning notes topics that are not there, in the words of the commands."""
+"""Planning prints the same notes about missing topics as the commands."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Spark's filters that choose what is read."""
+"""Spark's filters that select what is read."""
 
 import shutil
 from dataclasses import replace
@@ -101,7 +101,7 @@ def test_a_query_of_kafkas_source_keeps_its_edges():
 
 
 def test_only_a_caller_that_asks_gets_a_report_of_filters():
-    """A source that takes filters ends every job while Spark's switch is off, as it is by default."""
+    """A source that accepts filters ends every job while Spark's setting is off, which is the default."""
     for given, takes in ({}, False), ({"pushdown": "false"}, False), ({"pushdown": "true"}, True):
         reader = KdumpDataSource({"path": str(BROKER), **given}).reader(None)
         assert (type(reader).pushFilters is not DataSourceReader.pushFilters) is takes

@@ -1,4 +1,4 @@
-"""Splits to Arrow batches, without a Spark session: every record of every golden segment, however it is cut."""
+"""Splits to Arrow batches, without a Spark session: every record of every golden segment, for any splits."""
 
 import errno
 import json
@@ -45,7 +45,7 @@ def read(path, **given):
 
 
 def straight(path):
-    """Every record of a folder's segments as kdump's own stream gives it."""
+    """Return every record of a folder's segments, read by kdump's own stream."""
     for file in sorted(path.glob("[0-9]*.log")):
         with local.LocalFile(file) as source:
             for batch in segments_read.read(source, on_error="resync"):
@@ -195,7 +195,7 @@ def test_failfast_names_file_and_position(tmp_path):
 
 
 def closed(folder):
-    """A log dir of one segment that reads, and one that is a link to nowhere."""
+    """A log dir with one readable segment and one that is a broken link."""
     (folder / "t-0").mkdir()
     good = folder / "t-0" / f"{0:020}.log"
     good.write_bytes(forge.batch([forge.record(b"k", b"v")]))

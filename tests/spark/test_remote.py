@@ -1,4 +1,4 @@
-"""Segments in places that only pyarrow.fs reaches: an S3 server on loopback, and Arrow's own in-memory file system."""
+"""Segments that only pyarrow.fs can open: in an S3 server on loopback, and in Arrow's in-memory file system."""
 
 import pickle
 import re
@@ -33,7 +33,7 @@ def read(*paths, **given):
 
 @pytest.fixture(scope="module")
 def bucket():
-    """A bucket with some partition folders, as a URI with its keys and its address."""
+    """A bucket with some partition folders, as a URI with keys and address."""
     server = pytest.importorskip("moto.server", reason="moto is not installed: pip install 'moto[s3,server]'")
     running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()

@@ -1,4 +1,4 @@
-"""What must be there for Spark, and what must not run in its workers."""
+"""What Spark needs to start, and what must not run in its workers."""
 
 import os
 import site
@@ -25,7 +25,7 @@ COMMANDS = {
 
 @pytest.fixture
 def without_spark(tmp_path):
-    """Run kdump where all that is installed is there but pyspark; the folders of ``more`` come first."""
+    """Run kdump with all installed packages except pyspark; the folders of ``more`` come first."""
     installed = tmp_path / "installed"
     installed.mkdir()
     folders = [path for path in map(Path, site.getsitepackages()) if path.is_dir()]

@@ -1,4 +1,4 @@
-"""The Spark source in a session: what users see of it."""
+"""The Spark source in a session, as users see it."""
 
 import datetime as dt
 import glob
@@ -107,7 +107,7 @@ def test_wrong_options_are_reported_on_the_driver(spark, options, reported):
 
 @pytest.mark.parametrize("output", ["records", "batches", "damaged", "findings", "stats", "offsets"])
 def test_what_the_source_says_and_raises_steers_no_terminal(tmp_path, capsys, output):
-    """Names of folders may be anything: Spark prints errors as they are, and so do terminals."""
+    """Folders may have any name, and both Spark and terminals print errors unchanged."""
     logs = hostile.write(tmp_path / "logs")
     mode = {"mode": "PERMISSIVE"} if output == "records" else {}
     reported = []

@@ -49,7 +49,7 @@ def test_a_trigger_is_the_same_when_it_is_run_again(tmp_path):
 
 
 def test_what_cannot_be_read_takes_no_room_from_what_can(tmp_path, monkeypatch):
-    """Else a trigger is full of nothing, and the next one as well."""
+    """Otherwise a trigger would be full of unreadable bytes, and the next one as well."""
     broken, log = Log(tmp_path / "t-0"), Log(tmp_path / "t-1")
     broken.append(100, count=100)
     log.append(2, count=50)
@@ -344,7 +344,7 @@ def test_available_now_ends_where_it_began_to_look(tmp_path):
 
 
 class OlderSpark:
-    """What Spark before 4.2 asks of a stream reader: how far it gets, without saying from where."""
+    """Calls a stream reader as Spark before 4.2 does: it asks for an end without giving the start."""
 
     def __init__(self, path, at=None, **given):
         self.reader = KdumpStreamReader(words.SourceOptions(paths=(str(path),), **given))
@@ -460,7 +460,7 @@ def test_read_committed_takes_nothing_of_what_came_after_its_look_at_transaction
 
 
 def test_streams_that_begin_at_once_change_nothing_that_they_share(spark, tmp_path):
-    """Spark gives both the same map of variables, without a lock: a broken one would end every stream of a session."""
+    """Spark gives both the same map of variables, without a lock: a broken map would end every stream of a session."""
     kept = dict(spark.sparkContext.environment)
     register(spark)
     assert spark.sparkContext.environment == kept
@@ -503,9 +503,9 @@ def test_a_query_writes_each_record_once_over_restarts(spark, tmp_path):
 
 
 def patiently(run):
-    """Run until the machine is quick enough: Spark waits ten seconds for a Python worker of a stream, and no longer.
+    """Repeat a run that ends because Spark waits only ten seconds for a Python worker.
 
-    A run that ended like that is one more restart: the next goes on where it stopped.
+    Such an end is a further restart: the next run continues there.
     """
     for _ in range(4):
         try:
@@ -518,7 +518,7 @@ def patiently(run):
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
 def test_a_stream_reports_once_where_damage_is_named(tmp_path, capsys, mode):
-    """Only tasks look at checksums: the driver does not know what is damaged."""
+    """Only tasks verify checksums: the driver does not know the damage."""
     log = Log(tmp_path / "t-0")
     log.append(3)
     data = bytearray(log.file.read_bytes())

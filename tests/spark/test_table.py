@@ -24,7 +24,7 @@ class Part(WriterCommitMessage):
 
 
 class Writer(DataSourceWriter):
-    """Tasks write hidden files, the commit shows them."""
+    """Tasks write hidden files, and the commit renames them."""
 
     def __init__(self, folder, overwrite):
         self.folder, self.overwrite = Path(folder), overwrite

@@ -18,7 +18,7 @@ REMOTE = {"remote": REAL / "store", "remoteKey": f"key1={REAL / 'private.pem'}"}
 
 
 def rows(path, **given):
-    """The rows of a source, its splits sent to another process."""
+    """Return the rows of a source whose splits were pickled, as for another process."""
     given = {"mode": "PERMISSIVE", **given}
     options = words.parse({"path": str(path), **{name: str(value) for name, value in given.items()}})
     splits = [split for planned in planning.plan(options) for split in planned.splits]

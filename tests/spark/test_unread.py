@@ -1,4 +1,4 @@
-"""The outputs that judge or answer: an unreadable file ends the job, as for records, and is not a row."""
+"""The outputs of findings and answers: an unreadable file ends the job, as for records, and is not a row."""
 
 import shutil
 
@@ -22,7 +22,7 @@ OUTPUTS = [words.FINDINGS, *words.ANSWERS]
 
 
 def rows(output, path, **options):
-    """What the tasks of an output give, in this process."""
+    """Return the rows of an output's tasks, run in this process."""
     parsed = words.parse({"path": str(path), "output": output, **options})
     module = findings if output == words.FINDINGS else answers
     tasks = module.plan(parsed, lambda _: None)
@@ -31,7 +31,7 @@ def rows(output, path, **options):
 
 @pytest.fixture
 def store(monkeypatch, tmp_path):
-    """A copy of a broker's log dir in a store; give what sets its fault."""
+    """A copy of a broker's log dir in a store; return the function that sets the store's fault."""
     monkeypatch.setattr(remote, "time", Clock())
     monkeypatch.setattr(remote, "notify", lambda _: None)
     (tmp_path / "broker").mkdir()

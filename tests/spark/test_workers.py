@@ -1,4 +1,4 @@
-"""Spark's executors as workers: what a command prints with --master is what it prints without."""
+"""Spark's executors as workers: commands print the same with and without --master."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ AT = ("--at", "2026-11-22")
 
 @pytest.fixture
 def run(spark, capfd, monkeypatch):
-    """Run kdump here; return its exit status, and what it printed."""
+    """Run kdump in this process; return its exit status and output."""
 
     def run(*args):
         monkeypatch.setattr(sys, "argv", ["kdump", *map(str, args)])
@@ -104,7 +104,7 @@ def test_replicas_of_one_partition_or_none_are_compared_without_spark(tmp_path):
 
 
 def test_it_works_where_the_current_folder_is_gone(spark, run, tmp_path, monkeypatch):
-    """Of the driver, and of the executors: they are this process."""
+    """The current folder of the driver and of the executors, which are this process."""
     alone = run("stats", BROKERS / "4.2.2", "-o", "jsonl")
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
