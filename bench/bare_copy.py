@@ -3,9 +3,8 @@
     python -m bench.bare_copy FILE DIR [--jobs N] [--disk]
 
 With ``--jobs 2`` and more, one thread reads and computes, one writes, and one makes the disk start to write. This was
-the fastest of the tried ways to share the work. With ``--disk``, as many bytes are written past the page cache, by so
-many threads, and nothing else is done: what the disk takes. Either way the disk has all bytes at the end, as it has
-those of ``salvage``.
+the fastest of the tried ways to share the work. With ``--disk`` the threads only write the same number of bytes, past
+the page cache: the time of the disk. In both cases all bytes are on the disk at the end, as after ``salvage``.
 """
 
 from __future__ import annotations

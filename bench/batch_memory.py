@@ -2,9 +2,9 @@
 
     python -m bench.batch_memory [--mib N] [--seconds N] [--folder DIR] [-k REGEX]
 
-Every shape of batch that is large for its file or its limit, through every command and output form, and Python. Printed
-are MiB of the largest process, and how many times the limit that is beyond the same command on a small batch. Exit
-status 1 above 2.5 times, or where a command does not end well within ``--seconds`` of processor time.
+Every command, output form and the Python API read every shape of batch that is large for its file or its limit. The
+table has the MiB of the largest process, and how many times the limit it needs in addition to the memory for a small
+batch. The exit status is 1 above 2.5 times, or if a command fails or takes more than ``--seconds``.
 """
 
 from __future__ import annotations

@@ -2,12 +2,11 @@
 
     python -m bench.cores [--records N] [--rounds N] [--folder DIR] [--jobs N] [-k REGEX]
 
-The outputs are compared; the exit status is 1 if one differs or an aim is missed. The segments are as large as a broker
-rolls them by default, 1 GiB. kdump is installed as a user has it, once where ``--folder`` is given. Wants an idle
-machine, and a fast disk for salvage.
-"Machine" is what this one has to give: the same command with ``--jobs 1``, as many times at once as there are jobs,
-beside once; processors that share caches, memory or a core do less than twice the work in the same time.
-The bare copy and the disk alone (:mod:`bench.bare_copy`) do only what takes ``salvage`` longest.
+The outputs are compared; the exit status is 1 if one differs or an aim is missed. Segments have a broker's default
+size, 1 GiB. kdump is installed as for a user, only once with ``--folder``. Needs an idle machine, and a fast disk for
+salvage. "Machine" is the limit of this machine: one run with ``--jobs 1``, compared with as many runs at the same time
+as there are jobs. Processors that share caches, memory or a core do less than twice the work. The bare copy and the
+disk alone (:mod:`bench.bare_copy`) do only the slowest parts of ``salvage``.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@
     python -m bench.decoding [--records N] [--plain N] [--rounds N] [--folder DIR]
 
 Writes a topic of Avro records (8 fields: a decimal, a timestamp, an enum, 3 nested records, a map), and the same in
-Protobuf. kdump's processor seconds are those of its whole process, less those of a run over the schemas alone; the
-libraries decode the same payloads in this process.
-Then dumps N records without a schema (10-byte keys, JSON values of 100 bytes; with a header, then without) in each form
-that decodes, in turn with and without ``--decode auto``. Both print the same, but for an empty last column of CSV. All
-figures are medians. Exit status 1 where an aim is missed.
+Protobuf. kdump's processor seconds are those of its whole process minus those of a run over only the schemas; the
+libraries decode the same payloads in this process. Then dumps N records without a schema (10-byte keys, JSON values of
+100 bytes; with a header, then without) in each form that decodes, in turn with and without ``--decode auto``. Both
+print the same, except an empty last column of CSV. All figures are medians. The exit status is 1 if an aim is missed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""How fast the answers on disk space are: du over many partitions, stats and retention beside ``check --headers-only``,
-compaction a record.
+"""How fast the answers on disk space are: du, stats, retention (beside ``check --headers-only``) and compaction.
 
     python -m bench.disk_answers [--partitions N] [--size MIB] [--records N]
 
 It makes log dirs in a temporary folder and prints processor seconds, the best of three; they are in the page cache.
-``--keys N`` measures instead what the cleaner's map of N keys takes, all of them different.
+``--keys N`` measures instead the cleaner's map of N different keys.
 """
 
 from __future__ import annotations

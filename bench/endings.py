@@ -2,13 +2,12 @@
 
     python -m bench.endings [--records N] [--rounds N] [--folder DIR] [--shape NAME] [--history]
 
-Prints of each case how many times the classic dump (``--files ... --print-data-log``) it takes with one process, and
-its aim. That of tables is a rate: ROWS a second.
-``--shape no-headers`` has records without headers, the name of a codec compressed batches.
-``--history`` adds a line with the commit and the ratios to bench/HISTORY.md. It prints the cases that take over 10 %
-more or less than in the last line of the same records. Exit status 1 where an aim is missed.
-The segment is that of the benchmark. It is made once and kept where ``--folder`` is given, and so is an environment
-with kdump as a user installs it: the finder of an editable install adds 8 ms to each start.
+Prints for each case its time as a multiple of that of the classic dump (``--files ... --print-data-log``) with one
+process, and the aim. The aim of tables is a rate: ROWS a second. ``--shape no-headers`` has records without headers,
+``--shape CODEC`` compressed batches. ``--history`` adds a line with the commit and the ratios to bench/HISTORY.md. It
+prints the cases that take over 10 % more or less than in the last line of the same records. The exit status is 1 if an
+aim is missed. With ``--folder`` the segment and an environment with an installed kdump are made once and kept: an
+editable install adds 8 ms to each start.
 """
 
 from __future__ import annotations

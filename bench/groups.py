@@ -2,10 +2,10 @@
 
     python -m bench.groups [--commits N] [--groups N] [--size MIB]
 
-Each commit is a batch of its own, as a busy coordinator writes them; every group commits in seven partitions. ``kdump
-groups`` runs over that log, and over one with the last commit of each alone: what both take, to start and for the live
-groups, is taken off. The rate is in processor seconds, memory the peak of what is resident. Lag is asked of a partition
-whose only segment has 1 GiB, with its index. Exit status 1 when one takes more than it may; wants the compiled kernel.
+Each commit is a batch, as a busy coordinator writes them; every group commits in seven partitions. ``kdump groups``
+runs over that log, and over a log with only the last commits, whose time and memory are subtracted. The rate is in
+processor seconds, memory is the resident peak. Lag is measured for a partition with one segment of 1 GiB and its index.
+The exit status is 1 if a limit is exceeded. Needs the compiled kernel.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m bench.kafka_source --records 2000000 --runs 5 --cores 2
 
-Starts a broker, fills a topic through Spark's Kafka sink, and reads it by both sources in one warm session, in turns:
-into nothing, and into Parquet. Seconds are those of the clock and of the processors, those of the broker counted. First
-the rows of both are compared. The table goes to bench/RESULTS-spark.md. Needs a JDK and `mvn`.
+Starts a broker, fills a topic through Spark's Kafka sink, and reads it with both sources in turns in one warm session:
+without output, and into Parquet. Seconds are wall and processor seconds, including the broker's. First the rows of both
+are compared. The table goes to bench/RESULTS-spark.md. Needs a JDK and `mvn`.
 """
 
 from __future__ import annotations

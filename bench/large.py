@@ -2,10 +2,10 @@
 
     python -m bench.large [--gib N] [--segments N] [--rounds N] [--folder DIR] [--jobs N]
 
-The partition has segments of 256 MiB, of each codec in turn, N GiB in all (10 by default; they are made once and kept
-where ``--folder`` is given). The small segments hold 500 records each, in ten partitions. Printed are seconds of the
-clock, processor seconds and the peak of memory of the largest process, with one process and with several. Exit status 1
-where a process takes 100 MiB or more, or several processes are slower than one.
+The partition has segments of 256 MiB, of each codec in turn, N GiB in all (default: 10); with ``--folder`` they are
+made once and kept. The small segments hold 500 records each, in ten partitions. It prints wall and processor seconds
+and the memory peak of the largest process, with one process and with several. The exit status is 1 if a process takes
+100 MiB or more, or several processes are slower than one.
 """
 
 from __future__ import annotations

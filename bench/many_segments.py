@@ -2,9 +2,8 @@
 
     python -m bench.many_segments --partitions 2000 --segments 5 --records 500 --runs 5 --cores 2
 
-Writes that many partitions of so many segments of so many records, and reads the source's outputs batches and records
-in one warm session, in turns, into nothing. Seconds are those of the clock and of the processors. The table goes to
-bench/RESULTS-spark.md.
+Writes these partitions, and reads the source's outputs batches and records in turns in one warm session, without
+writing them. Seconds are wall and processor seconds. The table goes to bench/RESULTS-spark.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python -m bench.memory_modes [--records N] [--segments N] [--folder DIR] [-k REGEX]
 
 Each log is a partition in a log dir with indexes and checkpoints, as a broker leaves it, with a small active segment.
-Printed is the peak of the largest process, with one and with three (``--jobs``). Exit status 1 above 100 MiB.
+It prints the peak of the largest process, with one and three (``--jobs``). The exit status is 1 above 100 MiB.
 """
 
 from __future__ import annotations

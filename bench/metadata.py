@@ -1,11 +1,11 @@
-"""A metadata log of many records, and how long ``kdump metadata`` takes to replay it.
+"""How long ``kdump metadata`` takes to replay a large metadata log.
 
     python -m bench.metadata [--records 1000000] [--times 3] [--profile]
 
 The log is that of a busy cluster of 5 brokers, 2,000 topics and 12,000 partitions. Of 100 records about 70 are
-PartitionChangeRecord (ISR and leaders, in batches as brokers come and go), and 20 NoOpRecord (a batch of its own each).
+PartitionChangeRecord (ISR and leaders, in batches as brokers come and go), and 20 NoOpRecord (one batch each).
 5 are PartitionRecord, 3 ConfigRecord, the rest TopicRecord, RemoveTopicRecord and BrokerRegistrationChangeRecord. It
-prints this mix, seconds of processor time (on an idle machine those of the clock too), and records a second.
+prints this mix, processor seconds (on an idle machine also wall seconds), and records a second.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python -m bench.spark --records 2000000 --runs 5 --cores 2 --folder /tmp/segments
 
-Interleaved runs in one warm session, each writing Parquet: the source ``kdump``; a source that only hands out
-ready-made Arrow batches of the same rows (the ceiling); ``spark-export`` with its manifest and checks; Spark copying
-its own Parquet; PyArrow alone in one process. Then the source in a session with one core, and the memory of the Python
-worker that reads a segment of 1 GiB. The tables go to bench/RESULTS-spark.md, before the sections of others.
+Interleaved runs in one warm session, each writing Parquet: the source ``kdump``; a source that only returns prepared
+Arrow batches of the same rows (the ceiling); ``spark-export`` with its manifest and checks; Spark copying its own
+Parquet; PyArrow alone in one process. Then the source in a session with one core, and the memory of the Python worker
+that reads a segment of 1 GiB. The tables go to bench/RESULTS-spark.md, before the sections of others.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
     python -m bench.sparse_segments --topics 200 --gib 50 --partitions 10
 
-Writes so many topics of so many GiB each as sparse files: segments of 1 GiB with an offset index, in which a valid
-batch stands wherever the index points, 32 MiB apart, and holes between them. Then a process of its own plans the
-columns topic and offset, and says its memory; and Spark does, whose heap is looked at before and after. Nothing is read
-but what planning reads. The lines go to bench/RESULTS-spark.md.
+Writes the topics as sparse files: segments of 1 GiB with an offset index, a valid batch every 32 MiB, where the index
+points, and holes between them. Then a new process plans the columns topic and offset, and prints its memory. Spark does
+the same; its heap is measured before and after. Nothing else is read. The lines go to bench/RESULTS-spark.md.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
     python -m bench.stream [--partitions 2000] [--triggers 200]
 
 One partition gets a batch before each trigger, the others get nothing. The table in bench/RESULTS-spark.md has the
-milliseconds that a trigger takes, and those in which it looks for new batches. They are over the first tenth of the
-triggers, one in the middle and the last. It also has the memory of Java, of its heap, and of the Python workers after
-each, and the bytes of an offset of the stream. A look that finds nothing is measured in this process, by processor
-milliseconds.
+milliseconds of a trigger and of its search for new batches: for the first tenth of the triggers, the middle and the
+last tenth. It also has the memory of Java, of its heap, and of the Python workers, and the bytes of an offset of the
+stream. A search that finds nothing is measured in this process, in processor milliseconds.
 """
 
 from __future__ import annotations

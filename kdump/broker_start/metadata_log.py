@@ -170,7 +170,7 @@ def _is_beyond(
     folder: log_folder.LogFolder,
     whole: ClusterImage | None,
 ) -> bool:
-    """Return whether a snapshot ends after the log (``truncateToLatestSnapshot``)."""
+    """Return whether a snapshot has a newer epoch than the log or ends after it (``truncateToLatestSnapshot``)."""
     if whole is not None and newest.epoch <= whole.epoch and newest.end_offset <= end:
         return False
     epoch = max((entry.epoch for entry in folder.epochs if entry.start_offset < end), default=0)

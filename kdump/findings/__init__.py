@@ -100,7 +100,7 @@ KDUMP: Final = "kdump "
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Return a finding on files in an archive or object store, with only those commands that can read such files."""
+    """Return a finding on read-only copies: only with kdump's own commands, and with advice to copy the files."""
     kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
     if kept == finding.commands:
         return finding

@@ -6,8 +6,8 @@
 A silent mutation is harmless if every look-up of a broker has the same result as with the healthy file. For .index,
 each offset is found in the batch that holds it. For .timeindex, each timestamp leads to the same record, and the
 segment's largest timestamp stays. For .txnindex, every read_committed fetch drops the same batches. The look-ups are
-simulated on the mutated file as Kafka's LogSegment, UnifiedLog and CompletedFetch make them. Exit status 1: one was
-silent and harmful.
+simulated on the mutated file as Kafka's LogSegment, UnifiedLog and CompletedFetch make them. The exit status is 1 if a
+mutation is silent and harmful.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     python -m tools.fuzz.probe_payloads --seed 7 --count 2000 3.9.2 2.4.1
 
 Every message of the schema texts is written in every version and in the layout of every release that changed it, with
-random values; half of the records are then broken: cut, longer, a byte changed. Each record is a file of its own, since
-in many releases a broken one ends the run. Exit status 1 when the standard output or the exit status of a run differs.
+random values; half of the records are then broken: truncated, longer, or with a changed byte. Each record is in a
+separate file, because a broken record ends the run in many releases. The exit status is 1 if the standard output or the
+exit status of a run differs.
 """
 
 import random

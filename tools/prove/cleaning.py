@@ -2,12 +2,12 @@
 
     python -m tools.prove.cleaning [RELEASE] [--seed N] [--keep DIR]
 
-A broker (4.2.2) without a cleaner gets topics: keys over and over, tombstones, keyless records from before compaction,
-committed, aborted and open transactions, codecs, logs that are not due, too many keys for the cleaner's map. It is
-stopped, and kdump predicts the offsets that the next cleaning removes, and its end; then the broker runs with a cleaner
-that begins at once. Three rounds, with more records before each: the later ones remove tombstones and markers. The same
-follows for retention: the segments that a check deletes, the reasons, and the times. The exit status is 1 if a single
-offset or segment differs. Needs Java, and Maven for the jars.
+A broker (4.2.2) without a cleaner gets topics with repeated keys, tombstones, and keyless records from before
+compaction. Others have committed, aborted and open transactions, codecs, logs that are not due, or too many keys for
+the cleaner's map. It is stopped, and kdump predicts the end of the next cleaning and the offsets that it removes. Then
+the broker runs with a cleaner that begins at once. There are three rounds, with more records before each: the later
+ones remove tombstones and markers. The same follows for retention: the segments that a check deletes, the reasons, and
+the times. The exit status is 1 if a single offset or segment differs. Needs Java, and Maven for the jars.
 """
 
 import json

@@ -3,8 +3,8 @@
     python -m tools.prove.healthy FOLDER [FOLDER ...]
 
 Each FOLDER is searched for log dirs, which have a meta.properties. Log dirs of one broker side by side are checked
-together, as a broker starts with all of them. A FOLDER without a log dir is checked as it is. Prints a line per check
-with another status, with its last line. The exit status is then 1.
+together, as a broker starts with all of them. A FOLDER without a log dir is checked itself. Prints a line for each
+check with another exit status, with the check's last line. The exit status is then 1.
 """
 
 from __future__ import annotations

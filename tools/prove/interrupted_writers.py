@@ -7,10 +7,11 @@
 - Pairs of runs have one target and, where `unshare` may make namespaces, equal process ids, `--pairs` times.
 - A file or a folder appears at the target at a random moment, `--pairs` times.
 
-`half` are outputs that are neither whole nor absent. `overwritten` are things of others that are gone or changed (of a
-pair: two that end well, or none that does). `left` are files of a run that only SIGKILL may leave. `unnamed` are files
-that SIGKILL has left and the next run does not name. `status` are runs whose exit status is not that of their signal.
-Ends with 1 when there is one of these. `--package` is where another kdump lies, such as an older one.
+`half`: outputs that are neither complete nor absent. `overwritten`: other files that are gone or changed (in a pair:
+two runs that succeed, or none). `left`: temporary files that remain, although the run did not end by SIGKILL.
+`unnamed`: files that remain after SIGKILL and that the next run does not name. `status`: runs whose exit status does
+not match their signal. The exit status is 1 if there is one of these. `--package` is the folder of another kdump, such
+as an older one.
 """
 
 import argparse

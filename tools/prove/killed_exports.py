@@ -4,16 +4,16 @@
         [--store local|s3|hdfs ...] [--seed 1]
 
 Kinds: `new`, `overwrite` (every other time beside a file of another), `append`, `incremental` and `follow`. The driver
-dies by SIGKILL on local[2]: its Python, its Java, or both at once; by turns at any moment since it holds the output,
-when all is prepared, and when it has committed and its files are being moved. Executors die on a standalone cluster
-with two workers, some in one export. After each kill the output is read: by glob and by the files that its manifest
-names. Then the same command runs again, to be killed again or to finish; then every row must be there once, and every
-damaged range.
+dies by SIGKILL on local[2]: its Python, its Java, or both at once; in turns at any moment after it has locked the
+output, when all files are prepared, and while its files are moved after the commit. Executors die on a standalone
+cluster with two workers, some in one export. After each kill the output is read: by glob and by the files that its
+manifest names. Then the same command runs again, and is killed again or finishes. At the end the output must have every
+row and every damaged range once.
 
-`lost` are rows that are not there any more or in the end, `doubled` those that are there twice. `misleading` is an
-incomplete output that looks whole: a manifest of anything but the old output or the new one, a file that cannot be
-read, a part of an export that no journal names. Ends with 1 when there is one of these. Needs Java, DuckDB; for `s3`
-and `hdfs`, which are input and output, what `tools.prove.stores` says.
+`lost`: rows that disappear, or are missing at the end. `doubled`: rows that appear twice. `misleading`: an incomplete
+output that looks complete: a manifest that matches neither the old nor the new output, an unreadable file, a part of an
+export that no journal names. The exit status is 1 if there is one of these. Needs Java and DuckDB; `s3` and `hdfs`,
+used for input and output, need the programs of `tools.prove.stores`.
 """
 
 import argparse

@@ -6,8 +6,8 @@
 The log dirs are those of tools.prove.starts with more partitions. A group changes the folders of up to 20 partitions,
 each in one or two ways. Half of the groups also change a file of a log dir or of the metadata log. kdump checks the
 result, and a broker starts on it. For each partition the records of a consumer, the outcome, log start and log end are
-compared with the findings that name the partition. A change with which the broker does not start, or lacks a log dir,
-is started in its own log dir. So is each half of a group whose start kdump did not foresee. Prints a line per
+compared with the findings that name the partition. A change that prevents the start, or takes a log dir offline, is
+tested again in a separate log dir. So is each half of a group whose start kdump did not predict. Prints a line per
 difference. Exits with 1 if check gave 0 or 4, or no grave finding on the partition, and the broker does not start or a
 consumer gets fewer records. Changes, starts and checks are counted separately. TMPDIR=/dev/shm makes starts faster.
 """

@@ -2,11 +2,10 @@
 
     python -m tools.prove.merged_copies [--cases 500] [--seed 0]
 
-A partition has one to three copies: segments that begin at different offsets, a copy that lags, one with a tail
-of an older leader epoch. Bits flip, pages become zeros, files are truncated or go missing, checkpoints too. The merged
-log must hold records of the true log only, each at its offset under its leader epoch; and the offsets that are missing
-must be exactly those that the plan calls lost. The exit status is 1 after a fault. Needs neither a broker nor
-Java.
+A partition has one to three copies: segments that begin at different offsets, a copy that lags, one with a tail of an
+older leader epoch. Bits flip, pages become zeros, files are truncated or go missing, checkpoints too. The merged log
+must have only records of the true log, each with its offset and leader epoch. Exactly the offsets that the plan calls
+lost must be missing. The exit status is 1 after a fault. Needs neither a broker nor Java.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Let an S3 server or an HDFS fail in the middle of commands, and hold each answer against the whole one.
+"""Let an S3 server or an HDFS fail during commands, and compare each answer with the complete one.
 
     python -m tools.prove.outages [--store s3|hdfs] [--fault stopped ...] [--command count ...] [--seed 1]
         [--gateway PATH]
@@ -12,9 +12,9 @@ bucket; `dump` and `salvage` of a tiered topic whose remote storage is the bucke
 stopped, at a time that the seed chooses, for the commands whose input is the log dir.
 
 `whole` is the answer of a run without a fault. `refused` is an error with exit status 1 (or an exception), which names
-the place, speaks of no damage, and publishes nothing; the next run without a fault then has the whole answer. All else
-is `WRONG`, and so is `refused` where the server is back within the tries. Ends with 1 when there is one of these.
-Needs Java and PySpark.
+the store, reports no damage, and publishes nothing; the next run without a fault then has the whole answer. Everything
+else is `WRONG`, also `refused` if the server is back before the last try. The exit status is 1 if one result is
+`WRONG`. Needs Java and PySpark.
 """
 
 import argparse

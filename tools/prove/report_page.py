@@ -3,10 +3,10 @@
     python -m tools.prove.report_page [--chromium PATH] [--partitions N] [--pictures DIR]
 
 It makes reports of the largest golden broker, of N partitions, of hostile names, of damage and of a folder without a
-log. It opens each in light, dark and at 400 pixels. It fails on a message on the console, a request beside the file, or
-a script from a name. It also fails on a page wider than the window, more than 2 s until it is loaded, or a serious
-fault that axe-core finds. With --pictures it writes screenshots. Playwright and axe-playwright-python are not part of
-kdump.
+log. It opens each in light, dark and at 400 pixels. It fails if the console has a message, if the page requests
+anything besides the file, or if a name becomes a script. It also fails if the page is wider than the window, takes more
+than 2 s to load, or has a serious fault according to axe-core. With --pictures it writes screenshots. Playwright and
+axe-playwright-python are not part of kdump.
 """
 
 from __future__ import annotations

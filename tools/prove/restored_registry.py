@@ -7,9 +7,9 @@ broker, and a new Karapace starts on it. It must answer each version of each sub
 old log, and each id of a deleted version. The payloads of the old log are then produced to the new broker. Confluent's
 consumer and deserializers must read them as fastavro does with the schemas of the old log.
 
-PYTHON is that of an environment with Karapace, confluent-kafka and fastavro. Karapace is on no package index:
-``pip install git+https://github.com/Aiven-Open/karapace`` builds it with Go. Needs Java 17, Maven 3 and curl. Ends with
-1 where something differs.
+PYTHON is the Python of an environment with Karapace, confluent-kafka and fastavro. Karapace is on no package index:
+``pip install git+https://github.com/Aiven-Open/karapace`` builds it with Go. Needs Java 17, Maven 3 and curl. The exit
+status is 1 if something differs.
 """
 
 from __future__ import annotations

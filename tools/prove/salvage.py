@@ -3,10 +3,9 @@
     python -m tools.prove.salvage [--release 4.2.2] [--cases 40] [--seed 1]
 
 Partitions of golden/ are damaged and salvaged, some from two damaged copies. Each batch that is valid in an input must
-be in the output, unchanged; DumpLogSegments of the release line whose broker wrote the partition must call every batch
-valid and every index sane, as that of --release must; a broker of --release that is started on the salvaged log dir
-must serve every record that kdump reads in it, with its headers, to a consumer. The exit status is 1 if one of these
-fails.
+be in the output, unchanged; DumpLogSegments of --release and of the release that wrote the partition must call every
+batch valid and every index sane; a broker of --release, started on the salvaged log dir, must serve every record that
+kdump reads there, with its headers. The exit status is 1 if one of these fails.
 """
 
 import base64

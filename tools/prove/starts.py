@@ -7,12 +7,12 @@
 
 For each release a broker with two log dirs (and one with one, and one without a controller) writes records, is killed
 and stopped; FOLDER keeps these log dirs for the next run. A scene changes a copy in one or two ways. kdump checks it,
-then a broker of the release starts on it, in a process that starts one broker after the other. Compared are: whether it
-starts, its offline log dirs, each partition's outcome, log start and end, and what a consumer gets. Prints a line per
-difference; ends with 1 when check gave 0 or 4 where the broker does not start or records are lost, or a fact differs.
-FILE of `--out` gets what the broker did; with `--recorded` kdump checks the scenes of such a file again, and no broker
-starts. With `--fresh` each start has a process of its own. With `--advice` each case of golden/verdict.tar.xz is mended
-with the commands that check prints, and a broker starts on the result.
+then a broker of the release starts on it, in a process that starts one broker after the other. These facts are
+compared: whether it starts, its offline log dirs, each partition's outcome, log start and end, and the records of a
+consumer. Prints a line per difference. The exit status is 1 if a fact differs, or if check gave 0 or 4 although the
+broker does not start or records are lost. `--out` writes the broker's results to FILE; `--recorded` checks the scenes
+of such a file again without starting a broker. With `--fresh` each start has a new process. With `--advice` each case
+of golden/verdict.tar.xz is repaired with the commands that check prints, and a broker starts on the result.
 """
 
 import argparse

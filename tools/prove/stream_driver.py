@@ -2,10 +2,9 @@
 
     python -m tools.prove.stream_driver LOGS PLACE [NAME=VALUE...]
 
-Streams once as each isolation level reads, to PLACE/ISOLATION, with checkpoints in PLACE; NAME=VALUE are options of the
-source. When the file PLACE/stop appears it takes what is there, writes each output again as one that any reader can
-read to PLACE/ISOLATION.all, and ends. What the stream says of lost records goes to standard error. Ends with 3 when a
-stream fails.
+Streams once per isolation level, to PLACE/ISOLATION, with checkpoints in PLACE; NAME=VALUE are options of the source.
+When the file PLACE/stop appears, it reads the remaining records, writes each output to PLACE/ISOLATION.all for readers
+without Spark, and ends. Notes about lost records go to standard error. The exit status is 3 if a stream fails.
 """
 
 import os

@@ -2,9 +2,9 @@
 
     python -m tools.record.fetch_jars 4.3.1 4.2.2 0.8.2.1
 
-puts each release with all it needs into its own folder, ~/.cache/kdump/jars/RELEASE by default, and prints the
-folders. A folder that is complete is left as it is. From 4.3 on tool and server are apart: `--server` brings the
-server, to RELEASE-server. Needs `mvn` (Maven 3) and a JDK.
+puts each release with all it needs into its own folder, ~/.cache/kdump/jars/RELEASE by default, and prints the folders.
+A complete folder stays unchanged. From 4.3 on tool and server are separate: `--server` fetches the server to
+RELEASE-server. Needs `mvn` (Maven 3) and a JDK.
 """
 
 import os
