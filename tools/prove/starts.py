@@ -28,7 +28,7 @@ import tempfile
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
@@ -334,7 +334,7 @@ def observe(machine: Machine, base: Base, folder: Path, seconds: float) -> Truth
         {
             str(Path(name).parent)
             for name, data in before.items()
-            if name.endswith(f".{LOG}") and not still_there(name, data, now)
+            if name.endswith(f".{LOG}") and not still_there(name, data, now) and not is_below(name, before, logs)
         },
         {
             line[1]: dict(_record(each) for each in line[5].split(",") if each)
@@ -375,6 +375,14 @@ def still_there(name: str, data: bytes, now: dict[str, bytes]) -> bool:
     """Return whether a log's bytes are in a file of its name, even in a renamed folder or split into two files."""
     mine = [other for key, other in sorted(now.items()) if same_partition(key, name)]
     return not data or any(each.startswith(data) for each in mine) or data in b"".join(mine)
+
+
+def is_below(name: str, before: Iterable[str], logs: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether a segment lies below the log start offset: the cleaner removes it soon after the start."""
+    folder, log = str(Path(name).parent), Path(name).stem
+    begins = logs.get(folder, (0, 0))[0]
+    bases = (Path(each).stem for each in before if str(Path(each).parent) == folder)
+    return log.isdecimal() and any(int(log) < int(each) <= begins for each in bases if each.isdecimal())
 
 
 def same_partition(one: str, other: str) -> bool:
