@@ -292,9 +292,9 @@ def bootstrap(log_dir: LogDirFiles) -> Iterator[StartCause]:
             for region in walk(source):
                 if isinstance(region, Damage):
                     raise DamageError(Code.BATCH.kind, region.reason, position=region.at)
-                if isinstance(region, RecordBatch) and not region.is_control:
+                if isinstance(region, RecordBatch):  # the reader checks no checksum
                     for record in region.records():
-                        value = record.value or b""
+                        value = b"" if region.is_control else record.value or b""
                         message = messages.get(value[1]) if len(value) > 2 else None
                         found = found or (
                             message is not None

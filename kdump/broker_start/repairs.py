@@ -58,6 +58,8 @@ ADVICE: Final = {
     Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
 }
 WITHOUT_SNAPSHOT: Final = "Move the snapshot away: the metadata log has all records, and the node reads them instead."
+WITHOUT_BOOTSTRAP: Final = "Move the file away: a node that has its metadata log starts without it."
+OTHER_BOOTSTRAP: Final = "Restore __cluster_metadata-0 and this file from a backup."
 OTHER_SNAPSHOT: Final = "Copy the snapshot from another controller or from a backup."
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
 """Causes that are repaired by writing ``meta.properties``."""
@@ -88,6 +90,8 @@ class Repairs:
         text = ADVICE.get(cause.code, "")
         if cause.code is Code.METADATA_REPLAY_BROKEN:
             text = text.format(later=self._later(cause))
+        if cause.code is Code.BOOTSTRAP_BROKEN:
+            text = WITHOUT_BOOTSTRAP if self._has_metadata_log else OTHER_BOOTSTRAP
         if cause.code is Code.METADATA_SNAPSHOT_BROKEN:
             text = WITHOUT_SNAPSHOT if self._has_whole_metadata_log else OTHER_SNAPSHOT
         if cause.code in NO_IDS:
@@ -109,7 +113,9 @@ class Repairs:
         file = cause.file
         if file is None:
             return
-        is_moved = cause.code is Code.METADATA_SNAPSHOT_BROKEN and self._has_whole_metadata_log
+        is_moved = (cause.code is Code.METADATA_SNAPSHOT_BROKEN and self._has_whole_metadata_log) or (
+            cause.code is Code.BOOTSTRAP_BROKEN and self._has_metadata_log
+        )
         if is_moved or cause.code in MOVED or cause.code is Code.QUORUM_STATE_BROKEN:
             yield aside(file)
         elif cause.code is Code.PARTITION_METADATA_BROKEN:
@@ -144,8 +150,16 @@ class Repairs:
     def _has_whole_metadata_log(self) -> bool:
         """Whether the metadata log has all its records, so that a node needs no snapshot."""
         whole = (StartOutcome.LOADED, StartOutcome.RECOVERED)
-        logs = (log for log in self._start.logs if log.topic == CLUSTER_METADATA and log.outcome in whole)
-        return any(log.log_start_offset == 0 and log.log_end_offset for log in logs)
+        return self._has_metadata_log and any(
+            log.log_start_offset == 0 and log.outcome in whole
+            for log in self._start.logs
+            if log.topic == CLUSTER_METADATA
+        )
+
+    @property
+    def _has_metadata_log(self) -> bool:
+        """Whether the metadata log has records, so that a node needs no ``bootstrap.checkpoint``."""
+        return any(log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA)
 
     @property
     def _node(self) -> int | None:

@@ -59,6 +59,9 @@ class Effect(Enum):
         return self.value[1]
 
 
+NO_BOOTSTRAP: Final = "With the node stopped, move the file away: a node that has its metadata log starts without it."
+
+
 class IfBroken(NamedTuple):
     """The rest of the advice on a broken file, and the effect of the file on a start."""
 
@@ -182,7 +185,10 @@ def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_
         if entry.name == file_names.BOOTSTRAP_SNAPSHOT:
             try:
                 found = kraft_snapshot.check(files, entry.path).findings
-                yield from (replace(one, level=Level.DERIVED) if one.level is Level.LOG else one for one in found)
+                yield from (
+                    replace(one, level=Level.DERIVED, advice=NO_BOOTSTRAP) if one.level is Level.LOG else one
+                    for one in found
+                )
             except UnreadableError as error:
                 fail(error)
         elif entry.name.endswith(f".{file_names.TMP}"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.checks import evidence, folder, kraft_snapshot, partition
+from kdump.checks import evidence, folder, kraft_snapshot, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, GapLimits, LogCheck
 from kdump.errors import UnreadableError, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, remark, salvage
@@ -111,7 +111,10 @@ def check(
     epochs = parsed.get(file_names.LEADER_EPOCHS) if part.is_listed else evidence.epochs_of(part)
     findings = dirs.news() + findings
     snapshots = list(_snapshots(part, options, failed.append))
-    findings += (finding for snapshot in snapshots for finding in snapshot.findings)
+    is_log_dir = part.topic is None and part.is_listed and any(each.name in log_dir.READERS for each in part.others)
+    for each in snapshots:
+        if not (is_log_dir and posixpath.basename(each.name) == file_names.BOOTSTRAP_SNAPSHOT):
+            findings += each.findings  # else the check of the log dir reports on it
     log = _log(part, options, place, epochs, read, failed, tap)
     findings += log.findings
     if options.starts and not folder.leftover_of(part):

@@ -148,6 +148,7 @@ def test_the_same_in_the_metadata_log_dir_ends_the_broker(broker):
         ("d1/__cluster_metadata-0/quorum-state", b"", "quorum-state-broken"),
         ("d2/__cluster_metadata-0/x", b"", "metadata-log-misplaced"),
         ("d1/bootstrap.checkpoint", b"", "bootstrap-broken"),
+        ("d1/bootstrap.checkpoint", forge.batch([b"\x28\x00"], attributes=0x20), "bootstrap-broken"),
     ],
 )
 def test_what_a_broker_does_not_start_with(broker, file, data, code):

@@ -125,5 +125,5 @@ def test_bootstrap_checkpoints_have_no_end_offset(tmp_path):
     path = place / "bootstrap.checkpoint"
     assert findings(path, status=0) == []
     path.write_bytes(path.read_bytes()[:-1])
-    assert {each["check"] for each in findings(place)} == {"end of log", "snapshot footer"}
+    assert {each["check"] for each in findings(place, status=4)} == {"end of log", "snapshot footer"}
     assert {each["check"] for each in findings(path)} == {"end of log", "snapshot footer"}
