@@ -126,7 +126,8 @@ def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) 
     """Verify the ids of all log dirs. ``metadata`` is the metadata log's log dir, ``node_id`` the configured id."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
-    node = node_id if node_id is not None else next((each.ids.node_id for each in there if each.ids), None)
+    nodes = [each.ids.node_id for each in there if each.ids is not None and each.ids.node_id is not None]
+    node = node_id if node_id is not None else next(iter(nodes), None)
     offline = {
         each.log_dir: each.cause
         for each in found
@@ -260,8 +261,9 @@ def brokers(
 
     If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
     cluster.id do. Two log dirs with the same directory.id and a common partition are copies of one log dir: each copy
-    counts as a broker. A log dir without ids also counts as a broker. Log dirs among ``partitions`` are not listed
-    again.
+    counts as a broker. A log dir without ids also counts as a broker. But one with a broken ``meta.properties`` belongs
+    to the only broker of the other log dirs, unless they have a partition of it too. Log dirs among ``partitions`` are
+    not listed again.
     """
     listed = listed_log_dirs(partitions)
     dirs = [ids_of(LogDirFiles(files, path, listed.get((files, path)))) for files, path in places]
@@ -277,7 +279,21 @@ def brokers(
             found.append((key, [each]))
         else:
             mine.append(each)
+    known = [held for key, held in found if key is not None]
+    if len(known) == 1:
+        (mine,) = known
+        lost = [held for key, held in found if key is None and _is_of(mine, *held)]
+        mine += (each for held in lost for each in held)
+        mine.sort(key=dirs.index)
+        found = [(key, held) for key, held in found if held not in lost]
     return [BrokerDirs(held, options, is_complete=False) for _, held in found]
+
+
+def _is_of(known: Sequence[DirIds], one: DirIds) -> bool:
+    """Return whether a log dir without a node id belongs to the broker of the other log dirs."""
+    is_broken = one.ids is not None or (one.cause is not None and one.cause.code is Code.META_PROPERTIES_UNREADABLE)
+    held = {name for each in known for name in _partitions(each.log_dir)}
+    return is_broken and one.log_dir.files is known[0].log_dir.files and not held & _partitions(one.log_dir)
 
 
 def _broker_of(one: DirIds) -> object:

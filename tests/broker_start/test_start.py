@@ -284,6 +284,20 @@ def test_a_snapshot_that_is_cut_before_its_metadata_version_ends_a_broker(broker
     assert ("-stray" in text) != fatal  # without the records of the snapshot nothing is known of the partitions
 
 
+@pytest.mark.parametrize("zeroed", ["d1", "d2"])
+def test_a_log_dir_with_zeroed_ids_belongs_to_the_only_other_broker(broker, zeroed):
+    """The command writes the ids that the other log dir has, not those of a new cluster."""
+    (broker / zeroed / "meta.properties").write_bytes(bytes(80))
+    text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    assert f"DO NOT START broker 1: {zeroed}/meta.properties: Error: node ID not found in {zeroed}\n" in text
+    assert f"  printf '%s\\n' version=1 node.id=1 cluster.id={CLUSTER}" in text
+    assert "2 brokers" not in text
+    other = next(each for each in DIRS if each != zeroed)
+    copied = broker / zeroed / ("plain-0" if other == "d1" else "idem-0")
+    shutil.copytree(broker / other / copied.name, copied)  # now it may be a copy of the other log dir
+    assert "the paths are log dirs of 2 brokers" in kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+
+
 def epochs(folder, *entries):
     lines = ["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries), ""]
     (folder / "leader-epoch-checkpoint").write_text("\n".join(lines))
@@ -486,8 +500,6 @@ def test_a_second_folder_of_a_served_partition_is_not_made_a_replica(broker, dat
 )
 @pytest.mark.parametrize("of_one", [True, False])
 def test_a_file_that_takes_the_second_log_dir_offline_does_not_stop_the_broker(broker, file, data, of_one):
-    if file == "meta.properties" and not of_one:
-        return  # without node.id the log dir is of another broker, which does not start
     (broker / "d2" / file).write_bytes(data)
     words = ["--config", "node.id=1", "--config", "process.roles=broker,controller"] if of_one else []
     done = kdump("check", "d1", "d2", "-o", "jsonl", *words, cwd=broker)
