@@ -220,6 +220,14 @@ def test_a_broker_searches_no_end_that_is_the_base_of_the_newest_segment(tmp_pat
     assert (outcome.fails, outcome.log_end_offset, outcome.hidden_by is not None) == (None, 4, True)
 
 
+def test_a_swap_without_an_index_is_not_recovered_after_a_clean_stop(tmp_path):
+    """A broker of 4.2.2 created its .index.swap, and loaded offsets that go back; recovery would have stopped it."""
+    back = b"".join(one(offset) for offset in (*range(60), *range(40)))
+    outcome = start(tmp_path, {**SOUND, f"{0:020}.log.swap": back}, clean=True, indexed=False)
+    assert (outcome.fails, outcome.log_end_offset, len(outcome.swapped)) == (None, 40, 1)
+    assert not [name for name in outcome.recovered if name.endswith(".swap")]
+
+
 def test_an_empty_swap_replaces_the_segment_that_it_is_named_for(tmp_path):
     outcome = start(tmp_path, {**SOUND, f"{4:020}.log.swap": b""}, clean=True)
     (cut,) = outcome.cuts
