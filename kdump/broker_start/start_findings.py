@@ -677,14 +677,16 @@ class _StartFindings:
 
     def _start_beyond_end(self, log: LogStart, name: str) -> Iterator[Finding]:
         checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)
-        first = self._facts(log).start or 0
+        facts = self._facts(log)
+        epoch = 0 if log.topic in (self.context.tiered or ()) else facts.first.get(EPOCHS, 0)
+        first = max(facts.start or 0, epoch if epoch <= (facts.end or 0) else 0)
         records = sum(cut.records for cut in log.cuts)
         yield Finding(
             level=Level.LOG,
             file=checkpoint,
             kind=Code.LOG_START_BEYOND_END,
             text=f"log start offset {log.checkpoint_start} of {name} is above the log end offset "
-            f"{self._facts(log).end}: a start deletes all segments of the log ({many(records, 'record')})",
+            f"{facts.end}: a start deletes all segments of the log ({many(records, 'record')})",
             offset=log.checkpoint_start,
             found=log.checkpoint_start,
             loses=records,

@@ -303,6 +303,15 @@ def epochs(folder, *entries):
     (folder / "leader-epoch-checkpoint").write_text("\n".join(lines))
 
 
+@pytest.mark.parametrize(("begins", "line"), [(0, 0), (1, 1), (7, 0)])
+def test_a_start_offset_past_the_end_is_corrected_to_that_of_the_first_epoch(broker, begins, line):
+    """DeleteRecords raises the start of the first epoch: with a start offset of 0 the deleted records would be back."""
+    (broker / "d1" / "log-start-offset-checkpoint").write_text("0\n1\nplain 0 9\n")
+    epochs(broker / "d1" / "plain-0", (0, begins))
+    text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    assert f"  sed -i.bak 's/^plain 0 .*/plain 0 {line}/' d1/log-start-offset-checkpoint\n" in text
+
+
 def begin_at(folder, base):
     """Let a folder of the fixture begin with another segment, as when the first was lost or deleted."""
     (folder / f"{0:020}.log").unlink()
