@@ -10,7 +10,7 @@ from kdump.errors import Reporter, StoreError, UnreadableError, UsageError
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import Name
-from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.local import LOCAL, folder_identity
 from kdump.log_dirs.log_dir_state import READERS
 from kdump.log_dirs.partition import listed_log_dirs
 
@@ -192,9 +192,10 @@ def log_dirs(
 ) -> list[tuple[Files, str]]:
     """Return the log dirs for dry starts: all PATHs if a node.id is given, else the log dirs in the PATHs."""
     if node_id(configs) is not None:
-        return [place for path in paths for place in _place(path)]
+        named = [place for path in paths for place in _place(path)]
+        return list({folder_identity(*place): place for place in reversed(named)}.values())[::-1]
     given = [each for path in paths for each in _given(path)]
-    found = []
+    found: dict[object, tuple[Files, str]] = {}
     partitions = list(partitions)
     listed = listed_log_dirs(partitions)
     folders = ((one.files, one.state_dir) for one in partitions)
@@ -213,8 +214,8 @@ def log_dirs(
         except UnreadableError:
             continue
         if names & LOG_DIR_FILES:
-            found.append((files_here, path))
-    return found
+            found.setdefault(folder_identity(files_here, path), (files_here, path))
+    return list(found.values())
 
 
 def _given(path: str) -> Iterator[tuple[object, str]]:

@@ -1,6 +1,8 @@
 """A check reads the files of a log dir once; a StoreError in a dry start does not end the other parts."""
 
 import json
+import shutil
+from itertools import combinations
 
 import pytest
 
@@ -10,7 +12,7 @@ from kdump.formats import checkpoints
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LocalFiles
-from testing import forge
+from testing import GOLDEN, forge
 from tests.commands.test_faults import run
 from tests.helpers import log_dirs
 
@@ -71,6 +73,59 @@ def test_a_log_dir_is_one_however_its_path_ends(tmp_path, monkeypatch, capfd, co
     expected = run(monkeypatch, capfd, [*COMMANDS[command], path, *more])
     status, shown, said = run(monkeypatch, capfd, [*COMMANDS[command], f"{path}{end}", *more])
     assert (status, shown.replace(f"{path}{end.rstrip('/')}", path), said) == expected
+
+
+LEFTOVER = f"{file_names.RECOVERY_POINTS}.tmp"
+TXN = GOLDEN / "brokers/4.2.2/txn-0"
+NAMED = [chosen for count in (1, 2, 3) for chosen in combinations(range(5), count)]
+
+
+@pytest.mark.parametrize("named", NAMED, ids=str)
+def test_segments_that_are_not_named_are_not_missed(tmp_path, monkeypatch, capfd, named):
+    """Neither as gaps, nor as markers, nor as the end of the log."""
+    shutil.copytree(TXN, tmp_path / "txn-0")
+    log_dirs.node(tmp_path, 7)
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\ntxn 0 135\n")
+    logs = sorted((tmp_path / "txn-0").glob("*.log"))
+    status, shown, _ = run(monkeypatch, capfd, [*COMMANDS["check"], *(str(logs[number]) for number in named)])
+    found = [json.loads(line) for line in shown.splitlines()]
+    assert (status, [line["text"] for line in found if line["kind"] == "finding"]) == (0, [])
+    assert any(line.get("code") == "open-transaction" for line in found) is (max(named) == len(logs) - 1)
+
+
+@pytest.mark.parametrize("first", ["d1/orders-0", "link/orders-0", f"link/orders-0/{0:020}.log", "link"])
+def test_a_log_dir_is_one_by_each_of_its_paths(tmp_path, monkeypatch, capfd, first):
+    path = wrong_log_dir(tmp_path / "d1")
+    (tmp_path / "link").symlink_to("d1")
+    (tmp_path / "d1" / file_names.BOOTSTRAP_SNAPSHOT).write_bytes(b"")
+    *_, expected = findings_of(monkeypatch, capfd, path)
+    *_, found = findings_of(monkeypatch, capfd, f"{tmp_path}/{first}", path)
+    assert (found["findings"], found["status"]) == (expected["findings"], expected["status"])
+
+
+def test_two_paths_of_a_log_dir_are_no_two_log_dirs(tmp_path, monkeypatch, capfd):
+    wrong_log_dir(tmp_path / "d1")
+    log_dirs.write(tmp_path / "d1", "orders-1", {0: b""}, partition__metadata="")
+    with (tmp_path / "d1" / "meta.properties").open("a") as file:
+        file.write("directory.id=wIeNNiNiRUKBPWdIWwhK7A\n")
+    (tmp_path / "link").symlink_to("d1")
+    found = findings_of(monkeypatch, capfd, f"{tmp_path}/d1/orders-0", f"{tmp_path}/link/orders-1")
+    assert "directory-id" not in {line["code"] for line in found if line["kind"] == "finding"}
+
+
+def test_log_dirs_of_one_name_in_two_archives_are_both_checked(tmp_path, monkeypatch, capfd):
+    for broker in ("b1", "b2"):
+        path = tmp_path / broker / "data"
+        wrong_log_dir(path)
+        (path / LEFTOVER).write_bytes(b"")
+        shutil.make_archive(str(tmp_path / broker), "tar", tmp_path / broker, "data")
+    found = findings_of(monkeypatch, capfd, f"{tmp_path}/b1.tar", f"{tmp_path}/b2.tar")
+    left = [line["file"] for line in found if line.get("code") == "leftover"]
+    assert left == [f"{tmp_path}/{broker}.tar:data/{LEFTOVER}" for broker in ("b1", "b2")]
+
+
+def findings_of(monkeypatch, capfd, *paths):
+    return [json.loads(line) for line in run(monkeypatch, capfd, [*COMMANDS["check"], *paths])[1].splitlines()]
 
 
 def test_a_check_lists_a_log_dir_once_and_parses_each_checkpoint_once(tmp_path, monkeypatch, capfd):

@@ -60,7 +60,7 @@ def metadata_image(
 
 def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) -> dict[str, KnownLog]:
     """Return the facts that the check found on each log, by folder. A dry start uses them instead of the files."""
-    listed = {part.files.shown(part.folder): part for part in partitions}
+    listed = {part.files.shown(part.folder): part for part in partitions if part.is_listed}
     found = {}
     for one in results:
         sound = None if one.sound_end is None else SoundLog(one.sound_end, one.has_sound_indexes)

@@ -80,21 +80,21 @@ class _Ids(NamedTuple):
 
 def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool) -> Iterator[Finding]:
     """Yield the reasons why a broker does not start on these log dirs together, and missing ``meta.properties``."""
-    found: dict[str, _Ids] = {}
-    missing: set[str] = set()
+    found: dict[object, _Ids] = {}
+    missing: set[object] = set()
     for part in parts:
         if part.topic is None:
             continue
-        state, path = dirs.of(part), part.log_dir
+        state, path, log_dir = dirs.of(part), part.log_dir, dirs.identity(part)
         shown = part.files.shown(posixpath.join(path, file_names.META_PROPERTIES))
         if state.properties is not None:
-            found.setdefault(path, _Ids(path, shown, state.properties, set())).partitions.add(part.name)
+            found.setdefault(log_dir, _Ids(path, shown, state.properties, set())).partitions.add(part.name)
         elif (
             state.is_log_dir
-            and path not in missing
+            and log_dir not in missing
             and part.files.look(part.path_beside(file_names.META_PROPERTIES)) is None
         ):
-            missing.add(path)
+            missing.add(log_dir)
             yield _missing(part, shown)
     brokers: dict[str, list[_Ids]] = defaultdict(list)
     for ids in found.values():

@@ -162,7 +162,7 @@ class LogCheck:
             self._begin(base_offset, before)
 
     def forget(self) -> None:
-        """Reset the state after an unreadable segment."""
+        """Reset the state after a segment that is unreadable, or not named by the user."""
         self.next_offset = None
         self._producers.clear()
         self._remarks.forget()

@@ -14,7 +14,7 @@ from kdump.findings.codes import Code
 from kdump.formats import clean_shutdown, meta_properties
 from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.log_dirs import file_names, log_dir_state
-from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.local import LOCAL, folder_identity
 from kdump.log_dirs.log_dir_state import LogDirStates
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from kdump.errors import DamageError
     from kdump.formats.meta_properties import MetaProperties
+    from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.wire import Bytes
 
@@ -122,7 +123,8 @@ class LogDirs(LogDirStates):
         super().__init__(SILENT, READERS)
         self._dispensable = dispensable
         self._wrong_files: set[str] = set()
-        self._folders: set[str] = set()
+        self._identities: dict[tuple[Files, str], object] = {}
+        self._checked: set[object] = set()
         self._news: list[Finding] = []
 
     def news(self) -> list[Finding]:
@@ -135,9 +137,9 @@ class LogDirs(LogDirStates):
 
         For each partition ``fail`` receives each unreadable file of the log dir; by default it raises.
         """
-        folder = partition.state_dir
-        if folder not in self._folders:
-            self._folders.add(folder)
+        log_dir = self.identity(partition)
+        if log_dir not in self._checked:
+            self._checked.add(log_dir)
             self._news += check(partition, fail)
         state, here = self.of(partition), (partition.topic, partition.partition)
         for error in state.failed:
@@ -152,6 +154,13 @@ class LogDirs(LogDirStates):
             cleaned=here in state.cleaned if file_names.CLEANER_OFFSETS in state.sound else None,
             properties=state.properties,
         )
+
+    def identity(self, partition: Partition) -> object:
+        """Return the :func:`folder_identity` of a partition's log dir."""
+        place = partition.files, partition.state_dir
+        if place not in self._identities:
+            self._identities[place] = folder_identity(*place)
+        return self._identities[place]
 
     def wrong(self, name: str, path: str, damage: DamageError) -> None:
         """Add the finding on a broken file, once: the user may name a file that is in a log dir too."""

@@ -72,15 +72,24 @@ def check(
     """Check the indexes of a partition's segments in order, then index files without a log.
 
     ``log`` checks the batches in the same pass; ``tap`` receives batches and damage. Without ``log`` only the indexes
-    are checked. ``read`` receives the number of bytes read since its last call. ``fail`` receives unreadable files; by
-    default it raises. ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
+    are checked. Where segments that the user did not name are in between, nothing is compared across them. ``read``
+    receives the number of bytes read since its last call. ``fail`` receives unreadable files; by default it raises.
+    ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments, fail)
     last = partition.segments[-1].path if partition.segments else None
     state = PartitionState()
     options = _Options(read, log, fail, tap, jobs)
+    unnamed = {*partition.unnamed} - {segment.base_offset for segment in segments}
+    above: int | None = None
     for segment in segments:
+        base = segment.base_offset or 0
+        if above is not None and any(above < one < base for one in unnamed):
+            state = PartitionState()
+            if log is not None:
+                log.forget()
+        above = base
         active = segment.base_offset is None or segment.base_offset >= newest
         is_last = last in {None, segment.path}
         try:
@@ -90,6 +99,8 @@ def check(
             state = PartitionState()
             continue
         yield checked
+    if log is not None and above is not None and any(one > above for one in unnamed):
+        log.forget()
     for stem, contents in orphans.items():
         files = SegmentFiles(
             name=partition.files.shown(posixpath.join(partition.folder, f"{stem}.{LOG}")),

@@ -109,7 +109,7 @@ def check(
     parsed: dict[str, Any] = {}
     findings = list(folder.check(part, dirs, failed.append, parsed))
     epochs = parsed.get(file_names.LEADER_EPOCHS) if part.is_listed else evidence.epochs_of(part)
-    findings = dirs.news() + findings
+    findings = list(dict.fromkeys(dirs.news() + findings))  # a folder named as PATH is a log dir and a part of it
     snapshots = list(_snapshots(part, options, failed.append))
     is_log_dir = part.topic is None and part.is_listed and any(each.name in log_dir.READERS for each in part.others)
     for each in snapshots:
@@ -187,7 +187,7 @@ def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> F
 def _sound_end(part: Partition, log: _Log, closed: set[object]) -> int | None:
     """Return the log end offset if recovery would not change the log, else None."""
     leftovers = len(log.live) != len([each for each in part.segments if not file_names.is_kraft_snapshot(each.path)])
-    unsure = log.damaged or log.check.wants_recovery or leftovers or bool(closed)
+    unsure = log.damaged or log.check.wants_recovery or leftovers or bool(closed or part.unnamed)
     return None if unsure else log.check.next_offset
 
 
@@ -324,7 +324,8 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         each.path.endswith(f".{file_names.SWAP}") for each in part.segments
     )  # the dry start of the broker knows the end
     is_live = folder.leftover_of(part) is None  # the checkpoint has the value of the live replica
-    if not is_live or swaps or place.high_watermark is None or end is None or place.high_watermark <= end:
+    unsure = swaps or part.lacks_end
+    if not is_live or unsure or place.high_watermark is None or end is None or place.high_watermark <= end:
         return
     reached = evidence.evidence_of(part, None) | {"high watermark": place.high_watermark}
     if not (place.clean and evidence.proves_end(end, place.recovery_point, reached)):

@@ -93,6 +93,17 @@ def _entry(name: str, path: str, status: os.stat_result) -> Entry:
 LOCAL = LocalFiles()
 
 
+def folder_identity(place: files.Files, folder: str) -> object:
+    """Return a value that is equal for two paths of one folder, such as ``d1`` and a link to it."""
+    if place is not LOCAL:
+        return place.shown(folder)
+    try:
+        status = os.stat(folder or ".")  # noqa: PTH116  pathlib is slow to import
+    except (OSError, ValueError):  # the finder reports it
+        return posixpath.abspath(folder)
+    return status.st_dev, status.st_ino
+
+
 class LocalFile:
     """A file of this machine, opened read-only. Raises UnreadableError if it cannot be opened."""
 

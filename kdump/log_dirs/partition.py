@@ -107,6 +107,11 @@ class Partition(NamedTuple):
     """The base offsets of the folder's other segments, if the user named single files of it."""
 
     @property
+    def lacks_end(self) -> bool:
+        """Whether the folder has a segment above those of the log, which the user did not name."""
+        return bool(self.segments and self.unnamed) and max(self.unnamed) > (self.segments[-1].base_offset or 0)
+
+    @property
     def name(self) -> str:
         """Topic and partition as ``orders-0``, or the path of the folder if it has no topic."""
         return self.files.shown(self.folder) if self.topic is None else f"{self.topic}-{self.partition}"
