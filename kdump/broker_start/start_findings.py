@@ -138,7 +138,7 @@ class _StartFindings:
                 yield from self._created(log)
             elif log.folder is None and log.outcome is None and _has(log, Code.METADATA_ELSEWHERE):
                 absent.append(log)
-            elif log.outcome in SERVED:
+            elif log.outcome in SERVED or (log.outcome is StartOutcome.FUTURE and _has(log, Code.PROMOTED)):
                 yield from self._served(log)
         if absent:
             yield self._absent(absent)

@@ -312,6 +312,16 @@ def test_a_start_offset_past_the_end_is_corrected_to_that_of_the_first_epoch(bro
     assert f"  sed -i.bak 's/^plain 0 .*/plain 0 {line}/' d1/log-start-offset-checkpoint\n" in text
 
 
+@pytest.mark.parametrize(("mark", "missing"), [(2, None), (8, 6)])
+def test_a_promoted_future_folder_lacks_the_records_that_checkpoints_tell_of(broker, mark, missing):
+    """A broker of 3.9.2 made the folder the current one, without 20 records that were cut from it."""
+    (broker / "d1" / "plain-0").rename(broker / "d1" / f"plain-0.{'0' * 32}-future")
+    for name in ("recovery-point", "replication"):
+        (broker / "d1" / f"{name}-offset-checkpoint").write_text(f"0\n1\nplain 0 {mark}\n")
+    status, found = findings(broker)
+    assert (status, found) == ((3, {("records-missing", missing)}) if missing else (0, set()))
+
+
 def begin_at(folder, base):
     """Let a folder of the fixture begin with another segment, as when the first was lost or deleted."""
     (folder / f"{0:020}.log").unlink()
