@@ -361,7 +361,6 @@ public class StartsClient {
         settings.put("enable.idempotence", "false");
         settings.put("acks", "1");
         ByteArraySerializer bytes = new ByteArraySerializer();
-        ByteArrayDeserializer back = new ByteArrayDeserializer();
         Map<TopicPartition, Long> offsets = new TreeMap<>((a, b) -> a.toString().compareTo(b.toString()));
         try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings, bytes, bytes)) {
             Map<TopicPartition, java.util.concurrent.Future<org.apache.kafka.clients.producer.RecordMetadata>> sent = new HashMap<>();
@@ -378,7 +377,18 @@ public class StartsClient {
         }
         Map<TopicPartition, String> told = new HashMap<>();
         offsets.keySet().forEach(each -> told.put(each, "unread"));
-        List<TopicPartition> open = new ArrayList<>(offsets.keySet());
+        for (TopicPartition each : readNew(settings, offsets, new ArrayList<>(offsets.keySet()), told)) {
+            readNew(settings, offsets, new ArrayList<>(List.of(each)), told);
+        }
+        offsets.forEach((each, offset) -> say("new", each.toString(), offset.toString(), told.get(each)));
+    }
+
+    /** Read the new records of some partitions; return those that are left where an error names none of several. */
+    static List<TopicPartition> readNew(Properties given, Map<TopicPartition, Long> offsets, List<TopicPartition> open,
+            Map<TopicPartition, String> told) {
+        ByteArrayDeserializer back = new ByteArrayDeserializer();
+        Properties settings = new Properties();
+        settings.putAll(given);
         settings.put("fetch.max.wait.ms", "100");
         long from = System.nanoTime();
         while (!open.isEmpty() && System.nanoTime() - from < 5_000_000_000L) {
@@ -399,14 +409,13 @@ public class StartsClient {
                 TopicPartition bad = named(new ArrayList<>(offsets.keySet()), reason);  // it may have been read before
                 bad = bad == null && open.size() == 1 ? open.get(0) : bad;
                 if (bad == null) {
-                    open.forEach(each -> told.put(each, reason.toString()));
-                    break;
+                    return open;
                 }
                 told.put(bad, reason.toString());
                 open.remove(bad);
             }
         }
-        offsets.forEach((each, offset) -> say("new", each.toString(), offset.toString(), told.get(each)));
+        return List.of();
     }
 
     /** Return the number of partitions of each topic. */
