@@ -2,8 +2,8 @@
 
     python -m bench.small_batches [--records N] [--rounds N] [--folder DIR] [-k REGEX]
 
-Prints seconds by the clock and of the processor with one process, and how many times the processor time of the classic
-dump (``--files ... --print-data-log``) that is. The logs are in a log dir with checkpoints, as a broker leaves them.
+Prints wall and processor seconds with one process, and the processor time as a multiple of that of the classic dump
+(``--files ... --print-data-log``). The logs are in a log dir with checkpoints, as a broker leaves them.
 """
 
 from __future__ import annotations

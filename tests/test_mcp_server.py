@@ -194,7 +194,7 @@ def test_a_row_that_is_too_large_is_cut():
 
 @pytest.fixture
 def roots(tmp_path):
-    """A root with a link out of it, and something outside."""
+    """A root that contains a link to a folder outside, and that folder."""
     (tmp_path / "outside" / "secret-0").mkdir(parents=True)
     root = tmp_path / "root"
     shutil.copytree(f"{BROKER}/one-0", root / "one-0")

@@ -147,7 +147,7 @@ def _with_logs(
 
 
 def _newest(partition: Partition, segments: list[Segment], fail: Callable[[UnreadableError], None]) -> int:
-    """Return the base offset of the active segment: a broker appends to it only."""
+    """Return the base offset of the active segment, to which a broker appends."""
     found = [segment.base_offset or 0 for segment in segments]
     if partition.is_listed:
         return max(found, default=0)

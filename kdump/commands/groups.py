@@ -76,7 +76,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}
     if not here:
         if found:
-            run.session.note(f"no partition of {topic} is in these paths: it holds the groups")
+            run.session.note(f"these paths have no partition of {topic}, the topic of the groups")
         return
     whole, absent = topic_partitions(here, count)
     if not absent:

@@ -125,7 +125,7 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @CONF
 @PACKAGES
-@click.option("--incremental", is_flag=True, help="Write only records that are newer than the last such run into DIR.")
+@click.option("--incremental", is_flag=True, help="Write only records that earlier such runs have not written to DIR.")
 @click.option("--follow", is_flag=True, help="Write new records as they are appended, until Ctrl-C.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 @_source_options

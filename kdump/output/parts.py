@@ -455,7 +455,7 @@ def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def remove(path: Path) -> None:
-    """Delete a file, or a folder with all in it. Raises OSError, but not if there is none."""
+    """Delete a file, or a folder with its contents, if it exists. Raises OSError."""
     try:
         path.unlink()
     except FileNotFoundError:

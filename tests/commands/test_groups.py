@@ -87,7 +87,7 @@ def test_options_that_do_not_go_together_are_wrong_usage(tmp_path, options):
 def test_paths_without_groups_are_said(tmp_path):
     done = kdump("groups", write(tmp_path, data(0, 10), topic="orders"))
     assert (done.returncode, done.stdout) == (0, b"0 groups\n")
-    assert b"no partition of __consumer_offsets is in these paths" in done.stderr
+    assert b"these paths have no partition of __consumer_offsets" in done.stderr
 
 
 def test_tables_say_what_matters(tmp_path):

@@ -1,4 +1,4 @@
-"""A query of Spark's Kafka source, switched to this one by its format and its path, in a session."""
+"""A query of Spark's Kafka source in a session: with a new format and path it runs on kdump's source."""
 
 import base64
 import json

@@ -149,7 +149,7 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
 def check(
     decoder: PayloadDecoder, one: Payload, found: dict[str, int], sound: bytes, libraries: Libraries | None = None
 ) -> None:
-    """Decode a payload in both ways, and by the libraries. Exits with 1 at a fault.
+    """Decode a payload in both ways, and with the libraries. A fault ends the process with status 1.
 
     ``sound`` is a payload with which the kernel learns the schema.
     """

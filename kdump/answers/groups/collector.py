@@ -444,7 +444,7 @@ class GroupsOptions:
         False,
         "switch",
         "--history",
-        "List every commit of the groups too, in order, and mark rewinds. Each takes 48 bytes of memory.",
+        "Also list every commit of the groups, in order, and mark rewinds. A commit takes 48 bytes of memory.",
     )
     top: Ranking | None = option(
         None,
