@@ -36,7 +36,7 @@ RANGE: Final = re.compile(r"(\d+)\.\.(\d*)", re.ASCII)
 TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 
 
-class Asked(NamedTuple):
+class MetadataRequest(NamedTuple):
     """The part of the log to read: topics (empty for all), its end as an offset or a time in ms, and --show-secrets."""
 
     topics: tuple[str, ...]
@@ -115,26 +115,26 @@ def command(**options: Any) -> int:
 
     Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was found, or replay fails.
     """
-    asked = Asked(options["topics"], options.pop("offset"), options["at"], options.pop("show_secrets"))
+    request = MetadataRequest(options["topics"], options.pop("offset"), options["at"], options.pop("show_secrets"))
     modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "definitions", "folder")}
     voters: str | None = options.pop("voters")
     if voters is not None and not modes["folder"]:
         raise UsageError("--voters works only with --write-snapshot DIR")
     if sum(bool(mode) for mode in modes.values()) > 1:
         raise UsageError("give one of --topics, --tree, --events, --diff, --definitions and --write-snapshot")
-    if asked.topics and (modes["tree"] is not None or modes["folder"] or modes["definitions"]):
+    if request.topics and (modes["tree"] is not None or modes["folder"] or modes["definitions"]):
         raise UsageError("--topic cannot be combined with --tree, --definitions or --write-snapshot")
-    if asked.offset is not None and asked.at is not None:
+    if request.offset is not None and request.at is not None:
         raise UsageError("--offset cannot be combined with --at")
     run = Answering({**options, "partitions": ()})
     log = _log(run, run.paths)
     if log is None:
         return run.session.status
     if modes["events"]:
-        return _events(run, log, asked)
+        return _events(run, log, request)
     if modes["diff"]:
-        return _diff(run, log, modes["diff"], asked)
-    image = _image(run, log, asked.offset, asked.at)
+        return _diff(run, log, modes["diff"], request)
+    image = _image(run, log, request.offset, request.at)
     if voters is not None:
         return _write_with_voters(run, image, log, modes["folder"], voters)
     if image.open_transaction is not None:
@@ -144,8 +144,8 @@ def command(**options: Any) -> int:
     if modes["folder"]:
         return _write(run, image, log, modes["folder"])
     if modes["definitions"]:
-        return _define(run, image, modes["definitions"], show_secrets=asked.show_secrets)
-    return _show(run, image, asked, list_topics=modes["list_topics"], tree=modes["tree"])
+        return _define(run, image, modes["definitions"], show_secrets=request.show_secrets)
+    return _show(run, image, request, list_topics=modes["list_topics"], tree=modes["tree"])
 
 
 _OPTIONS: Final[list[Decorator]] = [PATHS, *FORM, MAX_BATCH_BYTES, CACHE]
@@ -194,7 +194,7 @@ def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None 
     return image
 
 
-def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
+def _events(run: Answering, log: MetadataLog, request: MetadataRequest) -> int:
     from kdump.answers.metadata.answer import takes
     from kdump.answers.metadata.events import without_secrets
     from kdump.printers.answer_tables import metadata as tables
@@ -202,25 +202,25 @@ def _events(run: Answering, log: MetadataLog, asked: Asked) -> int:
     seen: set[str] = set()
 
     def meant() -> Iterator[Event]:
-        for event in log.history(offset=asked.offset, at=asked.at):
+        for event in log.history(offset=request.offset, at=request.at):
             seen.update([event.topic] if event.topic else ())
-            if takes(asked.topics, event.topic):
-                yield event if asked.show_secrets else without_secrets(event)
+            if takes(request.topics, event.topic):
+                yield event if request.show_secrets else without_secrets(event)
 
     status = run.answer(meant(), tables.events)
-    for name in asked.topics:
+    for name in request.topics:
         if not any(takes((name,), topic) for topic in seen):
             run.session.note(f"there is no event of a topic {name!r}{did_you_mean(name, seen)}")
     return status
 
 
-def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
+def _diff(run: Answering, log: MetadataLog, wanted: str, request: MetadataRequest) -> int:
     from kdump.answers.metadata.answer import difference_without_secrets, differences, takes
     from kdump.printers.answer_tables import metadata as tables
 
     ends = RANGE.fullmatch(wanted)
     times = None if ends or option_values.is_there(wanted) else TIMES.fullmatch(wanted)
-    if (ends or times) and (asked.offset is not None or asked.at is not None):
+    if (ends or times) and (request.offset is not None or request.at is not None):
         raise UsageError("--diff N..M cannot be combined with --offset or --at")
     if times:
         moments = [option_values.moment(end) if end else None for end in times.groups()]
@@ -231,9 +231,9 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, asked: Asked) -> int:
         other = _log(run, [wanted])
         if other is None:
             return run.session.status
-        earlier, later = (_image(run, each, asked.offset, asked.at) for each in (log, other))
-    found = (each for each in differences(earlier, later) if takes(asked.topics, each.topic))
-    return run.answer(found if asked.show_secrets else map(difference_without_secrets, found), tables.differences)
+        earlier, later = (_image(run, each, request.offset, request.at) for each in (log, other))
+    found = (each for each in differences(earlier, later) if takes(request.topics, each.topic))
+    return run.answer(found if request.show_secrets else map(difference_without_secrets, found), tables.differences)
 
 
 def _define(run: Answering, image: ClusterImage, form: str, *, show_secrets: bool) -> int:
@@ -248,12 +248,12 @@ def _define(run: Answering, image: ClusterImage, form: str, *, show_secrets: boo
     return run.session.status
 
 
-def _show(run: Answering, image: ClusterImage, asked: Asked, *, list_topics: bool, tree: str | None) -> int:
+def _show(run: Answering, image: ClusterImage, request: MetadataRequest, *, list_topics: bool, tree: str | None) -> int:
     from kdump.answers.metadata.answer import image_records, record_line, record_text, takes, topic_lines
     from kdump.printers.answer_lines import write_texts
     from kdump.printers.answer_tables import metadata as tables
 
-    topics, show = asked.topics, {"show_secrets": asked.show_secrets}
+    topics, show = request.topics, {"show_secrets": request.show_secrets}
     for name in topics:
         known = image.topics.by_name
         if not any(takes((name,), topic) for topic in known):

@@ -137,7 +137,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
     from kdump.answers.collector import once
     from kdump.checks.whole_partition import CheckOptions
     from kdump.report import gathering
-    from kdump.report.document import ReportAsked, document
+    from kdump.report.document import ReportRequest, document
 
     session = run.session
     partitions = run.partitions()
@@ -162,8 +162,8 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
         found, partitions, run.asked, say, workers=run.workers(partitions), progress=session.progress
     )
     found.started += of.starts(found.checked, dirs, say.fail)
-    asked = ReportAsked(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)
-    report = document(asked, found, partitions, say, messages)
+    request = ReportRequest(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)
+    report = document(request, found, partitions, say, messages)
     session.progress.clear()
     return report
 

@@ -103,7 +103,7 @@ class LogDirReport:
 
 
 @dataclass(frozen=True)
-class ReportAsked:
+class ReportRequest:
     """The options of a report: paths as on the command line, selected partitions, times in ms, and configs."""
 
     paths: tuple[str, ...]
@@ -132,37 +132,37 @@ class ReportAsked:
 
 
 def document(
-    asked: ReportAsked,
+    request: ReportRequest,
     found: ReportCollectors,
     partitions: Sequence[Partition],
     say: Reporter,
     messages: Iterable[str] = (),
 ) -> LogDirReport:
     """Return the document of the gathered answers. This also reads the metadata log, and compares replicas."""
-    at, now = asked.at, asked.now()
+    at, now = request.at, request.now()
     stats = _lines(found.statistics.answer(at))
     answers = {
-        "check": ReportAnswer(asked.line("check", "--headers-only", *now), _check_lines(found)),
-        "du": ReportAnswer(asked.line("du"), _lines(found.usage.answer(at))),
-        "du-topics": ReportAnswer(asked.line("du", "--by", "topic"), _lines(found.usage.topics())),
-        "stats": ReportAnswer(asked.line("stats", "--hours"), stats),
-        "hours": _hottest(asked, found, stats),
-        "damage": ReportAnswer(asked.line("dump", "--batches", "--every-replica"), _lines(found.damage.answer(at))),
+        "check": ReportAnswer(request.line("check", "--headers-only", *now), _check_lines(found)),
+        "du": ReportAnswer(request.line("du"), _lines(found.usage.answer(at))),
+        "du-topics": ReportAnswer(request.line("du", "--by", "topic"), _lines(found.usage.topics())),
+        "stats": ReportAnswer(request.line("stats", "--hours"), stats),
+        "hours": _hottest(request, found, stats),
+        "damage": ReportAnswer(request.line("dump", "--batches", "--every-replica"), _lines(found.damage.answer(at))),
         "retention": ReportAnswer(
-            asked.line("retention", *now, *asked.with_configs()), _lines(found.retention.answer(at))
+            request.line("retention", *now, *request.with_configs()), _lines(found.retention.answer(at))
         ),
-        "forecast": _forecast(asked, found),
-        "transactions": ReportAnswer(asked.line("transactions", *now), _lines(found.transactions.answer(at))),
-        "groups": ReportAnswer(asked.line("groups", *now), _without_payload(found.groups.answer(at))),
+        "forecast": _forecast(request, found),
+        "transactions": ReportAnswer(request.line("transactions", *now), _lines(found.transactions.answer(at))),
+        "groups": ReportAnswer(request.line("groups", *now), _without_payload(found.groups.answer(at))),
     }
-    events = _events(asked, partitions, say)
+    events = _events(request, partitions, say)
     if events is not None:
         answers["metadata"] = events
-    answers["timeline"] = _timeline(asked, _lines(found.events.answer(at)), answers)
-    pairs = _pairs(asked, partitions, say)
+    answers["timeline"] = _timeline(request, _lines(found.events.answer(at)), answers)
+    pairs = _pairs(request, partitions, say)
     if pairs is not None:
         answers["diff"] = pairs
-    return LogDirReport(asked.paths, at, asked.around, answers, tuple(messages))
+    return LogDirReport(request.paths, at, request.around, answers, tuple(messages))
 
 
 def _lines(lines: Iterable[AnswerLine]) -> list[Line]:
@@ -193,7 +193,7 @@ def _check_lines(found: ReportCollectors) -> list[Line]:
     return [*lines, summary_line(summary, 1 if failed else status(held))]
 
 
-def _hottest(asked: ReportAsked, found: ReportCollectors, stats: Iterable[Line]) -> ReportAnswer:
+def _hottest(request: ReportRequest, found: ReportCollectors, stats: Iterable[Line]) -> ReportAnswer:
     sizes = Counter[tuple[str, int]]()
     for line in stats:
         if line["kind"] == "stats":
@@ -204,14 +204,14 @@ def _hottest(asked: ReportAsked, found: ReportCollectors, stats: Iterable[Line])
         for (topic, number), of_partition in hours.items()
         for hour in of_partition
     ]
-    return ReportAnswer(asked.line("stats", "--hours", "--topic", "TOPIC", "--partition", "N"), lines)
+    return ReportAnswer(request.line("stats", "--hours", "--topic", "TOPIC", "--partition", "N"), lines)
 
 
-def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
+def _forecast(request: ReportRequest, found: ReportCollectors) -> ReportAnswer:
     """Return the bytes of each topic that retention keeps on the next days, without new records."""
     lines: list[Line] = []
     for day in range(FORECAST_DAYS + 1):
-        at = asked.at + day * DAY
+        at = request.at + day * DAY
         kept, goes = Counter[str](), Counter[str]()
         for topic, stays, goes_then in found.retention.bytes_at(at):
             kept[topic] += stays
@@ -220,17 +220,17 @@ def _forecast(asked: ReportAsked, found: ReportCollectors) -> ReportAnswer:
             {"kind": "forecast", "atMs": at, "topic": topic, "keptBytes": kept[topic], "deletableBytes": goes[topic]}
             for topic in sorted(kept.keys() | goes.keys())
         ]
-    return ReportAnswer(asked.line("retention", "--at", "TIME", *asked.with_configs()), lines)
+    return ReportAnswer(request.line("retention", "--at", "TIME", *request.with_configs()), lines)
 
 
-def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
+def _events(request: ReportRequest, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
     """Return the metadata events around the time of --around, or the newest; None without a metadata log."""
     copies = Copies(live_of(partitions), Reporter(fail=say.fail))
     if not copies:
         return None
-    past = MetadataLog(copies).history(at=None if asked.around is not None else asked.at)
+    past = MetadataLog(copies).history(at=None if request.around is not None else request.at)
     history = map(without_secrets, past)
-    around = asked.around
+    around = request.around
     if around is None:
         kept = list(deque(history, EVENTS))
     else:
@@ -239,11 +239,11 @@ def _events(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) 
             nsmallest(EVENTS, near, key=lambda event: abs(event.timestamp_ms - around)),
             key=lambda event: event.offset,
         )
-    options = ("--events",) if around is not None else ("--events", *asked.now())
-    return ReportAnswer(" ".join(["kdump", "metadata", *map(shell_path, asked.paths), *options]), _lines(kept))
+    options = ("--events",) if around is not None else ("--events", *request.now())
+    return ReportAnswer(" ".join(["kdump", "metadata", *map(shell_path, request.paths), *options]), _lines(kept))
 
 
-def _timeline(asked: ReportAsked, logged: Iterable[Line], answers: dict[str, ReportAnswer]) -> ReportAnswer:
+def _timeline(request: ReportRequest, logged: Iterable[Line], answers: dict[str, ReportAnswer]) -> ReportAnswer:
     """Return the newest events of cluster, logs and groups by time."""
     lines = [_happened(line["atMs"], line["what"], _name(line), line["text"], line["logDir"]) for line in logged]
     lines += [
@@ -256,7 +256,7 @@ def _timeline(asked: ReportAsked, logged: Iterable[Line], answers: dict[str, Rep
             commits[line["groupId"]] = max(commits.get(line["groupId"], 0), line["commitTimestampMs"])
     lines += [_happened(ms, "last commit", group, "no commit after it") for group, ms in commits.items()]
     lines.sort(key=lambda line: (line["atMs"] is None, line["atMs"] or 0))
-    command = f"{asked.line('report', *asked.now())} -o jsonl | jq 'select(.answer == \"timeline\")'"
+    command = f"{request.line('report', *request.now())} -o jsonl | jq 'select(.answer == \"timeline\")'"
     return ReportAnswer(command, lines[-HAPPENED:])
 
 
@@ -268,12 +268,12 @@ def _name(line: Line) -> str:
     return f"{line['topic']}-{line['partition']}"
 
 
-def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
+def _pairs(request: ReportRequest, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
     """Return the differences between replicas of several brokers; None for a single broker."""
     states = LogDirStates(SILENT)
     owners: dict[object, list[Place]] = {}
     for partition in live_of(partitions):
-        if asked.wanted.takes(Name(partition.topic, partition.partition)):
+        if request.wanted.takes(Name(partition.topic, partition.partition)):
             place = Place(partition, states.of(partition))
             properties = place.log_dir.properties
             known = properties is not None and properties.broker_id is not None
@@ -287,7 +287,7 @@ def _pairs(asked: ReportAsked, partitions: Iterable[Partition], say: Reporter) -
     ]
     found = replica_diff.pairs(replica_diff.by_partition(replicas))
     lines = replica_diff.compare_all(found, records=False, report=Reporter(say.damage, fail=say.fail))
-    return ReportAnswer(asked.line("diff", paths=names), _lines(lines))
+    return ReportAnswer(request.line("diff", paths=names), _lines(lines))
 
 
 def _place_name(place: Place) -> str:

@@ -90,9 +90,9 @@ class Question(NamedTuple):
         return "nowhere", ()
 
 
-def topic_deleted(asked: Question) -> Cause | None:
+def topic_deleted(question: Question) -> Cause | None:
     """The metadata log has no topic with the folder's topic id, or the partition has no folder."""
-    partition = asked.block.partition
+    partition = question.block.partition
     image = partition.history.image
     if partition.place is not None:
         topic_id = partition.topic_id
@@ -100,13 +100,13 @@ def topic_deleted(asked: Question) -> Cause | None:
             return None
         return Cause(
             "topic-deleted",
-            "log" if asked.seen is not None else asked.bytes_left()[0],
+            "log" if question.seen is not None else question.bytes_left()[0],
             "the metadata log has no topic of this folder's id: the topic was deleted, and a broker deletes the folder",
-            facts=(Fact(_folder(asked), None, "its topic id is not in the metadata log"), *_removals(asked)),
+            facts=(Fact(_folder(question), None, "its topic id is not in the metadata log"), *_removals(question)),
         )
-    where, facts = asked.bytes_left()
+    where, facts = question.bytes_left()
     folders = tuple(Fact(one.path, None, f"put aside as -{one.state}") for one in partition.leftovers)
-    facts = (*facts, *folders, *_removals(asked))
+    facts = (*facts, *folders, *_removals(question))
     if image is not None and partition.topic in image.topics.by_name:
         return Cause("unknown", where, _no_folder(partition, "the topic exists, and "), None, None, facts)
     if partition.history.removals(partition.topic) or any(one.state == DELETE_FOLDER for one in partition.leftovers):
@@ -127,18 +127,18 @@ def _no_folder(partition: PartitionEvidence, known: str) -> str:
     return f"{known}no folder of this partition is in these paths{near}"
 
 
-def damaged(asked: Question) -> Cause | None:
+def damaged(question: Question) -> Cause | None:
     """The bytes of the offset cannot be read."""
-    partition = asked.block.partition
-    lost = asked.block.log.lost_at(asked.offset)
+    partition = question.block.partition
+    lost = question.block.log.lost_at(question.offset)
     mark = None if partition.place is None else partition.place.high_watermark
     alternatives: tuple[Reason, ...] = ()
-    if lost is None and partition.end <= asked.offset and (mark is None or asked.offset < mark):
-        lost = next((one for one in asked.block.log.lost if one.until is None), None)
+    if lost is None and partition.end <= question.offset and (mark is None or question.offset < mark):
+        lost = next((one for one in question.block.log.lost if one.until is None), None)
         alternatives = ("past-end",) if mark is None else ()
-    if lost is None or asked.seen is not None:
+    if lost is None or question.seen is not None:
         return None
-    where, facts = asked.bytes_left()
+    where, facts = question.bytes_left()
     says = (
         f"cannot be read: {lost.reason}; offsets {lost.first} to {'the end' if lost.until is None else lost.until - 1}"
     )
@@ -157,19 +157,19 @@ def damaged(asked: Question) -> Cause | None:
     )
 
 
-def past_end(asked: Question) -> Cause | None:
+def past_end(question: Question) -> Cause | None:
     """The log ends before the offset: a newer leader epoch truncated it, or it was never written."""
-    partition = asked.block.partition
-    if asked.offset < partition.end:
+    partition = question.block.partition
+    if question.offset < partition.end:
         return None
-    end = Fact(_folder(asked), None, f"the log end offset is {partition.end}")
-    for other, epochs, seen in asked.block.others:
-        sighting = seen.records.get(asked.offset)
+    end = Fact(_folder(question), None, f"the log end offset is {partition.end}")
+    for other, epochs, seen in question.block.others:
+        sighting = seen.records.get(question.offset)
         if sighting is None or partition.lineage is None:
             continue
         held = _holds(sighting, f"another broker's ({other.name})")
         cut = epochs.truncation(partition.lineage)
-        if cut is not None and asked.offset >= cut:
+        if cut is not None and question.offset >= cut:
             because = (
                 f"the election of leader epoch {partition.lineage.newest} lost the record: {other.name} holds it from "
                 f"epoch {sighting.batch.epoch}, and truncates its log to offset {cut} when it follows the leader"
@@ -177,14 +177,14 @@ def past_end(asked: Question) -> Cause | None:
             return Cause("truncated", "replica", because, facts=(end, held))
         because = f"the log ends at offset {partition.end} here; {other.name} holds the record: this copy lacks it"
         return Cause("past-end", "replica", because, facts=(end, held))
-    where, facts = asked.bytes_left()
+    where, facts = question.bytes_left()
     older = tuple(
-        _holds(seen.records[asked.offset], "a deleted topic of the same name:")
-        for leftover, seen in asked.block.leftovers
-        if asked.offset in seen.records and leftover.topic_id not in (None, partition.topic_id)
+        _holds(seen.records[question.offset], "a deleted topic of the same name:")
+        for leftover, seen in question.block.leftovers
+        if question.offset in seen.records and leftover.topic_id not in (None, partition.topic_id)
     )
     because = f"the log ends at offset {partition.end}: this offset is not written yet"
-    is_damaged = any(lost.until is None for lost in asked.block.log.lost)
+    is_damaged = any(lost.until is None for lost in question.block.log.lost)
     if is_damaged:
         because += ", or it was in the damaged bytes at the end"
     alternatives: tuple[Reason, ...] = ("damaged",) if is_damaged else ()
@@ -192,14 +192,14 @@ def past_end(asked: Question) -> Cause | None:
     return Cause("past-end", where, because, facts=(end, *facts, *older), alternatives=alternatives)
 
 
-def replaced(asked: Question) -> Cause | None:
+def replaced(question: Question) -> Cause | None:
     """A leader without the record was elected: this copy will truncate the record."""
-    partition, seen = asked.block.partition, asked.seen
-    if seen is None or partition.cut_by is None or asked.offset < max(partition.cut_by[0], partition.log_start):
+    partition, seen = question.block.partition, question.seen
+    if seen is None or partition.cut_by is None or question.offset < max(partition.cut_by[0], partition.log_start):
         return None
     cut, leader, epochs = partition.cut_by
-    other = next((held for one, _, held in asked.block.others if one is leader), None)
-    covering = None if other is None else other.covering(asked.offset)
+    other = next((held for one, _, held in question.block.others if one is leader), None)
+    covering = None if other is None else other.covering(question.offset)
     says = (
         f"another broker's ({leader.name}) leader epoch {epochs.newest} is newer; its log ends at offset {epochs.end}"
     )
@@ -216,11 +216,11 @@ def replaced(asked: Question) -> Cause | None:
     return Cause("truncated", "log", because, facts=(_holds(seen), fact))
 
 
-def above_high_watermark(asked: Question) -> Cause | None:
+def above_high_watermark(question: Question) -> Cause | None:
     """The record is not known to be on all in-sync replicas."""
-    place = asked.block.partition.place
+    place = question.block.partition.place
     mark = None if place is None else place.high_watermark
-    if place is None or mark is None or asked.offset < mark or asked.block.partition.is_single_replica:
+    if place is None or mark is None or question.offset < mark or question.block.partition.is_single_replica:
         return None
     says = f"the high watermark is {mark}"
     if place.log_dir.clean:
@@ -228,45 +228,47 @@ def above_high_watermark(asked: Question) -> Cause | None:
             "above-high-watermark",
             "log",
             f"{says}: consumers get no later records until the in-sync replicas have them",
-            facts=(Fact(_checkpoint(asked, HIGH_WATERMARKS), None, says),),
+            facts=(Fact(_checkpoint(question, HIGH_WATERMARKS), None, says),),
         )
     return Cause(
         "above-high-watermark",
         "log",
         f"{says} in the checkpoint: consumers get no later records until the in-sync replicas have them; "
         "after an unclean stop, or while the broker runs, the checkpoint lags by seconds",
-        facts=(Fact(_checkpoint(asked, HIGH_WATERMARKS), None, says),),
+        facts=(Fact(_checkpoint(question, HIGH_WATERMARKS), None, says),),
         alternatives=("visible",),
     )
 
 
-def not_named(asked: Question) -> Cause | None:
+def not_named(question: Question) -> Cause | None:
     """The offset belongs to a segment of the folder that the user did not name."""
-    place, offset = asked.block.partition.place, asked.offset
-    if place is None or not place.partition.unnamed or asked.seen is not None:
+    place, offset = question.block.partition.place, question.offset
+    if place is None or not place.partition.unnamed or question.seen is not None:
         return None
-    named = [one.base_offset for one in asked.block.partition.segments]
+    named = [one.base_offset for one in question.block.partition.segments]
     held = max(
         (base for base in (*place.partition.unnamed, *named) if base is not None and base <= offset), default=None
     )
     if held is None or held not in place.partition.unnamed:
         return None
     because = f"it belongs to segment {held} of the folder, and only other segments are named: name the folder"
-    return Cause("unknown", "nowhere", because, None, None, (Fact(_folder(asked), None, f"it has a segment {held}"),))
+    return Cause(
+        "unknown", "nowhere", because, None, None, (Fact(_folder(question), None, f"it has a segment {held}"),)
+    )
 
 
-def below_log_start(asked: Question) -> Cause | None:
+def below_log_start(question: Question) -> Cause | None:
     """The log starts after the offset because of DeleteRecords, or retention by time or size."""
-    partition = asked.block.partition
+    partition = question.block.partition
     place = partition.place
-    if place is None or (asked.offset >= partition.first_local and asked.offset >= partition.log_start):
+    if place is None or (question.offset >= partition.first_local and question.offset >= partition.log_start):
         return None
-    if partition.is_remote and asked.offset >= partition.log_start:
-        return _remote(asked)
-    where, facts = asked.bytes_left()
-    if asked.seen is not None:
-        where, facts = "log", (_holds(asked.seen),)
-    reasons = _deletions(asked)
+    if partition.is_remote and question.offset >= partition.log_start:
+        return _remote(question)
+    where, facts = question.bytes_left()
+    if question.seen is not None:
+        where, facts = "log", (_holds(question.seen),)
+    reasons = _deletions(question)
     start = partition.log_start
     words = {
         "delete-records": "DeleteRecords moved the log start offset",
@@ -276,46 +278,46 @@ def below_log_start(asked: Question) -> Cause | None:
     because = f"the log starts at offset {start}: {words[reasons[0]]}"
     because += ", most likely" if len(reasons) > 1 else ""
     says = Fact(
-        _checkpoint(asked, LOG_STARTS) if start > partition.first_local else _folder(asked),
+        _checkpoint(question, LOG_STARTS) if start > partition.first_local else _folder(question),
         None,
         f"the log start offset is {start}, the first segment's base offset {partition.first_local}",
     )
     return Cause(reasons[0], where, because, facts=(says, *facts), alternatives=tuple(reasons[1:]))
 
 
-def _remote(asked: Question) -> Cause:
+def _remote(question: Question) -> Cause:
     """Return the cause for a record in remote storage that is not among the paths."""
-    partition = asked.block.partition
+    partition = question.block.partition
     alternatives: tuple[Reason, ...] = ("aborted-transaction", "control-marker")
     because = "its segment is in remote storage; the local copy is gone (--remote PATH reads it)"
-    start = Fact(_checkpoint(asked, LOG_STARTS), None, f"the log start offset is {partition.log_start}")
-    listed = tuple(map(_listed, _copies(asked, COPIED)))
+    start = Fact(_checkpoint(question, LOG_STARTS), None, f"the log start offset is {partition.log_start}")
+    listed = tuple(map(_listed, _copies(question, COPIED)))
     return Cause("visible", "remote", because, True, None, (*listed, start), alternatives)
 
 
-def not_copied(asked: Question) -> Cause | None:
+def not_copied(question: Question) -> Cause | None:
     """The local segment is gone, and no finished remote copy is listed. Brokers read only finished copies."""
-    partition = asked.block.partition
+    partition = question.block.partition
     local = partition.end if partition.local_start is None else partition.local_start
-    if not (partition.remote and partition.is_remote and partition.log_start <= asked.offset < local):
+    if not (partition.remote and partition.is_remote and partition.log_start <= question.offset < local):
         return None
-    if _copies(asked, COPIED):
+    if _copies(question, COPIED):
         return None
-    where, facts = ("remote", (_holds(asked.seen),)) if asked.seen is not None else asked.bytes_left()
-    facts = (*map(_listed, _copies(asked, COPYING, DELETING)), *facts)
-    if _copies(asked, DELETING):
+    where, facts = ("remote", (_holds(question.seen),)) if question.seen is not None else question.bytes_left()
+    facts = (*map(_listed, _copies(question, COPYING, DELETING)), *facts)
+    if _copies(question, DELETING):
         because = "the deletion of its segment in remote storage has begun, and no broker reads it any more"
         return Cause("retention-time", where, because, facts=facts, alternatives=("retention-size", "delete-records"))
     because = "the local segment is gone, and no copy in remote storage is listed as finished: no broker reads it"
-    if asked.seen is not None:
+    if question.seen is not None:
         because += "; kdump dump --remote reads it"
     return Cause("not-copied", where, because, facts=facts)
 
 
-def _copies(asked: Question, *states: int) -> list[RemoteSegment]:
+def _copies(question: Question, *states: int) -> list[RemoteSegment]:
     """Return the listed remote segments that hold the offset and are in one of ``states``."""
-    listed = asked.block.partition.remote
-    return [one for one in listed if one.state in states and one.start <= asked.offset <= one.end]
+    listed = question.block.partition.remote
+    return [one for one in listed if one.state in states and one.start <= question.offset <= one.end]
 
 
 def _listed(one: RemoteSegment) -> Fact:
@@ -323,42 +325,42 @@ def _listed(one: RemoteSegment) -> Fact:
     return Fact(REMOTE_METADATA, None, f"remote segment {one.start} to {one.end} is listed as {state}")
 
 
-def _deletions(asked: Question) -> list[Reason]:
+def _deletions(question: Question) -> list[Reason]:
     """Return the possible reasons for a deletion below the log start, the most likely first."""
-    partition, history = asked.block.partition, asked.block.partition.history
+    partition, history = question.block.partition, question.block.partition.history
     policy = history.config(partition.topic, "cleanup.policy")
     found: list[Reason] = []
     if policy is None or "delete" in policy:
         span = history.number(partition.topic, "retention.ms")
         limit = history.number(partition.topic, "retention.bytes")
-        if span is None or (span >= 0 and _is_old(asked, span)):
+        if span is None or (span >= 0 and _is_old(question, span)):
             found.append("retention-time")
         if limit is None or limit >= 0:
             found.append("retention-size")
     if partition.log_start > partition.first_local:  # retention leaves no start inside the log
-        return ["delete-records", *(found if asked.offset < partition.first_local else [])]
+        return ["delete-records", *(found if question.offset < partition.first_local else [])]
     return [*found, "delete-records"]
 
 
-def _is_old(asked: Question, span: int) -> bool:
+def _is_old(question: Question, span: int) -> bool:
     """Return whether the deleted segment with the offset is older than ``span`` ms; True if no such segment is left."""
-    partition = asked.block.partition
-    held = [one for one in partition.deleted if (one.base_offset or 0) <= asked.offset]
-    if not held or asked.offset not in asked.block.deleted.records:
+    partition = question.block.partition
+    held = [one for one in partition.deleted if (one.base_offset or 0) <= question.offset]
+    if not held or question.offset not in question.block.deleted.records:
         return True
     largest = partition.largest_timestamp(held[-1])
-    return largest < 0 or asked.at - largest > span
+    return largest < 0 or question.at - largest > span
 
 
-def after_damage(asked: Question) -> Cause | None:
+def after_damage(question: Question) -> Cause | None:
     """A fetch of the offset does not find the record, because damaged bytes lie before its batch.
 
     The broker starts to read at an index entry. It returns the first batch that ends at the offset or later, and
     checks no CRCs (LogSegment.translateOffset).
     """
-    seen = asked.seen
-    damage = None if seen is None else asked.block.log.damage_before(seen.batch)
-    if seen is None or damage is None or asked.block.partition.fetches(seen, asked.offset):
+    seen = question.seen
+    damage = None if seen is None else question.block.log.damage_before(seen.batch)
+    if seen is None or damage is None or question.block.partition.fetches(seen, question.offset):
         return None
     at, reason = damage
     because = (
@@ -369,27 +371,27 @@ def after_damage(asked: Question) -> Cause | None:
     return Cause("damaged", "log", because, facts=facts)
 
 
-def control_marker(asked: Question) -> Cause | None:
+def control_marker(question: Question) -> Cause | None:
     """The record is a control record of a broker: consumers skip it."""
-    seen = asked.seen
+    seen = question.seen
     if seen is None or not seen.batch.is_control:
         return None
     because = f"it is a control record ({seen.marker}): consumers do not get it"
     return Cause("control-marker", "log", because, facts=(_holds(seen),))
 
 
-def aborted_transaction(asked: Question) -> Cause | None:
+def aborted_transaction(question: Question) -> Cause | None:
     """The record's transaction was aborted."""
-    seen = asked.seen
+    seen = question.seen
     if seen is None or seen.transaction != "aborted":
         return None
     because = f"producer {seen.batch.producer_id} aborted its transaction: read_committed consumers do not get it"
     return Cause("aborted-transaction", "log", because, True, facts=(_holds(seen),))
 
 
-def open_transaction(asked: Question) -> Cause | None:
+def open_transaction(question: Question) -> Cause | None:
     """The record's transaction, or an older one, has not ended."""
-    seen, partition = asked.seen, asked.block.partition
+    seen, partition = question.seen, question.block.partition
     if seen is None or partition.oldest_open is None:
         return None
     first, producer = partition.oldest_open
@@ -399,7 +401,7 @@ def open_transaction(asked: Question) -> Cause | None:
             f"the transaction of producer {producer}, from offset {partition.opened.get(producer)} on, has not ended"
         )
         reason: Reason = "open-transaction"
-    elif asked.offset >= first:
+    elif question.offset >= first:
         because = (
             f"a transaction of producer {producer} is open since offset {first}: read_committed consumers receive "
             "nothing from there on (see kdump transactions)"
@@ -415,9 +417,9 @@ def open_transaction(asked: Question) -> Cause | None:
     return Cause(reason, "log", because, True, None, (_holds(seen),), alternatives)
 
 
-def visible(asked: Question) -> Cause | None:
+def visible(question: Question) -> Cause | None:
     """The record is in the log, and all consumers get it."""
-    seen = asked.seen
+    seen = question.seen
     if seen is None:
         return None
     if seen.transaction == "unknown":
@@ -425,7 +427,7 @@ def visible(asked: Question) -> Cause | None:
         return Cause("visible", "log", because, True, None, (_holds(seen),), ("aborted-transaction",))
     because = "it is in the log, and every consumer gets it"
     facts: tuple[Fact, ...] = (_holds(seen),)
-    damage = asked.block.log.damage_before(seen.batch)
+    damage = question.block.log.damage_before(seen.batch)
     if damage is not None:
         at, reason = damage
         because = (
@@ -436,30 +438,30 @@ def visible(asked: Question) -> Cause | None:
     return Cause("visible", "log", because, True, True, facts)
 
 
-def cleaned(asked: Question) -> Cause | None:
+def cleaned(question: Question) -> Cause | None:
     """The log cleaner removed the record, or its bytes were lost. A leader leaves no gaps in offsets."""
-    batch = asked.block.log.covering(asked.offset)
-    where, facts = asked.bytes_left()
+    batch = question.block.log.covering(question.offset)
+    where, facts = question.bytes_left()
     if batch is not None:
         left = "an empty batch" if batch.is_empty else "a batch without this record"
         facts = (Fact(batch.path, batch.position, f"{left} covers offsets {batch.base} to {batch.last}"), *facts)
         where = "empty-batch" if batch.is_empty else where
-    elif (lost := _lost_bytes(asked)) is not None:
+    elif (lost := _lost_bytes(question)) is not None:
         return Cause("damaged", where, lost[0], facts=facts, alternatives=lost[1])
-    aside = asked.block.put_aside(asked.offset)
+    aside = question.block.put_aside(question.offset)
     if aside is not None:
-        return _cleaned_record(asked, aside, where, facts)
+        return _cleaned_record(question, aside, where, facts)
     if batch is not None and batch.is_control:
         because = "the log cleaner removed a transaction marker without data"
         return Cause("control-marker-cleaned", where, because, facts=facts)
     because = "the log cleaner removed it: it had a newer record of its key, or was an expired tombstone"
     if batch is None:
-        facts = (Fact(_folder(asked), None, "no batch of the log covers the offset"), *facts)
+        facts = (Fact(_folder(question), None, "no batch of the log covers the offset"), *facts)
     if batch is not None and not batch.is_transactional:
         return Cause("compacted", where, because, facts=facts)
     alternatives: tuple[Reason, ...] = ("aborted-transaction-cleaned",)
     alternatives += ("control-marker-cleaned",) if batch is None else ()
-    if batch is None and not _is_cleaned(asked.block.partition):
+    if batch is None and not _is_cleaned(question.block.partition):
         because, alternatives = f"most likely {because}", (*alternatives, "damaged")
     return Cause("compacted", where, because, facts=facts, alternatives=alternatives)
 
@@ -470,7 +472,7 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
     return partition.first_dirty is not None or "compact" in (policy or "")
 
 
-def _cleaned_record(asked: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
+def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
     """Return why the cleaner removed a record that a deleted file still has."""
     if aside.batch.is_control:
         because = f"the log cleaner removed it: a transaction marker ({aside.marker}) without data"
@@ -479,10 +481,10 @@ def _cleaned_record(asked: Question, aside: Sighting, where: Whereabouts, facts:
         because = f"the log cleaner removed data of an aborted transaction (producer {aside.batch.producer_id})"
         return Cause("aborted-transaction-cleaned", where, because, facts=facts)
     alternatives: tuple[Reason, ...] = ("aborted-transaction-cleaned",) if aside.transaction == "unknown" else ()
-    newest = asked.block.newest.get(aside.key) if aside.key is not None else None
+    newest = question.block.newest.get(aside.key) if aside.key is not None else None
     if aside.key is None:
         because = "the log cleaner removed it: it has no key"
-    elif newest is not None and newest > asked.offset:
+    elif newest is not None and newest > question.offset:
         because = f"the log cleaner removed it: offset {newest} has the newest record of its key"
     elif aside.is_tombstone:
         because = "the log cleaner removed it: it was an expired tombstone"
@@ -491,13 +493,13 @@ def _cleaned_record(asked: Question, aside: Sighting, where: Whereabouts, facts:
     return Cause("compacted", where, because, facts=facts, alternatives=alternatives)
 
 
-def _lost_bytes(asked: Question) -> tuple[str, tuple[Reason, ...]] | None:
+def _lost_bytes(question: Question) -> tuple[str, tuple[Reason, ...]] | None:
     """Return why a gap between batches means lost bytes, and other possible reasons; None if cleaning explains it."""
-    partition = asked.block.partition
+    partition = question.block.partition
     policy = partition.history.config(partition.topic, "cleanup.policy")
     missing = "no batch covers it, and a leader leaves no gaps in offsets: its bytes are lost"
     if partition.first_dirty is not None:
-        if asked.offset < partition.first_dirty:
+        if question.offset < partition.first_dirty:
             return None
         return f"{missing}; the log cleaner has only reached offset {partition.first_dirty}", ("compacted",)
     if policy is not None and "compact" not in policy:
@@ -517,18 +519,18 @@ def _range(batch: Span) -> str:
     return f"{batch.base} to {batch.last}{epoch}"
 
 
-def _folder(asked: Question) -> str:
-    place = asked.block.partition.place
+def _folder(question: Question) -> str:
+    place = question.block.partition.place
     return "" if place is None else place.partition.files.shown(place.partition.folder)
 
 
-def _checkpoint(asked: Question, name: str) -> str:
-    place = asked.block.partition.place
+def _checkpoint(question: Question, name: str) -> str:
+    place = question.block.partition.place
     return name if place is None else posixpath.join(place.log_dir.path, name)
 
 
-def _removals(asked: Question) -> tuple[Fact, ...]:
-    partition = asked.block.partition
+def _removals(question: Question) -> tuple[Fact, ...]:
+    partition = question.block.partition
     return tuple(
         Fact(CLUSTER_METADATA, None, f"offset {one.offset}: the topic was deleted at {iso_or_ms(one.timestamp_ms)}")
         for one in partition.history.removals(partition.topic)
@@ -553,19 +555,19 @@ REASONS: Final[tuple[Callable[[Question], Cause | None], ...]] = (
 )
 
 
-def cause(asked: Question) -> Cause:
+def cause(question: Question) -> Cause:
     """Return the first reason that holds."""
     for reason in REASONS:
-        found = reason(asked)
+        found = reason(question)
         if found is not None:
-            return _with_older(asked, found)
+            return _with_older(question, found)
     return Cause("unknown", "nowhere", "the files do not show why", None, None)
 
 
-def _with_older(asked: Question, found: Cause) -> Cause:
+def _with_older(question: Question, found: Cause) -> Cause:
     """Return the cause with the facts on other records at the same offset."""
-    older = asked.block.log.older.get(asked.offset, ())
-    if not older or asked.seen is None:
+    older = question.block.log.older.get(question.offset, ())
+    if not older or question.seen is None:
         return found
     epochs = " and ".join(sorted({str(one.batch.epoch) for one in older}))
     because = f"{found.because}; leader epoch {epochs} wrote another record there: two brokers wrote this log"
