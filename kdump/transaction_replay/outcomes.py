@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from kdump.errors import DamageError, StoreError, UnreadableError, many_are
+from kdump.errors import DamageError, StoreError, UnreadableError, many, many_are
 from kdump.formats import txn_index
 from kdump.formats.record_layout import MAGIC_2
 from kdump.formats.txn_index import AbortedTxn
@@ -109,6 +109,8 @@ class Outcomes:
         if not self.open:
             return None
         ends = f"read_committed ends at the last stable offset, {self.last_stable_offset}"
+        if not self.whole:
+            return f"{many(len(self.open), 'transaction')} may end in later segments, which are not read; {ends}"
         return f"{many_are(len(self.open), 'transaction')} open; {ends}"
 
     @property

@@ -484,6 +484,19 @@ def test_an_offset_of_a_segment_that_is_not_named_is_unknown(tmp_path):
     assert {one(offset, *path)["reason"] for offset in range(9)} == {"visible"}
 
 
+def test_a_transaction_may_end_in_a_segment_that_is_not_named(tmp_path):
+    replica(tmp_path, {0: data(0, producer=7), 1: data(1), 2: marker(2, 7, COMMIT)})
+    first, second, last = (tmp_path / "orders-0" / f"{base:020}.log" for base in range(3))
+    for named, alternatives in (((first,), ["visible", "aborted-transaction"]), ((first, second, last), [])):
+        found = one(0, *named)
+        assert found["alternatives"] == alternatives
+        assert found["reason"] == ("open-transaction" if alternatives else "visible")
+    assert "another segment of the folder may hold its marker" in one(0, first)["because"]
+    assert one(1, first, second)["alternatives"] == ["visible"]
+    done = kdump("dump", first, "--isolation", "read_committed", "--count")
+    assert b"1 transaction may end in later segments, which are not read; read_committed ends at" in done.stderr
+
+
 def test_a_note_says_that_segments_of_a_folder_are_not_named(tmp_path):
     replica(tmp_path, {first: several(first, first + 3) for first in (0, 3, 6)})
     folder = tmp_path / "orders-0"

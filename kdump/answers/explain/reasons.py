@@ -409,11 +409,16 @@ def open_transaction(question: Question) -> Cause | None:
         reason = "behind-open-transaction"
     else:
         return None
-    if producer not in partition.doubted:
+    unnamed = () if partition.place is None else partition.place.partition.unnamed
+    if producer in partition.doubted:
+        unsure = ", as far as the log can be read: damaged bytes may hold its marker"
+    elif any(base > partition.opened.get(producer, 0) for base in unnamed):
+        unsure = " in the named segments: another segment of the folder may hold its marker"
+    else:
         return Cause(reason, "log", because, True, facts=(_holds(seen),))
     alternatives: tuple[Reason, ...] = ("visible",)
     alternatives += ("aborted-transaction",) if reason == "open-transaction" else ()
-    because += ", as far as the log can be read: damaged bytes may hold its marker"
+    because += unsure
     return Cause(reason, "log", because, True, None, (_holds(seen),), alternatives)
 
 
