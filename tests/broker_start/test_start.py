@@ -313,7 +313,7 @@ def test_a_start_offset_past_the_end_is_corrected_to_that_of_the_first_epoch(bro
 
 
 @pytest.mark.parametrize(("mark", "missing"), [(2, None), (8, 6)])
-def test_a_promoted_future_folder_lacks_the_records_that_checkpoints_tell_of(broker, mark, missing):
+def test_a_promoted_future_folder_lacks_the_records_that_checkpoints_prove(broker, mark, missing):
     """A broker of 3.9.2 made the folder the current one, without 20 records that were cut from it."""
     (broker / "d1" / "plain-0").rename(broker / "d1" / f"plain-0.{'0' * 32}-future")
     for name in ("recovery-point", "replication"):
