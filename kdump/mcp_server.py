@@ -352,7 +352,7 @@ class ToolCall:
         words += _flagged("--at", self._given.get("at", options.at if spec.words[0] not in _TIMELESS else None))
         words += ["-o", "jsonl"]
         if spec.name == "sql_schema":
-            return [*words, *plain]
+            return [*words, *([] if options.payloads else ["--no-payload"]), *plain]
         if spec.name in {"dump", "sql"} and not options.plain:
             words.append("--redact" if options.payloads else "--no-payload")
         if spec.name == "dump":

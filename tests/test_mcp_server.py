@@ -278,6 +278,9 @@ def test_payloads_are_left_out_without_the_option():
     assert [{"key": "trace-id"}] in headers
     query = "select count(key) as k, count(value) as v, count(nullif(len(headers), 0)) as h from records"
     assert call("sql", options, query=query)["rows"] == [{"k": 0, "v": 0, "h": 0}]
+    query = "select max(keySize) as n from records where topic = 'c-none'"
+    assert call("sql", options, query=query)["rows"] == [{"n": len("key-31")}]
+    assert "keySize" in [row["column"] for row in call("sql_schema", options, view="records")["rows"]]
     query = "select count(*) as n from records where key = 'key-31'::BLOB"
     assert call("sql", options, query=query)["rows"] == [{"n": 0}]
     assert all("metadata" not in row for row in call("groups", options, limit=1000)["rows"])

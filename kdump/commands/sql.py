@@ -91,7 +91,7 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
 )
 @click.option("--temp-dir", metavar="DIR", help="Where temporary files go.  [default: $TMPDIR]")
 @click.option("--stats", is_flag=True, help="Print what was read, as one line on standard error.")
-@click.option("--no-payload", is_flag=True, help="Keys, values and headers are NULL.")
+@click.option("--no-payload", is_flag=True, help="Keys, values and headers are NULL; keySize and valueSize appear.")
 @shared.REDACT
 @shared.REDACT_FILE
 @shared.add(shared.LIMITS)
@@ -124,7 +124,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
             from kdump.queries.views import Views
     except ImportError as error:
         raise UsageError(MISSING) from error
-    known = Views(decoded=given["decode"] != "none")
+    known = Views(decoded=given["decode"] != "none", sizes=given["no_payload"])
     if given["subject"] is not None and given["decode"] == "none":
         given["decode"] = "auto"
     if schema:

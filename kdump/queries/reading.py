@@ -26,7 +26,7 @@ from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
 from kdump.queries import conditions
-from kdump.queries.views import BATCHES, DAMAGE, FindingView, LineView, QuestionView, RowView
+from kdump.queries.views import BATCHES, DAMAGE, SIZES, FindingView, LineView, QuestionView, RowView
 from kdump.rows import values
 from kdump.rows.redaction import Secrets, bare
 from kdump.rows.selection import DamagedRange, SelectedBatch, may_hold_secrets
@@ -302,8 +302,10 @@ class QueryReading:
     def _records(
         self, partitions: list[Partition], wanted: Filter, names: list[str], view: View
     ) -> Iterator[pa.RecordBatch]:
-        hidden = [] if self.inputs.payloads else [name for name in names if name in _PAYLOADS]
-        made = [name for name in names if name not in hidden] or ["topic"]
+        hidden = frozenset() if self.inputs.payloads else _PAYLOADS.intersection(names)
+        sized = {SIZES[name].attribute for name in names if name in SIZES}
+        shown = [name for name in names if name not in hidden and name not in SIZES]
+        made = [*shown, *sorted(sized.difference(shown))] or ["topic"]
         if RECORD_COLUMNS.issuperset(made) and not wanted.looks_into_records:
             reader = self._reader(wanted, Take.HEADERS)
             reader.outcomes = "transactionState" in made
@@ -325,7 +327,7 @@ class QueryReading:
         shape = pa.schema([view.schema.field(name) for name in names])
         for block in blocks:
             self.records_read += block.num_rows
-            yield block if block.schema == shape else _in_sql(block, shape)
+            yield block if block.schema == shape else _in_sql(block, shape, hidden)
 
     def _of_stream(self, stream: RowStream, partitions: list[Partition]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a stream, and count its batches."""
@@ -538,13 +540,16 @@ def _shown_values(found: conditions.Values) -> object:
     return sorted(shown) if len(shown) > 1 or not isinstance(shown[0], int) else [shown[0], shown[0]]
 
 
-def _in_sql(block: pa.RecordBatch, shape: pa.Schema) -> pa.RecordBatch:
-    """Return records with the types of the view: types of timestamps as words, hidden columns as null."""
+def _in_sql(block: pa.RecordBatch, shape: pa.Schema, hidden: frozenset[str]) -> pa.RecordBatch:
+    """Return records with the types of the view: types of timestamps as words, hidden columns as null, and sizes."""
     arrays = []
     for field in shape:
         name = field.name
         at = block.schema.get_field_index(name)
-        if at < 0:
+        if name in SIZES:
+            sizes = pc.binary_length(block.column(SIZES[name].attribute))
+            arrays.append(pc.fill_null(sizes, -1).cast(field.type))
+        elif at < 0 or name in hidden:
             arrays.append(pa.nulls(block.num_rows, field.type))
         elif name == "timestampType":
             arrays.append(_words(block.column(at)))

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 SECOND_NAMES: Final = {"du": "partitions"}
 """Name of a command, as a second name of a view -> name of the view."""
+SIZES: Final = {
+    "keySize": rows.Column("keySize", "int", "record.key", "The size of the key in bytes; -1 if it is null."),
+    "valueSize": rows.Column("valueSize", "int", "record.value", "The size of the value in bytes; -1 if it is null."),
+}
+"""Columns of records whose payloads are hidden. ``source`` names the payload."""
 _TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
 _UNITS: Final = (
     (re.compile(r"Ms$"), "ms since 1970 (UTC)"),
@@ -202,9 +207,9 @@ REGISTRY: Final = ("schemas", "subjects", "schema_history")
 class Views(Mapping[str, View]):
     """All views by name. A view is created on access, because this imports the class of its lines."""
 
-    def __init__(self, *, decoded: bool = False, typed: TypedColumns | None = None) -> None:
-        """``decoded`` adds a column to records, ``typed`` the columns of a subject."""
-        more = (rows.DECODED,) if decoded else ()
+    def __init__(self, *, decoded: bool = False, sizes: bool = False, typed: TypedColumns | None = None) -> None:
+        """``decoded`` adds a column to records, ``sizes`` those of SIZES, ``typed`` the columns of a subject."""
+        more = ((rows.DECODED,) if decoded else ()) + (tuple(SIZES.values()) if sizes else ())
         self._makers: dict[str, Callable[[], View]] = {
             RECORDS: lambda: RowView(RECORDS, "dump", "record", "The records of logs.", more, typed),
             BATCHES: lambda: RowView(BATCHES, "dump --batches", "batch", "The batches of logs, by their headers."),

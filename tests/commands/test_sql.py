@@ -222,3 +222,33 @@ def test_a_query_that_fails_in_the_middle_leaves_no_parquet_and_no_traceback(tmp
     done = sql(query, BROKER, "-o", "parquet", "--out", tmp_path / "x.parquet", status=1)
     assert b"boom" in done.stderr
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("where", ["", "where key is null", "where valueSize > 5 and keySize >= 0"])
+def test_hidden_payloads_keep_their_sizes(where):
+    names = 'topic, "offset", key, keySize, value, valueSize'
+    order = 'order by topic, partition, "offset", position'
+    hidden = rows(f"select {names} from records {where} {order}", BROKER, "-q", "--no-payload")
+    plain = """
+        with records as (
+            select topic, partition, "offset", position, null::blob as key, coalesce(octet_length(key), -1) as keySize,
+            null::blob as value, coalesce(octet_length(value), -1) as valueSize from records
+        )
+    """
+    assert hidden == rows(f"{plain} select {names} from records {where} {order}", BROKER, "-q")
+    assert {row["key"] for row in hidden} == {row["value"] for row in hidden} == {None}
+    assert len({row["valueSize"] for row in hidden}) > 3
+    sizes = rows("select keySize, max(valueSize) as v from records group by 1", BROKER, "-q", "--no-payload")
+    assert {row["keySize"] for row in hidden} <= {row["keySize"] for row in sizes}
+
+
+def test_only_hidden_payloads_have_columns_of_sizes():
+    sql("select keySize from records", BROKER, status=2)
+    listed = [
+        row["column"]
+        for row in map(json.loads, sql("--schema", "records", "-o", "jsonl", "--no-payload").stdout.splitlines())
+    ]
+    usual = [row["column"] for row in map(json.loads, sql("--schema", "records", "-o", "jsonl").stdout.splitlines())]
+    assert listed == [*usual, "keySize", "valueSize"]
+    (row,) = rows("from records limit 1", BROKER, "-q", "--no-payload")
+    assert [name for name in row if not name.endswith("Encoding")] == listed
