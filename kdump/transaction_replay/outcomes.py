@@ -124,7 +124,7 @@ class Outcomes:
         ]
         more = f" and at {len(spans) - 3} other places" if len(spans) > 3 else ""
         return (
-            f"transactions at offsets {', '.join(spans[:3])}{more} may have ended in unreadable bytes; "
+            f"transactions at offsets {', '.join(spans[:3])}{more} may have ended in bytes that are not read; "
             "read_committed leaves out their records at these offsets"
         )
 
@@ -289,8 +289,13 @@ class TransactionFollower:
         return found._replace(ended=(*found.ended, hole, Doubt(None, hole.offset, INT64_END)))
 
 
-def combined(results: Iterable[SegmentOutcomes], *, whole: bool = True) -> Outcomes:  # noqa: C901  a case per end
-    """Combine the results of the segments of a partition in offset order."""
+def combined(  # noqa: C901  a case per end
+    results: Iterable[SegmentOutcomes], *, whole: bool = True, unnamed: Sequence[int] = ()
+) -> Outcomes:
+    """Combine the results of the segments of a partition in offset order.
+
+    ``unnamed`` are the base offsets of segments that are not read. They may hold the marker of any transaction.
+    """
     still_open: dict[int, OpenTransaction] = {}
     aborted: list[AbortedTxn | EndedTransaction] = []
     doubts: list[Doubt] = []
@@ -300,9 +305,14 @@ def combined(results: Iterable[SegmentOutcomes], *, whole: bool = True) -> Outco
         still_open.clear()
 
     end: DamagedGap | None = None
+    above: int | None = None
     for segment in results:
         if end is not None:
             doubt(end)
+        base = segment.base or 0
+        if above is not None and (between := [one for one in unnamed if above < one < base]):
+            doubt(DamagedGap(min(between)))
+        above = base
         if doubts and doubts[-1].producer_id is None and segment.base is not None:  # it ends before this segment
             doubts[-1] = doubts[-1]._replace(last_offset=min(doubts[-1].last_offset, segment.base - 1))
         for ended in segment.ended:
@@ -342,7 +352,7 @@ def follow(partition: Partition, report: Reporter, scans: Iterable[Scan] | None 
                 report.wrong(text)
             yield found
 
-    return combined(results(), whole=partition.whole)
+    return combined(results(), whole=partition.whole, unnamed=partition.unnamed)
 
 
 class Scan(NamedTuple):

@@ -159,6 +159,21 @@ def test_the_index_stands_in_for_a_marker_that_cannot_be_read(folder):
     assert reported.early_end == "1 transaction is open; read_committed ends at the last stable offset, 4"
 
 
+@pytest.mark.parametrize(
+    ("named", "first"), [((0, 2), None), ((0, 1, 2), "aborted"), ((0, 1), "aborted"), ((0,), None)]
+)
+def test_a_segment_that_is_not_named_may_hold_a_marker(folder, named, first):
+    held = [data(0, 7), marker(1, 7, ABORT), data(2, 7) + marker(3, 7, COMMIT)]
+    paths = [folder / f"{base:020}.log" for base in range(3)]
+    for path, content in zip(paths, held, strict=True):
+        path.write_bytes(content)
+    (found,) = Finder().find([str(paths[number]) for number in named])
+    batches = [next(batch for batch in read(Memory(one), on_error="resync")) for one in (held[0], held[2])]
+    outcomes = follow(found, SILENT)
+    assert outcomes.of(batches[0]) == first
+    assert 2 not in named or outcomes.of(batches[1]) == "committed"
+
+
 def test_what_follows_a_marker_that_cannot_be_read_is_another_transaction(folder):
     lost = data(0, 7) + marker(1, 7, ABORT, crc=1) + data(2, 7)
     assert outcomes(folder, {0: [lost]}, entries=[entry(7, 0, 1)])[0] == ["aborted", "open"]
@@ -213,7 +228,9 @@ def test_what_may_have_ended_in_damage_is_not_known(folder):
     found, reported, notes = outcomes(folder, {0: [*log, data(7, 7), marker(8, 7, COMMIT)]})
     assert found == [None, None, "aborted", "open", "aborted", "committed", "committed", "committed"]
     assert (reported.last_stable_offset, notes) == (4, [])
-    assert reported.held_back[1].startswith("transactions at offsets 0 to 1, 1 to 1 may have ended in unreadable bytes")
+    assert reported.held_back[1].startswith(
+        "transactions at offsets 0 to 1, 1 to 1 may have ended in bytes that are not read"
+    )
 
 
 def test_an_index_gives_what_was_aborted_before_and_after_damage(folder):

@@ -357,7 +357,7 @@ class _Planner:
         """Return the outcomes of transactions, and the offset at which the read stops (None: no limit)."""
         for text in (text for one in surveys for text in one.transactions.wrong):
             self._note(f"{text}; it is not used")
-        fates = combined((one.transactions for one in surveys), whole=partition.whole)
+        fates = combined((one.transactions for one in surveys), whole=partition.whole, unnamed=partition.unnamed)
         if not self._options.committed:
             return fates, None
         for text in fates.held_back:
