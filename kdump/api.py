@@ -178,9 +178,14 @@ class LogRecord:
         return self.batch.found.transaction
 
     def row(self) -> dict[str, object]:
-        """Return the columns of ``kdump dump -o jsonl`` by name; bytes, codec and times are as stored."""
+        """Return the columns of ``kdump dump -o jsonl`` by name; bytes, codec and times are as stored.
+
+        As in JSON lines, ``decoded`` is missing if there is no decoded key or value.
+        """
         columns = (column for column in rows.RECORD if column.source not in _TEXT_ONLY)
-        return {column.name: values.against_marks(column, self.batch.found, self.record) for column in columns}
+        row = {column.name: values.against_marks(column, self.batch.found, self.record) for column in columns}
+        decoded = self.decoded
+        return row if decoded is None else {**row, rows.DECODED.name: decoded}
 
 
 def _plain_fields(*names: str) -> dict[str, Any]:

@@ -64,6 +64,7 @@ class TestDecoding:
         lines = [json.loads(line)["decoded"] for line in done.stdout.splitlines()]
         log = kdump.open(logs, topic="json-7", decode="auto")
         assert [record.decoded for record in log] == lines
+        assert [record.row().get("decoded") for record in log] == lines
         assert [json.loads(each) for each in log.to_arrow(["decoded"]).read_all()["decoded"].to_pylist()] == lines
         assert log.to_arrow().schema.names[-1] == "decoded"
         assert "decoded" not in kdump.open(logs, topic="json-7").to_arrow().schema.names
