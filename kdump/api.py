@@ -164,6 +164,8 @@ class LogRecord:
     @property
     def decoded(self) -> dict[str, Any] | None:
         """The field ``decoded`` of JSON lines; None without ``open(..., decode=...)`` or a decoded key or value."""
+        if self.batch.found.file.decoder is None:
+            return None
         found: dict[str, Any] | None = values.decoded(self.batch.found, self.record)
         return found
 

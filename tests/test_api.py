@@ -58,6 +58,12 @@ class TestDecoding:
     def logs(self, registries):
         return registries / "confluent" / "logs"
 
+    @pytest.mark.parametrize("decode", ["none", "auto"])
+    def test_only_a_log_that_decodes_has_decoded_records(self, decode):
+        log = kdump.open(GOLDEN / "brokers" / "4.2.2", topic="__consumer_offsets", decode=decode, limit=5)
+        assert [record.decoded is None for record in log] == [decode == "none"] * 5
+        assert ["decoded" in record.row() for record in log] == [decode == "auto"] * 5
+
     def test_records_and_columns_are_those_of_json_lines(self, logs):
         asked = ["--decode", "auto", "-o", "jsonl", "--fields", "decoded"]
         done = processes.kdump("dump", logs, "--topic", "json-7", *asked)
