@@ -336,8 +336,8 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
         yield StartCause(code=cut.code, file=cut.file, text=cut.reason)
     if outcome.hidden_by is not None:
         text = (
-            "the newest index entry points past the end of the log: after a clean stop the log ends at the base "
-            f"offset of the segment, {outcome.log_end_offset}"
+            "an entry of the newest index points past the end of the log: after a clean stop the log ends at offset "
+            f"{outcome.log_end_offset}"
         )
         yield StartCause(code=Code.INDEX_BEYOND_LOG, file=outcome.hidden_by, text=text)
     for unread in outcome.unread:

@@ -656,18 +656,24 @@ class _StartFindings:
         return f"sed -i.bak {shell_word(expression)} {shell_path(checkpoint)}"
 
     def _hidden(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the finding on an index from which a broker gets a too low log end (LogSegment.readNextOffset)."""
+        """Yield the finding on an index that hides records (LogSegment.readNextOffset) or new records from a broker."""
         hidden = next((cause for cause in log.causes if cause.code is Code.INDEX_BEYOND_LOG), None)
         if hidden is None or facts.recovers:
             return
         index = hidden.file or log.path or ""
         times = index.removesuffix(file_names.INDEX) + file_names.TIME_INDEX
         records = max((facts.end or 0) - (log.log_end_offset or 0), 0)
+        text = (
+            f"after the clean stop a broker searches offset {log.log_end_offset} with this index, but the entry it "
+            "finds points past the segment: consumers would not receive new records"
+        )
         yield Finding(
             level=Level.LOG,
             file=index,
             kind=Code.INDEX_BEYOND_LOG,
-            text="after the clean stop a start uses the last entry of this index to find the log end, but this entry "
+            text=text
+            if not records
+            else "after the clean stop a start uses the last entry of this index to find the log end, but this entry "
             f"points past the segment: the log would end at offset {log.log_end_offset}, and "
             f"{many(records, 'record')} would not be served",
             loses=records,

@@ -119,7 +119,10 @@ class Outcome(NamedTuple):
     splits: tuple[str, ...]
     """The segments that are split first, because they have an offset 2^31 or more above their base offset."""
     hidden_by: str | None
-    """The ``.index`` whose last entry points past the end of its segment: the log then ends at the base offset."""
+    """The ``.index`` with an entry that points past the end of its segment.
+
+    The log then ends at the base offset, or consumers do not receive new records.
+    """
     discarded: tuple[str, ...]
     """``.swap`` files that are deleted because of a ``.cleaned`` file."""
     swapped: tuple[str, ...]
@@ -208,6 +211,8 @@ def dry_run(
         if not clean:
             left = start.recover_from(left, recovery_point)
         end = start.next_offset(left[-1]) if left else log_start
+        if clean and left:
+            start.find_new_records(left[-1], end)
         if left and end < log_start:
             reason = f"the log would end at {end}, before its log start offset {log_start}"
             for each in left:
@@ -407,6 +412,14 @@ class _Start:
                     except DamageError as damage:
                         text = f"{at(last, region.position)}: {damage.reason}"
                         raise FailsError(text, last.name, Code.LOG_UNREADABLE) from None
+
+    def find_new_records(self, last: Segment, end: int) -> None:
+        """Set ``hidden_by`` if a fetch of the log end, where the next record will be, begins past the segment."""
+        is_sound = self.sound is not None and self.sound.has_sound_indexes
+        if is_sound or last in self.read or base_of(last) >= end or file_names.INDEX not in last.siblings:
+            return
+        if indexed_at(last, end) > last.size:
+            self.hidden_by = last.files.shown(last.siblings[file_names.INDEX])
 
     def next_offset(self, each: Segment) -> int:
         if known := self._done.get(base_of(each)):

@@ -3,6 +3,7 @@
 import errno
 import os
 import pathlib
+import struct
 
 import pytest
 
@@ -264,6 +265,15 @@ def test_an_index_that_ends_in_a_negative_offset_hides_the_segment(tmp_path):
     bad = (-1121187223).to_bytes(4, "big", signed=True) + (1381823830).to_bytes(4, "big")
     outcome = start(tmp_path, {**SOUND, f"{4:020}.index": bad}, clean=True, indexed=False)
     assert (outcome.fails, outcome.log_end_offset, outcome.hidden_by is not None) == (None, 4, True)
+
+
+def test_an_index_entry_past_the_segment_hides_new_records(tmp_path):
+    """A broker of 4.3.1 found the end of such a log, but no consumer received the next record."""
+    data = b"".join(one(offset) for offset in range(4, 9))
+    entries = [(4, 0), (5, SIZE), (6, 2 * SIZE), (7, 3 * SIZE)]
+    index = offset_index.encode(entries, 4) + struct.pack(">ii", -815015739, 608199960)
+    outcome = start(tmp_path, {**SOUND, 4: data, f"{4:020}.index": index}, clean=True, indexed=False)
+    assert (outcome.fails, outcome.log_end_offset, outcome.hidden_by is not None) == (None, 9, True)
 
 
 def batch(base):
