@@ -177,6 +177,7 @@ class Engine:
                 "enable_external_access": "false",
             },
         )
+        connection.execute("set enable_progress_bar = false")  # DuckDB prints it to standard output under python -c
         try:
             connection.execute("set timezone = ?", [limits.zone])
         except duckdb.Error as error:

@@ -222,3 +222,14 @@ def test_an_error_of_an_arrow_stream_is_one_of_the_query(tmp_path):
     error = running._as_kdump_error(OSError("Out of Memory Error: failed\n\nPossible solutions:\n* SET threads=1"))
     assert isinstance(error, QueryError)
     assert str(error) == "query: Out of Memory Error: failed\nhint: --memory gives the query more"
+
+
+def test_duckdb_writes_no_progress_to_standard_output():
+    """It does so where Python runs no file, as in a notebook or the commands of the MCP server."""
+    code = (
+        "from kdump.queries.engine import Engine, QueryLimits; from kdump.queries.views import Views\n"
+        "connection = Engine(Views(), QueryLimits(128 << 20, 2, '.', None)).connect(None, ())\n"
+        "print(connection.execute(\"select current_setting('enable_progress_bar')\").fetchall())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[(False,)]\n"
