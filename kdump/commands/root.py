@@ -6,6 +6,7 @@ import sys
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,7 +21,7 @@ from kdump.primitives.terminal import shell_word
 from kdump.primitives.wire import INT32_MAX, to_int32
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from click.shell_completion import CompletionItem
 
@@ -152,11 +153,38 @@ def groups() -> dict[str, dict[str, str]]:
     return {**GROUPS, "Answer": {**GROUPS["Answer"], **sentences}} if more else GROUPS
 
 
+def _as_in_java(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
+    """Return ``args`` as click reads them: kafka-dump-log.sh takes ``-files`` and ``--print-data-log=true`` too.
+
+    It ignores the value of an option that has none, even if that is ``false`` (OptionParser of jopt-simple 3 to 5).
+    """
+    options = {name: param for param in params for name in param.opts if name not in OWN}
+    rest = iter(args)
+    words: list[str] = []
+    for word in rest:
+        name, equals, value = word.partition("=")
+        name = name if name.startswith("--") else f"-{name}"
+        option = options.get(name)
+        if word == "--" or not isinstance(option, click.Option):
+            words += (word, *(rest if word == "--" else ()))
+        elif option.is_flag:
+            words.append(name)
+            if value not in {"", "true"}:
+                click.echo(f"WARNING: {name} takes no value, as in kafka-dump-log.sh: {value!r} is ignored", err=True)
+        else:
+            words.append(f"{name}{equals}{value}")
+            if not equals and option.flag_value != "":
+                words += islice(rest, 1)
+    return words
+
+
 class Root(click.Group):
     """The group of subcommands, each imported when it is called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line. With ``--files`` options may follow other words, as in kafka-dump-log.sh."""
+        if args[:1] and args[0].startswith("-"):
+            args = _as_in_java(self.params, args)
         if any(word == "--files" or word.startswith("--files=") for word in args):
             if not HELP_OPTIONS.isdisjoint(args):
                 click.echo(files_help(ctx))

@@ -74,6 +74,33 @@ def test_a_path_with_an_offset_is_suggested_as_a_record_of_its_folder(tmp_path, 
     assert done.stderr.decode().endswith(f"\nhint: kdump {command} orders-0@5 --in '{folder}'\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "as_usual"),
+    [
+        (["-files", "{log}"], []),
+        (["-files={log}", "-print-data-log"], ["--print-data-log"]),
+        (["-deep-iteration=true", "-files", "{log}"], ["--deep-iteration"]),
+        (["-max-bytes", "100", "--files", "{log}"], ["--max-bytes", "100"]),
+        (["--files", "{log}", "-key-decoder-class", "-print-data-log"], ["--print-data-log"]),
+    ],
+    ids=" ".join,
+)
+def test_options_have_one_hyphen_or_two_as_in_java(segment, words, as_usual):
+    """The original takes both, and a value of an option that has none (asked of 0.8.2, 1.1, 2.8, 3.3, 3.8, 4.4)."""
+    words = [word.format(log=segment) for word in words]
+    assert dump(*words) == dump("--files", segment, *as_usual) != b""
+
+
+def test_a_value_of_a_flag_is_ignored_as_in_java_with_a_note(segment):
+    done = kdump("--files", segment, "--print-data-log=false")
+    assert done.stdout == dump("--files", segment, "--print-data-log")
+    assert b"WARNING: --print-data-log takes no value" in done.stderr
+
+
+def test_an_option_of_a_command_is_no_option_of_the_original(segment):
+    assert kdump("dump", segment, "-files").stdout == kdump("dump", segment, "-f", "iles").stdout == b"iles"
+
+
 def test_options_stand_anywhere_and_words_left_over_are_named(segment):
     done = kdump("--files", segment, "other.log", "--print-data-log")
     assert done.returncode == 0
