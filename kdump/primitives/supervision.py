@@ -43,9 +43,9 @@ def supervise(delete: Callable[[Path], object]) -> None:
 
     The fork is killed after a time limit (:func:`begin`), Ctrl-C, SIGTERM or SIGHUP that it does not obey. Then, and
     after a crash of the fork, ``delete`` is called for each of its temporary files and folders (:func:`owns`). Without
-    the system calls of Linux, the command runs without a supervisor.
+    the system calls of Linux, and in a Python program that calls kdump, the command runs without a supervisor.
     """
-    if not hasattr(signal, "sigtimedwait"):
+    if not (signals.is_own_process() and hasattr(signal, "sigtimedwait")):
         return
     sys.stdout.flush()
     sys.stderr.flush()

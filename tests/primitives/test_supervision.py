@@ -122,3 +122,12 @@ def test_a_program_that_ignores_signals_for_its_children_changes_nothing(tmp_pat
         timeout=30,
     )
     assert (done.returncode, done.stderr) == (1, "error: too late\n")
+
+
+def test_a_program_that_calls_kdump_is_not_forked():
+    script = (
+        "import os; from kdump.primitives import supervision\n"
+        "before = os.getpid(); supervision.supervise(None); print(os.getpid() == before)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
