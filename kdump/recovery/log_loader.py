@@ -36,7 +36,7 @@ from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.recovery.segment_end import Cut, FailsError, LoadFailure, at, base_of, indexed_at, lost, read_next_offset
 from kdump.recovery.split_segment import OffsetOverflowError, SegmentSlice, split
-from kdump.recovery.swaps import SwappedSegment, Swaps, after_swaps
+from kdump.recovery.swaps import Swaps, after_swaps
 from kdump.segments import walk
 from kdump.segments.regions import DATA, ENDS_INSIDE, Damage
 
@@ -447,8 +447,12 @@ def _snapshots(partition: Partition) -> set[int]:
 
 
 def _loads_by_recovery(each: Segment) -> bool:
-    """Return whether a segment is recovered even after a clean stop: without ``.index`` or with a bad ``.txnindex``."""
-    if file_names.INDEX not in each.siblings and not isinstance(each, SwappedSegment):
+    """Return whether a segment is recovered even after a clean stop: without ``.index`` or with a bad ``.txnindex``.
+
+    A ``.swap`` has an ``.index``: to find its end, a broker opens ``.index.swap`` (LogSegment.readNextOffset), and
+    creates it without entries if it is missing.
+    """
+    if file_names.INDEX not in each.siblings and not each.path.endswith(f".{file_names.SWAP}"):
         return True
     for entry in txn_index.entries(each.sibling(file_names.TXN_INDEX) or b""):
         if entry.shown_version > txn_index.CURRENT_VERSION:

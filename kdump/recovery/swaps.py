@@ -12,7 +12,7 @@ from kdump.errors import DamageError
 from kdump.findings.codes import Code
 from kdump.formats import txn_index
 from kdump.log_dirs import file_names
-from kdump.log_dirs.partition import Segment, index_swaps, least_cleaned, with_index_swaps
+from kdump.log_dirs.partition import index_swaps, least_cleaned, with_index_swaps
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.segment_end import Cut, base_of, lost, read_next_offset
 from kdump.segments import resync, walk
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.formats.record import Record
-    from kdump.log_dirs.partition import Partition
+    from kdump.log_dirs.partition import Partition, Segment
 
 
 class Swaps(NamedTuple):
@@ -62,20 +62,10 @@ def after_swaps(partition: Partition, searched: str) -> Swaps:
     return Swaps(segments, _compacted(_replaced(gone, valid), gone, segments, valid), discarded)
 
 
-class SwappedSegment(Segment):
-    """A segment from a ``.swap`` file, which always has an ``.index``.
-
-    To find the end of the file, a broker opens its ``.index.swap`` (LogSegment.readNextOffset). If it is missing, the
-    broker creates it without entries. Later it renames the file.
-    """
-
-    __slots__ = ()
-
-
-def _with_siblings(swap: Segment, under: Segment | None) -> SwappedSegment:
+def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
     """Return a swapped segment with its index files. A time index and a txnindex that it does not overwrite stay."""
     stays = {} if under is None else {name: path for name, path in under.siblings.items() if name != file_names.INDEX}
-    return SwappedSegment(*swap._replace(siblings=stays | swap.siblings))
+    return swap._replace(siblings=stays | swap.siblings)
 
 
 AT_ONCE: Final = 1 << 20
