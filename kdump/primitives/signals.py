@@ -41,20 +41,17 @@ class _State:
     """The number of open :func:`at_once` blocks."""
     interrupts = 0
     """The number of KeyboardInterrupts so far."""
-    heeded = False
-    """Whether :func:`heed` was called."""
 
 
 def heed(numbers: Iterable[int]) -> None:
     """Install this module's handler for the signals ``numbers``."""
     for number in numbers:
         signal.signal(number, _end)
-    _State.heeded = True
 
 
 def is_own_process() -> bool:
     """Return whether this process is a run of the command line, not a Python program that calls kdump."""
-    return _State.heeded
+    return any(signal.getsignal(number) is _end for number in ENDING)
 
 
 def _end(number: int, _: object) -> None:
