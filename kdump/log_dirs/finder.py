@@ -528,8 +528,8 @@ class Finder:
             self.note(left_out_text(path))
         more = len(self._skipped) - _MANY
         if more > 0:
-            what, are = ("file", "is") if more == 1 else ("files", "are")
-            self.note(f"{more} more {what} without records {are} left out")
+            what = many(more, "more file without records is", "more files without records are")
+            self.note(f"{what} left out")
         self._skipped.clear()
 
 

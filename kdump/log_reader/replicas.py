@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.errors import Reporter, StoreError, UnreadableError, first_of
+from kdump.errors import Reporter, StoreError, UnreadableError, first_of, many_are
 from kdump.log_dirs.file_names import Name, folder_name, folder_name_in, leftover_state
 from kdump.primitives.wire import INT64_END
 from kdump.segments.log_end import LogEnd, end_of_log
@@ -116,10 +116,10 @@ def _copy_numbers(logs: Sequence[Partition]) -> list[int]:
     """Return a number for each log; copies have equal numbers."""
     if len(logs) < 2:
         return [0] * len(logs)
-    from kdump.log_reader.unnamed_logs import copy_number  # few runs have logs without a name
+    from kdump.log_reader.unnamed_logs import LogCopies  # few runs have logs without a name
 
-    seen: list[set[tuple[int, int]]] = []
-    return [copy_number(seen, one) for one in logs]
+    copies = LogCopies()
+    return [copies.number(one) for one in logs]
 
 
 def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int, int]]:
@@ -164,15 +164,14 @@ def spares(partitions: Sequence[Partition], note: Callable[[str], None], what: s
     left_out = _spare_replicas(partitions)
     if left_out:
         names = first_of([one.files.shown(one.folder) for one in left_out], NAMED)
-        are = "1 folder is" if len(left_out) == 1 else f"{len(left_out)} folders are"
         reason = "as another replica of the partition has the newest leader epoch and log end offset"
-        note(f"{are} left out{what}, {reason}: {names}")
+        note(f"{many_are(len(left_out), 'folder')} left out{what}, {reason}: {names}")
     gone = set(map(id, left_out))
     copies = _spare_copies([one for one in partitions if id(one) not in gone])
     if copies:
-        are = "1 log is" if len(copies) == 1 else f"{len(copies)} logs are"
         names = first_of([_shown(one) for one in copies], NAMED)
-        note(f"{are} left out{what}, as another log has the same batches and ends no earlier: {names}")
+        reason = "as another log has the same batches and ends no earlier"
+        note(f"{many_are(len(copies), 'log')} left out{what}, {reason}: {names}")
     return [*left_out, *copies]
 
 

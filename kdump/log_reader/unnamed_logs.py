@@ -44,11 +44,11 @@ def with_names(
     """Yield the partitions, with a name for each path of the user whose folder name has no topic: ``name`` or BY_PATH.
 
     Other partitions without a topic are skipped, or yielded unchanged with ``every``. Folders without a segment are
-    yielded unchanged. With ``only_known`` no log is named after its folder. Copies of a log, by :func:`copy_number`,
+    yielded unchanged. With ``only_known`` no log is named after its folder. LogCopies of a log, by :class:`LogCopies`,
     have one name, and different logs have different names. ``note`` is called for each renamed or skipped partition,
     each named file without records, and each folder in which the user named only some segments.
     """
-    of_topics: defaultdict[str, _Copies] = defaultdict(_Copies)
+    of_topics: defaultdict[str, LogCopies] = defaultdict(LogCopies)
     by_path = _PathNames()
     for one in partitions:
         if one.is_named and not one.is_listed and not one.segments:
@@ -86,27 +86,40 @@ def with_names(
         yield named
 
 
-class _Copies:
-    """Numbers logs by :func:`copy_number`. Of a single log it reads nothing."""
+class LogCopies:
+    """Numbers logs: copies of a log have one number.
+
+    Logs are copies if they have a batch in common, by last offset and CRC, among the first of their segments. Without
+    one a log counts as another partition, because the real numbers are unknown.
+    """
 
     def __init__(self) -> None:
         self._first: Partition | None = None
         self._seen: list[set[tuple[int, int]]] = []
 
     def number(self, partition: Partition) -> int:
+        """Return the number of a log. The first log is read only if there is a second one."""
         if self._first is None:
             self._first = partition
             return 0
         if not self._seen:
-            copy_number(self._seen, self._first)
-        return copy_number(self._seen, partition)
+            self._compared(self._first)
+        return self._compared(partition)
+
+    def _compared(self, partition: Partition) -> int:
+        mine = {(batch.last_offset, batch.crc) for batch in _first_batches(partition)}
+        number = next((number for number, batches in enumerate(self._seen) if batches & mine), len(self._seen))
+        if number == len(self._seen):
+            self._seen.append(set())
+        self._seen[number] |= mine
+        return number
 
 
 class _PathNames:
     """Names logs after the path of their first copy."""
 
     def __init__(self) -> None:
-        self._copies, self._names = _Copies(), list[Name]()
+        self._copies, self._names = LogCopies(), list[Name]()
 
     def name(self, partition: Partition) -> tuple[Name, bool]:
         """Return the name of a log, and whether an earlier copy has it."""
@@ -116,20 +129,6 @@ class _PathNames:
             path = _path_of(partition)
             self._names.append(Name(path, sum(one.topic == path for one in self._names)))
         return self._names[number], is_copy
-
-
-def copy_number(seen: list[set[tuple[int, int]]], partition: Partition) -> int:
-    """Return a number for a log: the index in ``seen`` of an earlier copy with a common batch, or a new one.
-
-    Batches are compared by last offset and CRC. Without a common batch the log counts as another partition, because the
-    real numbers are unknown.
-    """
-    mine = {(batch.last_offset, batch.crc) for batch in _first_batches(partition)}
-    number = next((number for number, batches in enumerate(seen) if batches & mine), len(seen))
-    if number == len(seen):
-        seen.append(set())
-    seen[number] |= mine
-    return number
 
 
 def own_topic(partition: Partition) -> str | None:
