@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import StartOutcome
+from kdump.checks.log_dir import STARTS_WITHOUT_BOOTSTRAP
 from kdump.checks.repair_commands import aside, metadata_command
 from kdump.errors import many
 from kdump.findings.codes import Code
@@ -57,10 +58,17 @@ ADVICE: Final = {
     Code.META_PROPERTIES_UNREADABLE: "Write the file with the ids of this broker and cluster.",
     Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
 }
-WITHOUT_SNAPSHOT: Final = "Move the snapshot away: the metadata log has all records, and the node reads them instead."
-WITHOUT_BOOTSTRAP: Final = "Move the file away: a node that has its metadata log starts without it."
-OTHER_BOOTSTRAP: Final = "Restore __cluster_metadata-0 and this file from a backup."
-OTHER_SNAPSHOT: Final = "Copy the snapshot from another controller or from a backup."
+SPARE: Final = {
+    Code.METADATA_SNAPSHOT_BROKEN: (
+        "Move the snapshot away: the metadata log has all records, and the node reads them instead.",
+        "Copy the snapshot from another controller or from a backup.",
+    ),
+    Code.BOOTSTRAP_BROKEN: (
+        f"Move the file away: {STARTS_WITHOUT_BOOTSTRAP}",
+        "Restore __cluster_metadata-0 and this file from a backup.",
+    ),
+}
+"""Advice on files that a node does not need if it has its metadata log, and advice if it has not."""
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
 """Causes that are repaired by writing ``meta.properties``."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
@@ -90,10 +98,9 @@ class Repairs:
         text = ADVICE.get(cause.code, "")
         if cause.code is Code.METADATA_REPLAY_BROKEN:
             text = text.format(later=self._later(cause))
-        if cause.code is Code.BOOTSTRAP_BROKEN:
-            text = WITHOUT_BOOTSTRAP if self._has_metadata_log else OTHER_BOOTSTRAP
-        if cause.code is Code.METADATA_SNAPSHOT_BROKEN:
-            text = WITHOUT_SNAPSHOT if self._has_whole_metadata_log else OTHER_SNAPSHOT
+        if cause.code in SPARE:
+            unneeded, needed = SPARE[cause.code]
+            text = unneeded if self._is_unneeded(cause) else needed
         if cause.code in NO_IDS:
             text += f" Lines: {', '.join(self._lines(cause))}."
             if self._start.cluster_id is None:
@@ -113,10 +120,7 @@ class Repairs:
         file = cause.file
         if file is None:
             return
-        is_moved = (cause.code is Code.METADATA_SNAPSHOT_BROKEN and self._has_whole_metadata_log) or (
-            cause.code is Code.BOOTSTRAP_BROKEN and self._has_metadata_log
-        )
-        if is_moved or cause.code in MOVED or cause.code is Code.QUORUM_STATE_BROKEN:
+        if self._is_unneeded(cause) or cause.code in MOVED or cause.code is Code.QUORUM_STATE_BROKEN:
             yield aside(file)
         elif cause.code is Code.PARTITION_METADATA_BROKEN:
             folder = posixpath.dirname(file)
@@ -146,20 +150,19 @@ class Repairs:
             return "it is the last record of the metadata log, so no other record is lost"
         return f"{many(count, 'later record is', 'later records are')} lost ({lists})"
 
-    @property
-    def _has_whole_metadata_log(self) -> bool:
-        """Whether the metadata log has all its records, so that a node needs no snapshot."""
-        whole = (StartOutcome.LOADED, StartOutcome.RECOVERED)
-        return self._has_metadata_log and any(
-            log.log_start_offset == 0 and log.outcome in whole
-            for log in self._start.logs
-            if log.topic == CLUSTER_METADATA
-        )
+    def _is_unneeded(self, cause: StartCause) -> bool:
+        """Return whether the broken file can be moved away, because the metadata log has its records.
 
-    @property
-    def _has_metadata_log(self) -> bool:
-        """Whether the metadata log has records, so that a node needs no ``bootstrap.checkpoint``."""
-        return any(log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA)
+        ``bootstrap.checkpoint`` is needed only by a node without a metadata log, a snapshot only if the log lacks its
+        first records.
+        """
+        logs = [log for log in self._start.logs if log.topic == CLUSTER_METADATA]
+        if cause.code not in SPARE or not any(log.log_end_offset for log in logs):
+            return False
+        whole = (StartOutcome.LOADED, StartOutcome.RECOVERED)
+        return cause.code is Code.BOOTSTRAP_BROKEN or any(
+            log.log_start_offset == 0 and log.outcome in whole for log in logs
+        )
 
     @property
     def _node(self) -> int | None:

@@ -60,7 +60,8 @@ class Effect(Enum):
         return self.value[1]
 
 
-NO_BOOTSTRAP: Final = "With the node stopped, move the file away: a node that has its metadata log starts without it."
+STARTS_WITHOUT_BOOTSTRAP: Final = "a node that has its metadata log starts without it."
+NO_BOOTSTRAP: Final = f"With the node stopped, move the file away: {STARTS_WITHOUT_BOOTSTRAP}"
 
 
 class IfBroken(NamedTuple):
