@@ -192,10 +192,9 @@ def log_dirs(
 ) -> list[tuple[Files, str]]:
     """Return the log dirs for dry starts: all PATHs if a node.id is given, else the log dirs in the PATHs."""
     if node_id(configs) is not None:
-        named = [place for path in paths for place in _place(path)]
-        return list({folder_identity(*place): place for place in reversed(named)}.values())[::-1]
+        return _each_once(place for path in paths for place in _place(path))
     given = [each for path in paths for each in _given(path)]
-    found: dict[object, tuple[Files, str]] = {}
+    found = []
     partitions = list(partitions)
     listed = listed_log_dirs(partitions)
     folders = ((one.files, one.state_dir) for one in partitions)
@@ -214,7 +213,15 @@ def log_dirs(
         except UnreadableError:
             continue
         if names & LOG_DIR_FILES:
-            found.setdefault(folder_identity(files_here, path), (files_here, path))
+            found.append((files_here, path))
+    return _each_once(found)
+
+
+def _each_once(places: Iterable[tuple[Files, str]]) -> list[tuple[Files, str]]:
+    """Return the first path of each folder, in order."""
+    found: dict[object, tuple[Files, str]] = {}
+    for place in places:
+        found.setdefault(folder_identity(*place), place)
     return list(found.values())
 
 
