@@ -28,7 +28,7 @@ from pydantic import ValidationError
 
 from kdump import __version__
 from kdump.errors import UsageError
-from kdump.primitives import signals
+from kdump.primitives import signals, supervision
 from kdump.primitives.messages import LEVEL
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ PAYLOADS: Final = frozenset({"key", "value", "headers", "decoded", "keyDecoded",
 """Fields with payloads of records."""
 OF_CLIENTS: Final = frozenset({"metadata", "raw", "clientHost"})
 """Fields of groups that contain clients' texts or addresses."""
-_OWN_LIMIT: Final = 2.0
-"""Seconds that ``sql`` has after the time limit to end by itself, as it has a limit of its own."""
 _ENDS: Final = 1.0
 """Seconds that a command has to delete its temporary files before it is killed."""
 _CHILD: Final = (
@@ -448,7 +446,8 @@ class ChildRun:
         ]
         for one in self._threads:
             one.start()
-        self._timer = threading.Timer(options.timeout + (_OWN_LIMIT if words[0] == "sql" else 0), self._late)
+        own_limit = supervision.GRACE if words[0] == "sql" else 0.0  # sql ends by itself
+        self._timer = threading.Timer(options.timeout + own_limit, self._late)
         self._timer.start()
 
     def __enter__(self) -> ChildRun:
