@@ -210,7 +210,7 @@ class DamagedRanges(Collector):
     def merge(self, other: DamagedRanges) -> None:
         self._files += other._files
 
-    def answer(self, at: int) -> Iterator[DamagedFile | DamagedBytes]:  # noqa: ARG002 damage has no time
+    def answer(self, at: int) -> Iterator[DamagedFile | DamagedBytes]:  # noqa: ARG002  damage has no time
         yield from (file.line() for file in self._files)
         for file in self._files:
             yield from file.kept

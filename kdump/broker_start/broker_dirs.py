@@ -126,8 +126,9 @@ def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) 
     """Verify the ids of all log dirs. ``metadata`` is the metadata log's log dir, ``node_id`` the configured id."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
-    nodes = [each.ids.node_id for each in there if each.ids is not None and each.ids.node_id is not None]
-    node = node_id if node_id is not None else next(iter(nodes), None)
+    node = node_id
+    if node is None:
+        node = next((each.ids.node_id for each in there if each.ids and each.ids.node_id is not None), None)
     offline = {
         each.log_dir: each.cause
         for each in found

@@ -663,19 +663,22 @@ class _StartFindings:
         index = hidden.file or log.path or ""
         times = index.removesuffix(file_names.INDEX) + file_names.TIME_INDEX
         records = max((facts.end or 0) - (log.log_end_offset or 0), 0)
-        text = (
-            f"after the clean stop a broker searches offset {log.log_end_offset} with this index, but the entry it "
-            "finds points past the segment: consumers would not receive new records"
-        )
+        if records:
+            text = (
+                "after the clean stop a start uses the last entry of this index to find the log end, but this entry "
+                f"points past the segment: the log would end at offset {log.log_end_offset}, and "
+                f"{many(records, 'record')} would not be served"
+            )
+        else:
+            text = (
+                f"after the clean stop a broker searches offset {log.log_end_offset} with this index, but the entry it "
+                "finds points past the segment: consumers would not receive new records"
+            )
         yield Finding(
             level=Level.LOG,
             file=index,
             kind=Code.INDEX_BEYOND_LOG,
-            text=text
-            if not records
-            else "after the clean stop a start uses the last entry of this index to find the log end, but this entry "
-            f"points past the segment: the log would end at offset {log.log_end_offset}, and "
-            f"{many(records, 'record')} would not be served",
+            text=text,
             loses=records,
             advice="Move the index files of the segment away: a broker rebuilds them.",
             commands=(aside(index), f"[ ! -e {shell_path(times)} ] || {{ {aside(times)}; }}"),

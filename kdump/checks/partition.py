@@ -81,11 +81,10 @@ def check(
     last = partition.segments[-1].path if partition.segments else None
     state = PartitionState()
     options = _Options(read, log, fail, tap, jobs)
-    unnamed = {*partition.unnamed} - {segment.base_offset for segment in segments}
     above: int | None = None
     for segment in segments:
         base = segment.base_offset or 0
-        if above is not None and any(above < one < base for one in unnamed):
+        if above is not None and any(above < one < base for one in partition.unnamed):
             state = PartitionState()
             if log is not None:
                 log.forget()
@@ -99,7 +98,7 @@ def check(
             state = PartitionState()
             continue
         yield checked
-    if log is not None and above is not None and any(one > above for one in unnamed):
+    if log is not None and above is not None and any(one > above for one in partition.unnamed):
         log.forget()
     for stem, contents in orphans.items():
         files = SegmentFiles(

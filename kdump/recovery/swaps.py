@@ -58,7 +58,7 @@ def after_swaps(partition: Partition, searched: str) -> Swaps:
     kept = [each for each in live if each not in gone]
     overwritten = {base_of(each): each for each in gone if not first <= base_of(each) < end}
     swapped = [_with_siblings(each, overwritten.get(base_of(each))) for each in valid]
-    segments = sorted([*kept, *swapped], key=base_of)
+    segments = sorted(kept + swapped, key=base_of)
     return Swaps(segments, _compacted(_replaced(gone, valid), gone, segments, valid), discarded)
 
 
