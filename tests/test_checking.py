@@ -6,6 +6,7 @@ from itertools import combinations
 
 import pytest
 
+from kdump import checking
 from kdump.broker_start import broker_dirs, start
 from kdump.errors import StoreError
 from kdump.formats import checkpoints
@@ -149,3 +150,11 @@ def count(monkeypatch, owner, name):
     calls, called = [], getattr(owner, name)
     monkeypatch.setattr(owner, name, lambda *given, **more: (calls.append(given), called(*given, **more))[1])
     return calls
+
+
+def test_log_dirs_stay_in_the_order_of_their_first_paths(tmp_path):
+    for name in ("d1", "d2"):
+        (tmp_path / name).mkdir()
+    one, two = f"{tmp_path}/d1", f"{tmp_path}/d2"
+    given = checking.log_dirs([one, two, f"{one}/"], [], {"node.id": "1"})
+    assert [path for _, path in given] == [one, two]

@@ -44,7 +44,7 @@ def with_names(
     """Yield the partitions, with a name for each path of the user whose folder name has no topic: ``name`` or BY_PATH.
 
     Other partitions without a topic are skipped, or yielded unchanged with ``every``. Folders without a segment are
-    yielded unchanged. With ``only_known`` no log is named after its folder. LogCopies of a log, by :class:`LogCopies`,
+    yielded unchanged. With ``only_known`` no log is named after its folder. Copies of a log, by :class:`LogCopies`,
     have one name, and different logs have different names. ``note`` is called for each renamed or skipped partition,
     each named file without records, and each folder in which the user named only some segments.
     """
