@@ -14,8 +14,8 @@ from kdump.log_dirs.files import MOST_WHOLE, read_whole
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL, LocalFile
 from testing import forge
+from testing.processes import kdump, patched
 from tests.helpers.asking import LINES
-from tests.helpers.forked import kdump
 from tests.helpers.segments import Memory
 
 PAGE = 1 << 16
@@ -116,18 +116,19 @@ def test_a_small_file_of_terabytes_is_not_read(tmp_path):
         read_whole(source)
 
 
-READ = LocalFile.read
-
-
-def read_little(self, position, size):
-    """Read, and end the process if it reads more than MOST_READ bytes in all."""
-    read_little.left -= min(size, max(0, self.size - position))
-    if read_little.left < 0:
+READ_LITTLE = f"""
+import os
+from kdump.log_dirs.local import LocalFile
+whole, left = LocalFile.read, {MOST_READ}
+def read(self, position, size):
+    global left
+    left -= min(size, max(0, self.size - position))
+    if left < 0:
         os._exit(98)
-    return READ(self, position, size)
-
-
-read_little.left = MOST_READ
+    return whole(self, position, size)
+LocalFile.read = read
+"""
+"""End the process that reads more than MOST_READ bytes of local files in all."""
 
 
 @pytest.mark.parametrize("name", [*LINES, *WRITERS])
@@ -137,11 +138,11 @@ def test_no_command_reads_through_holes(tmp_path, name):
     sparse(folder / LOG, {0: batches(0, 10) + b"\xff" * 99, FAR: b"\xff" * 99 + batches(10, 20)}, 2 * FAR)
     places = {"folder": folder, "out": tmp_path / "out"}
     args = [arg.format(**places) for arg in {**LINES, **WRITERS}[name]]
-    done = kdump(tmp_path, *args, replaced=[(LocalFile, "read", read_little)])
-    assert done.status in (0, 1, 3), done.errors.decode()
-    assert b"Traceback" not in done.errors
+    done = patched(READ_LITTLE, *args)
+    assert done.returncode in (0, 1, 3), done.stderr.decode()
+    assert b"Traceback" not in done.stderr
     if name == "check":
-        assert b"in holes of the file" in done.out
+        assert b"in holes of the file" in done.stdout
     if name == "salvage":
         (saved,) = (tmp_path / "out" / "lost+found").rglob("*@*")
         assert saved.stat().st_size == FAR + 99 - len(batches(0, 10))
@@ -154,9 +155,9 @@ def test_a_small_file_that_is_all_hole_is_named(tmp_path, name):
     folder.mkdir()
     (folder / LOG).write_bytes(batches(0, 3))
     sparse(folder / name, {}, FAR)
-    done = kdump(tmp_path, "check", tmp_path, replaced=[(LocalFile, "read", read_little)])
-    assert done.status == 1
-    assert f"{name}: has {FAR} bytes: Kafka reads at most {MOST_WHOLE}".encode() in done.errors
+    done = patched(READ_LITTLE, "check", tmp_path)
+    assert done.returncode == 1
+    assert f"{name}: has {FAR} bytes: Kafka reads at most {MOST_WHOLE}".encode() in done.stderr
 
 
 def test_a_sparse_member_of_a_tar_is_read_without_its_holes(tmp_path):
@@ -171,10 +172,10 @@ def test_a_sparse_member_of_a_tar_is_read_without_its_holes(tmp_path):
     header[148:156] = b" " * 8
     header[148:156] = b"%06o\0 " % sum(header)
     (tmp_path / "a.tar").write_bytes(bytes(header) + first + second + bytes(1024))
-    done = kdump(tmp_path, "dump", tmp_path / "a.tar", "-f", "%o\n")
-    assert done.out.split() == [b"%d" % offset for offset in range(20)]
-    assert done.status == 3
-    assert b"are in holes of the file" in done.errors
+    done = kdump("dump", tmp_path / "a.tar", "-f", "%o\n")
+    assert done.stdout.split() == [b"%d" % offset for offset in range(20)]
+    assert done.returncode == 3
+    assert b"are in holes of the file" in done.stderr
 
 
 def test_places_list_holes_as_no_bytes_of_the_disk(tmp_path):
