@@ -28,7 +28,7 @@ QUESTIONS: dict[str, str] = {
     "diff": "kdump.answers.replica_diff",
     "explain": "kdump.answers.explain.explanation",
 }
-"""Question -> its module, and the constant in it if this is not QUESTION. Lists of questions have this order."""
+"""Question -> its module, and the name of its constant if this is not QUESTION. Lists of questions have this order."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "offsets": ("offsets",),
@@ -45,9 +45,10 @@ TABLES: dict[str, tuple[str, ...]] = {
     "diff": ("differences",),
     "explain": (),
 }
-"""Question -> the names of its tables in SQL. Because of this copy, a query of records imports no question.
+"""Question -> the names of its tables in SQL.
 
-The question declares the tables. A question that is missing here is imported by every query.
+The question itself declares the tables. This copy lets a query of records run without importing a question. A question
+that is missing here is imported by every query.
 """
 
 

@@ -40,7 +40,7 @@ class Needs(IntEnum):
 class Reading(NamedTuple):
     """The part of a partition that a collector needs: batches from offset ``since`` on.
 
-    A collector may also get some batches before this offset.
+    Some before it may be added too.
     """
 
     needs: Needs
@@ -62,7 +62,7 @@ def once(say: Callable[[str], None]) -> Callable[[str], None]:
 class Place(NamedTuple):
     """A partition folder, and the state of its log dir.
 
-    A collector must delete its place in ``end``, because collectors are pickled and ``report`` cannot be pickled.
+    A collector must delete its place in ``end``: collectors are pickled, and ``report`` cannot be pickled.
     """
 
     partition: Partition
@@ -87,7 +87,10 @@ class Place(NamedTuple):
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset in the checkpoint, or None: the log then starts at its first base offset."""
+        """The log start offset in the checkpoint.
+
+        None: the checkpoint has none, so the log starts at its first base offset.
+        """
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
@@ -106,7 +109,8 @@ class Collector:
 
     For each partition the pass calls ``begin``. If ``begin`` returns more than FILES, the pass calls ``turn_to`` for
     each segment, and then, in file order, ``add`` for valid batches and ``lose`` for damaged ranges and truncated
-    batches. At last it calls ``end``. It may get more batches than it needs, because collectors share one pass.
+    batches. At last it calls ``end``. A collector may get more batches than it needs, because all collectors share one
+    pass.
     """
 
     takes_control_runs: ClassVar[bool] = False

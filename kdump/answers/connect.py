@@ -43,10 +43,10 @@ _STATUS_KEY: Final = re.compile(
 
 @dataclass(frozen=True)
 class ConnectorLine:
-    """A connector. A field that no record has is null.
+    """A connector. A field is null if no record has its value.
 
-    ``type`` is the same as in the REST API: a sink has the config topics or topics.regex. ``inconsistent``: the last
-    configs of its tasks are incomplete, so a worker writes them again.
+    ``type`` is as in the REST API: a connector with the config topics or topics.regex is a sink. If ``inconsistent``,
+    the last task configs are incomplete, so a worker will write them again.
     """
 
     kind: ClassVar[str] = "connector"
@@ -92,7 +92,10 @@ ConnectLine: TypeAlias = ConnectorLine | ConnectTaskLine | SourceOffsetLine
 
 
 def role_of(keys: Iterable[bytes | None]) -> Role | None:
-    """Return the role of a topic from the keys of some records; None if keys are not Connect's or contradict."""
+    """Return which topic of Connect has the keys of some records, or None.
+
+    None: a key is not Connect's, or two contradict.
+    """
     roles = {_role(key) for key in keys}
     return roles.pop() if len(roles) == 1 else None
 
@@ -307,13 +310,16 @@ class ConnectTopics:
         report: Reporter,
         lost: Callable[[DamagedRange], None] = lambda _: None,
     ) -> None:
-        """Topics outside ``wanted`` are not read. ``report`` receives unreadable files and notes, ``lost`` damage."""
+        """Topics outside ``wanted`` are not read.
+
+        ``report`` receives unreadable files and notes; ``lost`` receives damage.
+        """
         of_files = Reporter(fail=report.fail)
         self._reader = PartitionReader(outcomes=False, report=of_files)
         self._lost = lost
         found = list(Finder(wanted, of_files).find(paths))
         self._unnamed: set[str | None] = set()
-        """The logs that are named after their path, because the name of the folder has no topic."""
+        """The folders whose name has no topic. Their log is named after its path."""
         known = [one for one in found if one.topic is not None]
         unnamed = (one for one in found if one.topic is None and one.is_named and one.segments)
         for one in with_names(unnamed, report.note):
@@ -325,7 +331,7 @@ class ConnectTopics:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
-        """Return the topics of each cluster: those in ``named``, and otherwise those identified by their keys."""
+        """Return the topics of each cluster: those in ``named``, then those identified by the keys of their records."""
         roles: dict[Role, list[str]] = {"configs": [], "status": [], "offsets": []}
         for topic in sorted(self._partitions):
             role = self._role(topic) if _NAMES.fullmatch(topic) or topic in self._unnamed else None
@@ -363,5 +369,5 @@ class ConnectTopics:
 
 
 def _nearest(topic: str, others: list[str]) -> str:
-    """Return the topic whose name is most similar to that of the configs topic; empty if there is none."""
+    """Return the topic whose name is most similar to the name of the configs topic; empty if there is no topic."""
     return max(others, key=lambda other: SequenceMatcher(None, topic, other).ratio(), default="")

@@ -20,13 +20,13 @@ TOPICS: Final = {
     "transaction": transaction_state.TOPIC,
     "share": share_group_state.TOPIC,
 }
-"""Type of id -> the topic with the state of its coordinator. A share id is ``group:topicId:partition``."""
+"""Type of id -> the topic with the state of the coordinator. A share id is written as ``group:topicId:partition``."""
 PARTITIONS: Final = 50
 """The default number of partitions of each of these topics."""
 
 
 class TopicPartitions(NamedTuple):
-    """The number of partitions of a coordinator's topic, and the numbers of missing partitions."""
+    """The number of partitions of a coordinator's topic, and the numbers of the partitions that are missing."""
 
     whole: int
     absent: tuple[int, ...]
@@ -39,8 +39,8 @@ class TopicPartitions(NamedTuple):
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
     """Return the number of partitions of a topic, and the partitions that are not in ``here``.
 
-    ``count`` is the number if it is known. Otherwise the highest partition in ``here`` counts as the last one. None in
-    ``here`` stands for a folder without a number in its name.
+    ``here`` has partition numbers; None is a folder without a number in its name. ``count`` is the number of partitions
+    if known, else the highest partition in ``here`` is the last one.
     """
     numbers = {number for number in here if number is not None}
     whole = max(numbers, default=-1) + 1 if count is None else count
@@ -49,7 +49,7 @@ def topic_partitions(here: Iterable[int | None], count: int | None = None) -> To
 
 @dataclass(frozen=True)
 class CoordinatorPartition:
-    """The partition whose leader is the coordinator of ``id``, a group id or transactional id."""
+    """The partition whose leader is the coordinator of ``id``, which is a group id or a transactional id."""
 
     kind: ClassVar[str] = "coordinator"
     id: str

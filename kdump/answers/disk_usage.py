@@ -44,7 +44,7 @@ By: TypeAlias = Literal["partition", "folder", "topic", "segment"]
 
 
 class Bytes(NamedTuple):
-    """The sizes of files in bytes, and the bytes that they occupy on disk; None if the storage does not report them."""
+    """The sizes of files in bytes, and the bytes that they occupy on disk. None: the storage does not report these."""
 
     size: int
     disk_size: int | None
@@ -101,7 +101,10 @@ class SegmentUsage:
 
 @dataclass(frozen=True, slots=True)
 class TopicUsage:
-    """The current replicas of a topic. ``replicas`` is the number of folders, ``partitions`` that of partitions."""
+    """The current replicas of a topic:
+
+    ``replicas`` is the number of folders, ``partitions`` that of different partitions.
+    """
 
     kind: ClassVar[str] = "topic"
     topic: str
@@ -114,7 +117,7 @@ class TopicUsage:
 
 @dataclass(frozen=True, slots=True)
 class OtherUsage:
-    """Bytes outside of partition folders: a folder with its contents, a file, or a broker's own files in a log dir."""
+    """Bytes outside partition folders: of a folder with its contents, a file, or a broker's own files in a log dir."""
 
     kind: ClassVar[str] = "other"
     path: str
@@ -132,7 +135,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Gathers the sizes of all folders. ``by`` is the unit of a line."""
+    """Gathers the sizes of all folders. ``by`` is what a line is about."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by
@@ -140,7 +143,7 @@ class DiskUsage(Collector):
         self._segments: list[SegmentUsage] = []
         self._others: dict[str, _OtherFolder] = {}
         self._parents: dict[str, str] = {}
-        """Path of a folder -> the path of the folder above; that of a folder in an archive may be the archive."""
+        """Path of a folder -> the path of its parent. The parent of a folder in an archive may be the archive."""
 
     def begin(self, place: Place) -> Needs:
         partition = place.partition
@@ -287,7 +290,6 @@ def _segment_lines(place: Place, folder: str, topic: str, number: int) -> Iterat
 
 
 def state_of(segment: Segment) -> str:
-    """Return the suffix of a segment's name: log, deleted, swap or cleaned."""
     name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
     return ((name and name["state"]) or ".log").lstrip(".")
 
@@ -346,8 +348,6 @@ Exit status: 0 all could be read, 1 something cannot be read, 2 wrong usage, 3 t
 
 @dataclass(frozen=True)
 class UsageOptions:
-    """The options of the question ``du``."""
-
     by: By = option(
         "partition",
         "choice",

@@ -1,1 +1,1 @@
-"""Records as Arrow: the schema, and columns made by the kernel or from record objects."""
+"""Records as Arrow: the schema, and columns made by compiled code or from record objects."""

@@ -71,8 +71,8 @@ def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Sch
 class Rows:
     """Collects rows of one file for Arrow. ``names`` are the columns, in order.
 
-    The kernel reads a batch if it can (:meth:`read`); otherwise the caller adds its record objects (:meth:`add`). An
-    Arrow record batch has rows of only one kind. The kernel selects records within the bounds of ``wanted``.
+    Compiled code reads a batch if it can (:meth:`read`); otherwise the caller adds its record objects (:meth:`add`). An
+    Arrow record batch has rows of only one kind. Compiled code selects records within the bounds of ``wanted``.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Rows:
     def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
         """Add the selected records of a batch. With ``drop`` only check that they are well-formed.
 
-        Return False, and add nothing, if the general path must read the batch.
+        Return False, and add nothing, if plain Python must read the batch.
         """
         columns = self._columns
         if columns is None:
@@ -231,7 +231,7 @@ class Rows:
         """Return decoded records, or a field of their payloads, as JSON text. A field that is a text is not quoted."""
         import pyarrow as pa
 
-        if self._recorded is not self._objects:  # the kernel reads only records that cannot be decoded
+        if self._recorded is not self._objects:  # compiled code reads only records that cannot be decoded
             return self._constant(column, None, kind)
         read = found.source(column)
         values = (read(item, record) for item in self._batches for record in item.records)

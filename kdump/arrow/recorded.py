@@ -1,4 +1,4 @@
-"""The fields of records as Arrow columns, made by the kernel or from record objects.
+"""The fields of records as Arrow columns, made by compiled code or from record objects.
 
 Both classes are filled batch by batch, and then return an array for each field of :class:`kdump.formats.record.Record`.
 """
@@ -106,7 +106,7 @@ class KernelColumns:
         return size
 
     def add(self, batch: Batch) -> bool:
-        """Add the selected records of a batch. Return False, and add none, if the general path must read the batch."""
+        """Add the selected records of a batch. Return False, and add none, if plain Python must read the batch."""
         if batch.count == 0:
             return True
         payload = self._payload(batch)
@@ -125,7 +125,7 @@ class KernelColumns:
         return payload is not None and self._buffers.begin(*payload, batch.header, ()) and self._buffers.sound()
 
     def _payload(self, batch: Batch) -> tuple[Bytes, int] | None:
-        """Return the decompressed records and their position; None if the general path must read them."""
+        """Return the decompressed records and their position; None if plain Python must read them."""
         try:
             data, start = batch.payload()
         except DamageError:
@@ -164,7 +164,7 @@ def _bounds(first: int | None, last: int | None) -> tuple[int, int]:
 
 
 def columns(fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> KernelColumns | None:
-    """Return columns of these fields; None without the kernel, or if a bound does not fit into 64 bits."""
+    """Return columns of these fields; None without compiled code, or if a bound does not fit into 64 bits."""
     bounds = (wanted.first_offset, wanted.last_offset, wanted.since, wanted.until)
     fit = all(bound is None or -INT64_END < bound < INT64_END for bound in bounds)
     return KernelColumns(fields, wanted, stops_at_frames=stops_at_frames) if kernel.COMPILED and fit else None

@@ -150,7 +150,7 @@ class LogCheck:
 
     @property
     def may_share(self) -> bool:
-        """Whether other processes can check the records: only with the kernel, and not in Kafka's own topics."""
+        """Whether other processes can check the records: only with compiled code, and not in Kafka's own topics."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
@@ -717,7 +717,7 @@ class LogCheck:
             )
 
     def _agrees(self, batch: Batch) -> bool:
-        """Return whether the records of a batch match its header, by the kernel. If False, check each record.
+        """Return whether the records of a batch match its header, in compiled code. If False, check each record.
 
         Raises DamageError if the records cannot be decompressed.
         """

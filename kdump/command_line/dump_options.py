@@ -321,7 +321,7 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which batches are read: unparsed for the kernel's printers, parsed for a table on a terminal."""
+        """The form in which batches are read: unparsed for the compiled printers, parsed for a table on a terminal."""
         if self.batches:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:

@@ -56,7 +56,7 @@ class Decoders(NamedTuple):
 
     @property
     def of_classes(self) -> tuple[Decoder | None, Decoder | None]:
-        """The decoders of keys and values; None instead of Java's UTF-8 decoder, which the kernel has itself."""
+        """The decoders of keys and values; None instead of Java's UTF-8 decoder, which compiled code has itself."""
         return (
             None if self.key is java_text else self.key,
             None if self.value is java_text else self.value,

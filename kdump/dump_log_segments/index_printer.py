@@ -1,8 +1,8 @@
 """Prints offset, time and transaction indexes and producer snapshots as DumpLogSegments does.
 
 Entries of offset and time indexes are compared with the log while they are printed, and the run reports mismatches at
-its end. The kernel confirms most entries. Python code compares the others; without the kernel, or for a release with
-other rules, it compares all entries.
+its end. Compiled code confirms most entries. Python code compares the others; without compiled code, or for a release
+with other rules, it compares all entries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     Hold = Callable[[EntryCheck, int, int, bytearray], None]
 
 AT_ONCE: Final = 512
-"""Number of entries that the kernel checks in one call. Ctrl-C waits for the end of a call."""
+"""Number of entries that compiled code checks in one call. Ctrl-C waits for the end of a call."""
 NEAR: Final = 1 << 18
 """Largest average distance between two entries at which the log is read ahead, in bytes of log."""
 
@@ -60,7 +60,7 @@ def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
 
 
 def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
-    """Return a byte for each entry of an ``.index``: 0 if the kernel confirmed the entry, else 1."""
+    """Return a byte for each entry of an ``.index``: 0 if compiled code confirmed the entry, else 1."""
     end, most = readable(run, log)
     if not end or not kernel.COMPILED:
         return bytearray(b"\1") * index.count
@@ -77,7 +77,7 @@ def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
 
 
 def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> bytearray:
-    """Return a byte for each entry of a ``.timeindex``: 0 if the kernel confirmed the entry, else 1.
+    """Return a byte for each entry of a ``.timeindex``: 0 if compiled code confirmed the entry, else 1.
 
     The batches are found through the ``.index`` (``offsets``). If its offsets do not rise, no entry is confirmed.
     """
@@ -165,7 +165,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
 class OffsetEntries:
     """Compares the entries of an offset index with the log, and adds mismatches to the reports of the run.
 
-    ``doubtful`` has a byte for each entry: 0 if the kernel confirmed the entry, else 1.
+    ``doubtful`` has a byte for each entry: 0 if compiled code confirmed the entry, else 1.
     """
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
@@ -185,7 +185,7 @@ class OffsetEntries:
 class TimeEntries:
     """Compares the entries of a time index with the log, through the offset index.
 
-    ``doubtful`` has a byte for each entry: 0 if the kernel confirmed the entry, else 1.
+    ``doubtful`` has a byte for each entry: 0 if compiled code confirmed the entry, else 1.
     """
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:

@@ -1,8 +1,8 @@
-"""Prints the lines of a dialect by the kernel, which is faster than :mod:`kdump.dump_log_segments.log_printer`.
+"""Prints the lines of a dialect in compiled code, which is faster than :mod:`kdump.dump_log_segments.log_printer`.
 
 ``KernelLines`` prints batches of magic 2, ``KernelEntries`` messages of magic 0 and 1. Both compile a line into a
-:class:`Shape` for all batches or messages of the same kind. The general path, in log_printer, prints the others:
-damaged batches, malformed messages, control records, and messages under a decoder switch.
+:class:`Shape` for all batches or messages of the same kind. Plain Python, in log_printer, prints the others: damaged
+batches, malformed messages, control records, and messages under a decoder switch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 CHUNK: Final = 1 << 20
-"""Maximum number of bytes of lines that the kernel makes in one call."""
+"""Maximum number of bytes of lines that compiled code makes in one call."""
 WHOLE: Final = 1 << 18
 """Largest decompressed batch, in bytes, whose lines are made in one call, so that a malformed batch prints none."""
 SLOTS: Final = slots(OTHERS)
@@ -70,7 +70,7 @@ class KernelLines:
         self.shapes = printer.run.shapes
 
     def end(self) -> None:
-        """Release the kernel's memory."""
+        """Release the memory of compiled code."""
         del self.ahead, self.writer
 
     def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
@@ -138,7 +138,7 @@ class KernelLines:
         return None if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
 
     def _shapes(self, batch: Batch, *, deep: bool) -> tuple[Shape, Shape] | None:
-        """Return the line templates for ``batch`` and its records, or None if the kernel cannot print it."""
+        """Return the line templates for ``batch`` and its records, or None if compiled code cannot print it."""
         if deep and batch.is_control:
             return None
         try:
@@ -157,7 +157,7 @@ class KernelLines:
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
-        """Print the records of the batch that the kernel has begun; return the same as :meth:`batch`."""
+        """Print the records of the batch that compiled code has begun; return the same as :meth:`batch`."""
         printer, writer = self.printer, self.writer
         while True:
             lines = writer.lines(head, shape, limit)
@@ -206,13 +206,13 @@ class KernelEntries:
         """Whether lines of inner messages are independent of the wrapper, so that they can be cached."""
 
     def end(self) -> None:
-        """Release the kernel's memory."""
+        """Release the memory of compiled code."""
         del self.writer
 
     def print_messages(self, messages: Entries, *, head: bool, deep: bool) -> Iterator[Message]:
         """Print consecutive messages: their batch lines if ``head``, their records if ``deep``.
 
-        Yield each message that the kernel cannot print; the caller prints it.
+        Yield each message that compiled code cannot print; the caller prints it.
         """
         writer = self.writer
         by_hand = deep and self.printer.run.parser is not None
@@ -237,7 +237,7 @@ class KernelEntries:
         in_chunks = run.dialect.reads_lz4_in_chunks
         try:
             data = batch.unpacked(batch.codec, run.options.max_batch_bytes, in_chunks=in_chunks)
-        except DamageError:  # raised again by the general path
+        except DamageError:  # raised again by plain Python
             return 0
         try:
             writer.turn_to(data, 0, len(data))
@@ -258,7 +258,7 @@ class KernelEntries:
                 if message.magic != batch.magic or message.codec != NONE:
                     break
                 self.print(self.of_inner(batch, message), message, CHUNK, deep=True)
-        except DamageError:  # raised again by the general path
+        except DamageError:  # raised again by plain Python
             pass
         return int(writer.done) if writer.position() < len(data) else None
 
@@ -303,7 +303,7 @@ def parts(lines: list[Line], slots: Mapping[str, int], value: FieldValues) -> li
 
 
 def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
-    """Return whether a large batch has large records. The general path prints these in pieces."""
+    """Return whether a large batch has large records. Plain Python prints these in pieces."""
     from kdump.segments.lazy_records import BatchRecords, holds_large
 
     return holds_large(BatchRecords(batch, data, start))

@@ -64,7 +64,7 @@ WRITE: Final[dict[str, Callable[[object], str]]] = {
 _BRACE: Final = "\0"
 """Replaces a literal brace while a text is parsed."""
 NUMBERS: Final = {"", "long", "int"}
-"""The types that the kernel can write."""
+"""The types that compiled code can write."""
 KINDS: Final = 64
 """Maximum number of kinds of batches whose compiled lines a printer caches."""
 
@@ -127,13 +127,13 @@ def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes
 class LineValues:
     """The values of fields for the lines of one segment; also keeps the last offset, to find gaps.
 
-    Before the kernel prints lines, :meth:`lead` copies the last offset to it; :meth:`follow` copies it back.
+    Before compiled code prints lines, :meth:`lead` copies the last offset to it; :meth:`follow` copies it back.
     """
 
     whole_batches = False
-    """Whether a batch of a run is printed only if the kernel can print it completely."""
+    """Whether a batch of a run is printed only if compiled code can print it completely."""
     stops_at_frames = False
-    """Whether records whose payloads may have a schema id are left to the general path."""
+    """Whether records whose payloads may have a schema id are left to plain Python."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         dialect = run.dialect
@@ -150,11 +150,11 @@ class LineValues:
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
 
     def lead(self, writer: Lines) -> None:
-        """Copy the last offset to the writer of the kernel."""
+        """Copy the last offset to the writer of compiled code."""
         writer.last_offset, writer.armed = self.last_offset, self.armed
 
     def follow(self, writer: Lines, lines: Bytes) -> None:
-        """Print lines of the kernel's writer, and copy the last offset and the gaps from it.
+        """Print lines of the compiled writer, and copy the last offset and the gaps from it.
 
         UNKNOWN in a gap stands for the last offset before these lines.
         """

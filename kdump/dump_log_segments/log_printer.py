@@ -104,13 +104,13 @@ class LogPrinter(LineValues):
 
     @property
     def entries(self) -> KernelEntries:
-        """The kernel printer of messages of magic 0 and 1, created on first use."""
+        """The compiled printer of messages of magic 0 and 1, created on first use."""
         if self._entries is None:
             self._entries = KernelEntries(self)
         return self._entries
 
     def end(self) -> None:
-        """Release the kernel's memory, which reference cycles would keep until a garbage collection."""
+        """Release the memory of compiled code, which reference cycles would keep until a garbage collection."""
         if kernel.COMPILED:
             self.fast.end()
         if self._entries is not None:

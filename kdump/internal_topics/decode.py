@@ -2,8 +2,8 @@
 
 A message that is malformed or has no schema is returned as raw bytes with the reason.
 
-The kernel reads well-formed messages. :mod:`kdump.internal_topics.interpreter` reads messages that are truncated, not
-UTF-8 or too long, and reports the error. Without the kernel it reads all messages.
+Compiled code reads well-formed messages. :mod:`kdump.internal_topics.interpreter` reads messages that are truncated,
+not UTF-8 or too long, and reports the error. Without compiled code it reads all messages.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_well_formed(schema: Struct, data: bytes, start: int) -> Values | None:
 
 @cache
 def kernel_reader(schema: Struct) -> SchemaReader:
-    """Return the kernel's reader of messages of a known version."""
+    """Return the compiled reader of messages of a known version."""
     return SchemaReader(schema, {kind: layout.size for kind, layout in FIXED.items()}, LONGEST_STRING)
 
 
@@ -60,7 +60,7 @@ FRAME_BYTES: Final = 3
 def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
     """Return the name and the reader of a message of the metadata log by the bytes of its frame.
 
-    The result is None if the newest release does not have the message. Requires the kernel.
+    The result is None if the newest release does not have the message. Requires compiled code.
     """
     message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == FRAME else None
     versions = None if message is None else message.versions()

@@ -195,7 +195,7 @@ def _has_header(record: Record, name: bytes, value: bytes | None) -> bool:
 
 
 MOST_TEXTS: Final = 64
-"""Maximum number of keys, header names and header values with which the kernel compares records."""
+"""Maximum number of keys, header names and header values with which compiled code compares records."""
 _TOKEN: Final = re.compile(
     rb"\\(?P<escape>.)|(?P<wide>\.|\[\^\]?(?:\\.|[^\]\\])*\])|\[\]?(?:\\.|[^\]\\])*\]"
     rb"|(?P<group>\(\?(?!:|P<)|\)(?=[*+{?]))|(?P<anchor>[\^$])|(?P<repeat>(?:[*+]|\{\d*,\d*\})(?P<possessive>\+?))|.",
@@ -204,7 +204,7 @@ _TOKEN: Final = re.compile(
 
 
 class Prefilter:
-    """Counts the records of magic 2 batches that fulfil a filter's conditions on records, by the kernel.
+    """Counts the records of magic 2 batches that fulfil a filter's conditions on records, in compiled code.
 
     If it is ``exact``, it counts the selected records; else it may also count other records. ``looks`` is true if there
     are conditions on more than offsets.
@@ -229,7 +229,7 @@ class Prefilter:
 
     @classmethod
     def of(cls, wanted: Filter) -> Self | None:
-        """Return the prefilter of a filter, or None if the kernel cannot apply it or it selects all records."""
+        """Return the prefilter of a filter, or None if compiled code cannot apply it or it selects all records."""
         few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
         takes_all = not wanted.looks_into_records and not wanted.looks_into_headers
         if not kernel.COMPILED or wanted.decoded or takes_all or not few or not all(map(is_local, wanted.greps)):
@@ -260,7 +260,7 @@ class Prefilter:
         return [count if match else 0 for count, match in zip(counts, matched, strict=True)]
 
     def of_batch(self, batch: Batch) -> int:
-        """Return the count of a batch, or -1 if the kernel cannot read the batch."""
+        """Return the count of a batch, or -1 if compiled code cannot read the batch."""
         if batch.count <= 0:
             return -1
         try:

@@ -16,7 +16,7 @@ from typing import IO, Final
 BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
 """Control characters beyond ASCII, for a character class: C1, line separators, writing direction.
 
-``_is_harmless`` of the kernel (``lines.pyx``) has the same set.
+``_is_harmless`` of compiled code (``lines.pyx``) has the same set.
 """
 _CONTROL: Final = f"[\x00-\x08\x0b-\x1f\x7f{BEYOND_ASCII}]"
 _HALVES: Final = "[\ud800-\udc7f\udd00-\udfff]"

@@ -68,7 +68,7 @@ class DumpText:
         self._sides = ("key",) * (decodes and keys) + ("value",) * (decodes and values)
         """The sides (key, value) that are also printed decoded."""
         self._by_kernel = batches or redactor is None or (not self._sides and decode is java_text)
-        """Whether the kernel can write the selected payloads that are not decoded."""
+        """Whether compiled code can write the selected payloads that are not decoded."""
         self._printer: _Printer | None = None
 
     def begin(self) -> None:
@@ -95,7 +95,7 @@ class DumpText:
         return printer.make(run)
 
     def _is_for_kernel(self, item: SelectedBatch) -> bool:
-        """Return whether the kernel prints the records of ``item``, except records that may have a schema id."""
+        """Return whether compiled code prints the records of ``item``, except records that may have a schema id."""
         return self._by_kernel and (not self._sides or needs_frame(item.file.layout))
 
     def _records(self, printer: _Printer, item: SelectedBatch) -> None:
@@ -180,7 +180,7 @@ class _Printer(LogPrinter):
             return
         run = records.run
         row, done = self.fast.print_batches(run, records.row, records.stop, made, head=True, deep=deep)
-        if done:  # the kernel printed the first records of a large batch
+        if done:  # compiled code printed the first records of a large batch
             self.rest(records.run.batch(row), done, head=True, deep=deep)
         records.stop = row + (done > 0)
 

@@ -1,4 +1,4 @@
-"""The column ``decoded`` as JSON text: Avro and Protobuf by the kernel, other formats by the general path."""
+"""The column ``decoded`` as JSON text: Avro and Protobuf in compiled code, other formats by plain Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DecodedText:
         self._general_sides = ("key",) if windowed_keys.is_topic(topic) else ()
         """The sides whose payloads may have bytes in addition to the value of their schema."""
         self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
-        """(side, prefix) -> the text before the data, and the kernel's writer of the data (None: the general path)."""
+        """(side, prefix) -> the text before the data, and the compiled writer of the data (None: plain Python)."""
 
     def is_of(self, decoder: PayloadDecoder, topic: str) -> bool:
         return decoder is self._decoder and topic == self._topic
@@ -65,7 +65,7 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Return the text of a schema's first payload, without the kernel. Keep its part before "data" for later."""
+        """Return the text of a schema's first payload, without compiled code. Keep its part before "data" for later."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)
@@ -75,7 +75,7 @@ class DecodedText:
         return _text(decoded)
 
     def _writer(self, decoded: Decoded, payload: bytes) -> AvroText | ProtobufText | None:
-        """Return the kernel's writer for further payloads of this schema, or None."""
+        """Return the compiled writer for further payloads of this schema, or None."""
         if decoded["format"] == "avro":
             from kdump.schemas.kernel_tables import avro_text
 

@@ -1,7 +1,7 @@
-"""Rows made by the kernel: JSON lines, CSV and format strings.
+"""Rows made by compiled code: JSON lines, CSV and format strings.
 
 A shape is a compiled row: slots for the fields of a record, and literal text for values that all batches of one kind
-share. If the kernel does not support a column, Python code (the general path) prints all rows.
+share. If compiled code does not support a column, Python code prints all rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CHUNK: Final = 1 << 22
 NUMBERS: Final = {
     f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot for name, slot in slots(OTHERS).items()
 } | {"batch.count": slots(OTHERS)["records_count"]}
-"""Source of a numeric column -> slot in the kernel."""
+"""Source of a numeric column -> slot in compiled code."""
 KEY, VALUE = (next(column for column in rows.RECORD if column.name == name) for name in ("key", "value"))
 _SPELT: Final = {"hex", "base64"}
 _WAYS: Final = {"auto": "string", "utf8": "string"}
@@ -69,7 +69,7 @@ class KernelRows:
         *,
         batches: bool = False,
     ) -> None:
-        """``write`` formats the keys, values and hashes that the kernel cannot format."""
+        """``write`` formats the keys, values and hashes that compiled code cannot format."""
         self.columns, self.encoding, self.redactor, self.batches = columns, encoding, redactor, batches
         self.marks = [column for column in columns if column.source in values.MARKS]
         self.file: SegmentFacts | None = None
@@ -103,7 +103,7 @@ class KernelRows:
         return lines
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
-        """Return the literals and slots of a row; None if the kernel does not support a column.
+        """Return the literals and slots of a row; None if compiled code does not support a column.
 
         ``nulls`` has the sources (``record.key``, ``record.value``) that are null.
         """
@@ -124,7 +124,7 @@ class KernelRows:
         return self._decoded.text(key, value, headers)
 
     def decoded_slot(self, column: Column, item: SelectedBatch) -> int | None:
-        """Return the slot of decoded payloads; None if the kernel cannot write them."""
+        """Return the slot of decoded payloads; None if compiled code cannot write them."""
         decoder, topic = item.file.decoder, item.file.layout or ""
         if column is not rows.DECODED or decoder is None or self.redactor is not None or values.has_words(topic):
             return None
@@ -144,7 +144,7 @@ class KernelRows:
     ) -> Iterator[Bytes] | None:
         """Yield the rows of a batch or run as blocks, each valid until the next is requested.
 
-        ``made`` are the first rows of a run, if made already. Return None if the general path must print the rows; the
+        ``made`` are the first rows of a run, if made already. Return None if plain Python must print the rows; the
         caller may then pass the batches of a run one by one.
         """
         shape = self.shape_of(item)
@@ -162,12 +162,12 @@ class KernelRows:
         return None if shape is None else self.ahead.make(run, None, shape)
 
     def begin(self, records: BatchRecords) -> bool:
-        """Give the records of a batch to the kernel; return whether it can read them."""
+        """Give the records of a batch to compiled code; return whether it can read them."""
         others = [getattr(records.batch, name) for name in OTHERS]
         return self.writer.begin(records.data, records.start, records.batch.header, others)
 
     def shape_of(self, item: SelectedBatch) -> Shape | None:
-        """Return the shape of the rows of a batch or run; None if the general path must print them."""
+        """Return the shape of the rows of a batch or run; None if plain Python must print them."""
         if item.file is not self.file and item.file != self.file:
             self.marked = [column for column in self.marks if values.mark(column, item) is not None]
             self.shapes.clear()
@@ -193,7 +193,7 @@ class KernelRows:
         return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 
     def _of_batch(self, shape: Shape) -> Iterator[Bytes]:
-        """Yield the rows of the batch that the kernel is reading."""
+        """Yield the rows of the batch that compiled code is reading."""
         writer = self.writer
         while writer.left:
             lines = writer.lines(None, shape, CHUNK)
@@ -224,12 +224,12 @@ class KernelRows:
         return (shape, None) if self.batches else (None, shape)
 
     def _stuck(self) -> KdumpError:
-        """Return the error for records that the kernel has checked as valid but cannot print (a bug)."""
+        """Return the error for records that compiled code has checked as valid but cannot print (a bug)."""
         name = self.file.name if self.file else "-"
         return KdumpError(f"{name}: compiled code cannot print records that it found valid: set KDUMP_KERNEL=off")
 
     def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
-        """Return the shape of rows for batches of this kind; None if the kernel does not support a part."""
+        """Return the shape of rows for batches of this kind; None if compiled code does not support a part."""
         variants = []
         run = item.run
         if self.batches:
@@ -252,7 +252,7 @@ class KernelRows:
 _DECODED: Final = ROW_SLOTS["decoded"]
 _NULLS: Final = {1: "record.key", 2: "record.value"}
 LATEST: Final = "batch.max_timestamp"
-"""The source of a batch row's timestamp, which uses the kernel's slot for timestamps of records."""
+"""The source of a batch row's timestamp, which uses the compiled slot for timestamps of records."""
 
 
 def _joined(parts: list[Part]) -> list[Part]:
@@ -324,7 +324,7 @@ class JsonRows(KernelRows):
         return b',"decoded":' + text if text else b""
 
     def _written(self, column: Column) -> list[Part] | None:
-        """Return the parts of a value; None if the kernel does not support the column."""
+        """Return the parts of a value; None if compiled code does not support the column."""
         name, encoding = column.name, self.encoding
         if column.type != "binary":
             slot = _JSON_SLOTS.get(column.source)
@@ -386,7 +386,7 @@ class CsvRows(KernelRows):
         return cells.quoted(cells.constant_cell(column, item, self.encoding)).encode()
 
     def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
-        """Return the parts of a cell; None if the kernel does not support the column."""
+        """Return the parts of a cell; None if compiled code does not support the column."""
         encoding = self.encoding
         of = cells.PAYLOAD_OF.get(column.source)
         if of is not None:

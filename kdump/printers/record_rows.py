@@ -1,7 +1,7 @@
 """The printers of records and batches in rows: JSON lines, a JSON array, CSV, format strings.
 
-The kernel makes the rows of unparsed records; Python code (the general path) makes all other rows. JSON lines are
-UTF-8, with control characters escaped, and have one object per line. Their schema is ``kdump/rows/schema.json``.
+Compiled code makes the rows of unparsed records; Python code makes all other rows. JSON lines are UTF-8, with control
+characters escaped, and have one object per line. Their schema is ``kdump/rows/schema.json``.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ class RecordRows:
         """Print the one or more records of a batch."""
 
     def region(self, rows: Bytes) -> None:
-        """Print rows of the kernel with one write, because they may be in the buffer that ``out`` fills next."""
+        """Print rows of compiled code with one write, because they may be in the buffer that ``out`` fills next."""
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:
-        """Return the object that makes rows of unparsed records by the kernel."""
+        """Return the object that makes rows of unparsed records in compiled code."""
         raise NotImplementedError
 
     def _of_kernel(self) -> KernelRows:

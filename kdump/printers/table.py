@@ -129,7 +129,7 @@ class Tables:
                 self._records(item._replace(records=some))
 
     def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Print records with the kernel, and return the items that it cannot print; None if it prints none."""
+        """Print records with compiled code, and return the items that it cannot print; None if it prints none."""
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel_rows is None:

@@ -1,1 +1,1 @@
-"""Batches of any magic and their records, read in plain Python: the reference for the kernel."""
+"""Batches of any magic and their records, read in plain Python: the reference for compiled code."""

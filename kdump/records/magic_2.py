@@ -42,7 +42,7 @@ if kernel.COMPILED:
 AHEAD: Final = 16 << 20
 """Maximum size in bytes of the records that a thread decompresses ahead of the reader."""
 CHUNK: Final = 1000
-"""Maximum number of records that the kernel reads per call."""
+"""Maximum number of records that compiled code reads per call."""
 _HELD: Final = 1 << 16
 """Maximum number of records of a compressed batch to hold in memory. The records of a larger batch are read twice."""
 _HELD_BYTES: Final = 4 << 20
@@ -224,7 +224,7 @@ class Batch(RecordBatch):
         return self._read(data, start)
 
     def _read(self, data: Bytes, position: int) -> Iterator[Record]:
-        """Yield the records. The kernel reads those before the first malformed one, :meth:`_read_on` the rest."""
+        """Yield the records. Compiled code reads those before the first malformed one, :meth:`_read_on` the rest."""
         done = 0
         for records in self._read_well_formed(data, position) if kernel.COMPILED else ():
             done += len(records)

@@ -76,7 +76,7 @@ class Batches:  # no ABC: each isinstance() of a walk would cost five times as m
 
     @abstractmethod
     def brief_records(self) -> tuple[list[BriefRecord], int]:
-        """Return the records of the leading batches that the kernel can read, and the number of these batches."""
+        """Return the records of the leading batches that compiled code can read, and the number of these batches."""
 
     @abstractmethod
     def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:

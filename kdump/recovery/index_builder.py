@@ -73,7 +73,7 @@ class IndexBuilder:
         """
         position = batches.position if position is None else position
         taken = 0 if batches.rows is None else add_run(self, batches.rows, position)
-        for batch in batches.batches(taken):  # the kernel stops at a batch that does not fit or that it cannot decide
+        for batch in batches.batches(taken):  # compiled code stops at a batch that it cannot handle
             self._add(batch, ended, position + batch.position - batches.position)
 
     def _add(self, batch: RecordBatch, ended: EndedTransaction | None, position: int) -> None:

@@ -60,7 +60,7 @@ def is_utf8(data: Bytes) -> bool:
 
 
 def _is_json(data: Bytes) -> bool:
-    """Return whether UTF-8 text is one JSON value. The kernel needs no objects for this."""
+    """Return whether UTF-8 text is one JSON value. Compiled code needs no objects for this."""
     found = texts.is_json(data) if kernel.COMPILED else -1
     return bool(found) if found >= 0 else is_json(bytes(data).decode())
 

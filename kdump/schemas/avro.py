@@ -2,7 +2,7 @@
 
 For each record, array and map of a schema the source text of a Python function is generated. The text contains names
 and symbols of the schema only as literals made by ``repr``. Interpreting the schema instead would take seven times as
-long. For JSON lines the kernel writes most payloads (:mod:`kdump.schemas.kernel_tables`).
+long. For JSON lines compiled code writes most payloads (:mod:`kdump.schemas.kernel_tables`).
 
 ``fastavro.schemaless_reader`` is equally fast, but its values are not JSON, it raises for dates outside the years 1 to
 9999, and it ignores bytes after the value. It does not support durations, UUIDs of 16 bytes and nanoseconds.

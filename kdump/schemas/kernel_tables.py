@@ -1,4 +1,4 @@
-"""Converts Avro and Protobuf schemas to tables with which the kernel writes payloads as JSON (kdump.kernel.schemas)."""
+"""Converts Avro and Protobuf schemas to tables with which :mod:`kdump.kernel.schemas` writes payloads as JSON."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
 _LOCAL: Final = 16
 """A bit in the number of digits that marks a time without a zone."""
 _Node: TypeAlias = tuple[int, int, int, int, int]
-"""(kind, number, first, count, size), the kernel's ``struct Node``."""
+"""(kind, number, first, count, size), ``struct Node`` of the compiled code."""
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return the kernel's writer of payloads as JSON, or None if it cannot write them. ``quote`` makes JSON strings."""
+    """Return the compiled writer of payloads as JSON, or None if it cannot write them. ``quote`` makes JSON strings."""
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         return None  # such payloads have no length (AvroReader.read)
     plan = _AvroPlan(quote)
@@ -129,13 +129,13 @@ def _primitive(schema: Primitive) -> _Node:
 _TIMES: Final = {well_known.PACKAGE + "Timestamp": "timestamp", well_known.PACKAGE + "Duration": "duration"}
 _OTHERS: Final = {ANY, *(well_known.PACKAGE + name for name in ("FieldMask", "ListValue", "Struct", "Value"))}
 _Field: TypeAlias = tuple[int, int, int, int, int, bool, int, bytes, bytes]
-"""(number, kind, label, target, count, closed, oneof, name, default), the kernel's ``struct Field``."""
+"""(number, kind, label, target, count, closed, oneof, name, default), ``struct Field`` of the compiled code."""
 
 
 def protobuf_text(message: MessageType, indexes: bytes, quote: Callable[[str], str]) -> ProtobufText:
-    """Return the kernel's writer of payloads as JSON. Payloads begin with the bytes ``indexes``, the message's path.
+    """Return the compiled writer of payloads as JSON. Payloads begin with the bytes ``indexes``, the message's path.
 
-    ``quote`` returns a text as a JSON string. The Python reader writes payloads that the kernel cannot write.
+    ``quote`` returns a text as a JSON string. The Python reader writes payloads that compiled code cannot write.
     """
     plan = _ProtobufPlan(quote)
     plan.message(message)

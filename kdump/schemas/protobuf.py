@@ -2,7 +2,7 @@
 
 The wire format is read with a plan for each message. protobuf's own ``MessageToDict`` is not used: it needs descriptors
 from protoc, does not report the numbers of unknown fields, and raises for an Any of an unknown type. For common
-messages the kernel writes eight times as many lines per second (``bench.decoding``).
+messages compiled code writes eight times as many lines per second (``bench.decoding``).
 
 Field names are those of the .proto text. Fields without presence always have a value, if needed the default value
 (``preserving_proto_field_name``, ``always_print_fields_with_no_presence``).

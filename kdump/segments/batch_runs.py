@@ -1,7 +1,7 @@
 """Batch runs: consecutive batches of one kind as a table of header fields, without an object for each batch.
 
 The walk (:func:`kdump.segments.walk.walk`) finds a batch; :func:`run` and :func:`entries` find the batches after it
-that have the same attributes. Without the kernel there are no runs.
+that have the same attributes. Without compiled code there are no runs.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Run(Batches):
 
     @property
     def has_usual_numbers(self) -> bool:
-        """Whether the kernel can print all headers: no count is negative, and all base timestamps are in its range."""
+        """Whether compiled code can print all headers: no count is negative, and base timestamps are in its range."""
         is_near = -FAR < self.least("base_timestamp") <= self.greatest("base_timestamp") < FAR
         return is_near and self.least("records_count") >= 0
 

@@ -1,6 +1,7 @@
 """Sequences of records that are read on each iteration, because a record takes about 300 bytes as an object.
 
-The kernel prints :class:`BatchRecords` and :class:`RunRecords`, which only exist with the kernel, without objects.
+Compiled code prints :class:`BatchRecords` and :class:`RunRecords`, which only exist with compiled code, without
+objects.
 """
 
 from __future__ import annotations
@@ -253,7 +254,7 @@ def _of_batch(batch: RecordBatch, add: Callable[[RecordSizes], None]) -> None:
 
 
 def _compiled(batch: Batch, add: Callable[[RecordSizes], None]) -> bool:
-    """Read a batch of magic 2 by the kernel. Return False if it has a malformed record."""
+    """Read a batch of magic 2 in compiled code. Return False if it has a malformed record."""
     data, start = batch.payload()
     reader = Sizes()
     if not reader.begin(data, start, batch.header, ()) or (batch.count > MANY and not reader.sound()):

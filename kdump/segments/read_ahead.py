@@ -248,7 +248,7 @@ def free_processors() -> int:
 
 
 class MadeLines(NamedTuple):
-    """The first lines of a run, and the kernel's writer that makes the rest."""
+    """The first lines of a run, and the compiled writer that makes the rest."""
 
     writer: Lines
     lines: Bytes
@@ -259,9 +259,10 @@ class MadeLines(NamedTuple):
 
 
 class LinesAhead(Generic[L]):
-    """Makes the output lines of batch runs. ``writer`` is the printer's own writer of the kernel; threads use others.
+    """Makes the output lines of batch runs.
 
-    A thread makes the first lines of a run (:meth:`make`). The printer prints them and makes the rest.
+    ``writer`` is the printer's own writer of compiled code; threads use others. A thread makes the first lines of a run
+    (:meth:`make`). The printer prints them and makes the rest.
     """
 
     def __init__(self, make_writer: Callable[[], L]) -> None:

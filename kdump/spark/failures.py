@@ -36,7 +36,7 @@ _OF_A_DISK: Final = re.compile(
     r"|(?:java\.nio\.file|org\.apache\.hadoop\.(?:fs|security|hdfs))\.[\w.$]*(?:Exception|Error))"
     r": (?!Cannot run program )(.+)"
 )
-"""Matches a file system's error, but not errors of a process or Java object. The last match is the cause."""
+"""Matches the error of a file system, but not of a process or a Java object. The last match is the cause."""
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def writing(path: str) -> Iterator[None]:
 
 
 def try_to(clean_up: Callable[[], None]) -> bool:
-    """Clean up after an error; return False if this fails too."""
+    """Call ``clean_up`` after an error; return False if this fails too."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -119,7 +119,7 @@ def _python() -> str:
 
 
 class Carried:
-    """Base of objects that Spark pickles for executors. If an executor lacks kdump, the error names its Python."""
+    """Base of the objects that Spark pickles for executors. If an executor lacks kdump, the error names its Python."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpacker(LACKS), (pickle.dumps(partial(_made, type(self), vars(self))),)
@@ -127,7 +127,7 @@ class Carried:
 
 def _unpacker(lacks: str) -> Callable[[bytes], Any]:
     def unpack(packed: bytes) -> Any:
-        """Unpickle on an executor, where kdump may be missing. A local function is pickled without its module."""
+        """Unpickle an object on an executor where kdump may be missing. So this function is pickled by value."""
         import pickle
         import socket
         import sys

@@ -226,7 +226,7 @@ def _keep_code_out() -> None:
 
 
 class SparkOutput:
-    """Spark's own output in a temporary file. Its last bytes are printed if Spark fails in a ``with`` block."""
+    """Spark's own output in a temporary file. If Spark fails in a ``with`` block, the last bytes are printed."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  open as long as Spark writes to it
@@ -235,7 +235,7 @@ class SparkOutput:
 
     @contextmanager
     def redirected(self) -> Iterator[None]:
-        """Redirect the output of programs that start in the block to the file; print it if the block fails."""
+        """Redirect the output of programs that start in the block to the file. Print it if the block fails."""
         streams = [(number, os.dup(number)) for number in (1, 2)]
         try:
             for number, _ in streams:
@@ -255,7 +255,7 @@ class SparkOutput:
         return os.fstat(self._file.fileno()).st_size
 
     def _show(self, number: int) -> None:
-        """Copy the output since the last call to the open file ``number``."""
+        """Copy the output since the last call to the open file descriptor ``number``."""
         first = max(self._shown, self._size - MOST_SHOWN)
         self._shown = self._size
         os.write(number, os.pread(self._file.fileno(), self._shown - first, first))
@@ -300,7 +300,7 @@ def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], No
 def interruptible(spark: SparkSession) -> Iterator[None]:
     """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait until they have stopped writing.
 
-    PySpark's own handler calls Java during another call, which fails and logs stack traces.
+    PySpark's own handler would call Java during another call to Java; this call fails and logs stack traces.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -319,10 +319,10 @@ def interruptible(spark: SparkSession) -> Iterator[None]:
 
 
 def collected(rows: RDD[T]) -> list[T]:
-    """Return the results of tasks, for which another thread waits.
+    """Return the results of tasks. Another thread waits for the tasks.
 
-    If a signal interrupts a call of Java, the answer stays on the thread's connection, where the next call would read
-    it. So this thread must not wait in a call, because after a signal it cancels the jobs.
+    If a signal interrupts a call to Java, the result of the call stays on the connection of the thread, and the next
+    call would read it. After a signal this thread must cancel the jobs, so it must not wait in a call.
     """
     pool = ThreadPoolExecutor(1, "kdump-collect")
     try:
@@ -352,7 +352,7 @@ _ANSWER_SECONDS: Final = 5.0
 
 
 def check_master(master: str) -> None:
-    """Raise UsageError for an unknown kind of master, KdumpError for an unreachable one, before Spark starts."""
+    """Raise UsageError for an unknown kind of master, or KdumpError for an unreachable one, before Spark starts."""
     remote = master if master.startswith("sc:") else os.environ.get("SPARK_REMOTE")
     if remote:
         where = "--master" if remote == master else "SPARK_REMOTE"
@@ -380,7 +380,7 @@ def _unreachable(address: str) -> str | None:
 
 
 def local_address(master: str) -> dict[str, str]:
-    """Return the settings with which a local session does not listen on the network; empty for a cluster."""
+    """Return the settings that keep a local session from listening on the network; empty for a cluster."""
     if not master.startswith("local"):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -22,17 +22,17 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 TASKS: Final = 4
-"""Number of Spark tasks per concurrent task; more than one balances uneven tasks."""
+"""The number of Spark tasks per task that runs at the same time. More than one balances uneven tasks."""
 FAN: Final = 16
-"""Maximum number of results that the driver merges. Executors merge groups of this many adjacent results before."""
+"""The maximum number of results that the driver merges. Executors first merge groups of this many adjacent results."""
 
 
 @dataclass(frozen=True)
 class SparkWorkers:
     """The executors of a session.
 
-    ``report`` is called with the current work, the number of tasks done, and the number of all tasks. ``output`` keeps
-    Spark's own output, which is printed only if Spark fails.
+    ``report`` is called with the current work, the number of finished tasks, and the number of all tasks. ``output``
+    keeps Spark's own output, which is printed only if Spark fails.
     """
 
     spark: SparkSession
@@ -53,9 +53,10 @@ class SparkWorkers:
     def results(
         self, work: Callable[[T], R], tasks: Sequence[T], merge: Callable[[R, R], R] | None = None
     ) -> Iterator[R]:
-        """Yield the result of ``work`` for each task in order, or with ``merge`` merged results of adjacent tasks.
+        """Yield the result of ``work`` for each task, in order.
 
-        Tasks run in the current folder if it exists on the executor. Raises KdumpError if Spark fails.
+        If ``merge`` is given, results of adjacent tasks are merged. Tasks run in the current folder if it exists on the
+        executor. Raises KdumpError if Spark fails.
         """
         context = self.spark.sparkContext
         with (
@@ -95,7 +96,10 @@ def _go_to(folder: Path | None) -> None:
 
 
 def _merged(results: RDD[Any], merge: Callable[[Any, Any], Any]) -> RDD[Any]:
-    """Merge adjacent results on the executors until at most FAN are left. Spark's ``treeReduce`` changes the order."""
+    """Merge adjacent results on the executors until at most FAN are left.
+
+    Spark's ``treeReduce`` does not keep the order.
+    """
 
     def one(rows: Iterable[Any]) -> list[Any]:
         held = list(rows)

@@ -1,6 +1,6 @@
 """Simulates one cleaning of a compacted log: finds the records that the cleaning removes, and the largest keys.
 
-Each record is compared with the offset map of the dirty part. The compiled kernel reads the facts of records
+Each record is compared with the offset map of the dirty part. Compiled code reads the facts of records
 (:mod:`kdump.answers.compaction.key_tables`) without a Python object for each. Aborted transactions are read from the
 ``.txnindex`` files. Source: Kafka's classes Cleaner and CleanedTransactionMetadata.
 """
@@ -63,7 +63,7 @@ class CleanedTransactions:
         self._aborted = list(aborted)
         heapify(self._aborted)
         self._ongoing_aborted: dict[int, bool] = {}
-        """Producer id -> whether the log still has a batch of its aborted transaction."""
+        """Producer id -> whether the log still has a batch of the aborted transaction of this producer."""
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
@@ -145,7 +145,7 @@ class CleanerWalk:
             self._say(f"{segment.name}: byte {end}: {damage.reason}")
 
     def _of_run(self, segment: Segment, run: Run) -> Iterator[CleanerBatch]:
-        """Yield the batches of a run in parts: all batches of a part are discarded, or none."""
+        """Yield the batches of a run in parts. In each part the cleaning discards all batches, or none."""
         if not run.first.is_transactional:
             yield CleanerRun(segment, run, 0, run.batch_count, self._say, discards=False)
         else:
@@ -161,7 +161,7 @@ class CleanerWalk:
         return CleanerBatch(segment, batch, self._say, discards=self._discards(segment, batch))
 
     def _discards(self, segment: Segment, batch: RecordBatch) -> bool:
-        """Return whether a batch is discarded. An unreadable marker is kept."""
+        """Return whether the cleaning discards a batch. It keeps an unreadable marker."""
         try:
             return self._transactions.discards(batch)
         except DamageError as damage:
@@ -170,7 +170,7 @@ class CleanerWalk:
 
 
 class CleanerBatch:
-    """One batch, ``first``. ``discards``: whether the batch is aborted data, or a marker without data."""
+    """One batch, ``first``. ``discards``: the batch is aborted data, or the marker of a transaction without data."""
 
     count = 1
 
@@ -186,7 +186,7 @@ class CleanerBatch:
         return self.first
 
     def read_into(self, keys: AnyFacts) -> Iterator[None]:
-        """Fill ``keys`` with the facts of the next records, about CHUNK of them, before each value that it yields."""
+        """Fill ``keys`` with the facts of about CHUNK records, and yield; repeat this up to the last record."""
         yield from self._read(self.first, keys)
 
     def _read(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:
@@ -205,10 +205,7 @@ class CleanerBatch:
             yield from self._read_each(batch, keys)
 
     def _begins(self, batch: Batch, keys: compiled.FactBuffer) -> bool:
-        """Pass the records of a batch to the kernel; return whether the kernel can read them.
-
-        More than CHUNK records are all checked first.
-        """
+        """Let compiled code read the records of a batch, if it can read them all; return whether it can."""
         try:
             data, start = batch.payload()
         except DamageError:  # _read_each reports the damage
@@ -268,8 +265,8 @@ class CleanerRun(CleanerBatch):
 def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) -> list[tuple[bytes, int, int]]:
     """Return the ``most`` keys with the most bytes: key, number of records, bytes.
 
-    Each call of ``log`` reads the log again. About ``max_keys`` keys are in memory at a time. Raises UnreadableError if
-    the log changes between two passes.
+    Each call of ``log`` returns an iterator that reads the log from its start. About ``max_keys`` keys are in memory at
+    a time. Raises UnreadableError if the log changes between two passes.
     """
     found: list[tuple[int, int, int, int]] = []
     part = all_keys()
@@ -287,7 +284,7 @@ def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) ->
 
 
 def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
-    """Add up the sizes of the keys of a part; return False if there are more than ``max_keys``."""
+    """Add up the sizes of the keys of one part of the keys; return False if there are more than ``max_keys``."""
     for _, data in log:
         for _ in () if data.first.is_control else data.read_into(sizes):
             sizes.measure()
@@ -297,7 +294,7 @@ def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
 
 
 def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]]:
-    """Yield the key at each place. A place is the index of a data batch and the index of a record in the batch."""
+    """Yield the key at each place. A place is the index of a data batch, and the index of a record in the batch."""
     wanted = sorted(places, reverse=True)
     done = 0
     for _, data in log:
@@ -364,7 +361,7 @@ class Cleaned:
 
 
 class FillPoint(NamedTuple):
-    """The record that fills the map: the index of its chunk of facts, and its index in the chunk."""
+    """The record that fills the cleaner's offset map: the index of its chunk, and its index in the chunk."""
 
     chunk: int
     fact: int
@@ -429,12 +426,12 @@ class Cleaning:
         return max(1, -(-most // held))
 
     def _new_map(self, part: KeyPart) -> AnyOffsetMap:
-        """Return an empty map. With several parts it has no limit, because the limit applies to all parts together."""
+        """Return an empty map. A map of several parts has no limit, because the cleaner's limit is for all keys."""
         most = min(self._limits.map_entries, sys.maxsize) if part.of == 1 else sys.maxsize
         return offset_map(self._since, most, min(self._limits), part)
 
     def _fill_point(self, parts: Sequence[KeyPart]) -> FillPoint | None:
-        """Return the record that fills the cleaner's map, or None if all keys fit."""
+        """Return the position of the record with which the cleaner's offset map is full, or None if all keys fit."""
         found = array("q")
         for part in parts:
             newest = self._new_map(part)
@@ -479,7 +476,7 @@ class Cleaning:
         return True
 
     def _dirty_facts(self, newest: AnyOffsetMap) -> Iterator[None]:
-        """Read the facts of the dirty part into a map, one chunk for each value yielded.
+        """Read the facts of the dirty part into a map. One value is yielded after each chunk.
 
         As in Kafka's Cleaner, ``latest`` includes markers, aborted data, and the offsets up to the next segment.
         """
@@ -495,7 +492,10 @@ class Cleaning:
             newest.latest = end - 1
 
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
-        """Count the removed records of a part of the keys. Records without a key belong to the first part."""
+        """Count the removed records whose keys are in one part of the keys.
+
+        Records without a key belong to the first part.
+        """
 
         def say(text: str) -> None:
             done.damage = done.damage or text
@@ -516,7 +516,7 @@ class Cleaning:
                 done.add(newest.judge(discards=data.discards, keeps=keeps, listed=self._listed))
 
     def _judge_marker(self, done: Cleaned, marker: RecordBatch, *, goes: bool) -> None:
-        """Count the record of a marker. An unreadable marker was already reported by CleanerWalk."""
+        """Count the record of a marker. CleanerWalk has already reported an unreadable marker."""
         try:
             offsets = [record.offset for record in marker.records()]
         except DamageError:
@@ -539,7 +539,10 @@ class Cleaning:
 
 
 def _count(segment: Segment, most: int) -> int:
-    """Return the number of records in the batch headers of a segment. A wrapper without a count counts as ``most``."""
+    """Return the number of records in a segment by its batch headers.
+
+    A wrapper without a count has ``most`` records.
+    """
     with segment.open() as source:
         batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
         return sum(_claimed(batch, most) for batch in batches)

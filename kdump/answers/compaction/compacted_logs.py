@@ -40,7 +40,7 @@ Holder: TypeAlias = Literal["activeSegment", "openTransaction", "highWatermark",
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A reason why the cleaner stops before ``from_offset``; ``bytes`` is the size of the segments held back."""
+    """A reason why the cleaner stops before ``from_offset``; ``bytes`` is the size of the segments after it."""
 
     by: Holder
     why: str
@@ -59,7 +59,7 @@ class _Limit(NamedTuple):
 class DirtySection(NamedTuple):
     """The offsets from ``first_dirty`` up to, but not including, ``first_uncleanable``. Sizes are of whole segments.
 
-    ``held_back`` are the reasons why the cleaner does not reach the log end. The first reason ends the section.
+    ``held_back`` has the reasons why the cleaner does not reach the log end. The first of them ends the section.
     """
 
     first_dirty: int
@@ -100,14 +100,17 @@ def dirty_section(place: Place, facts: LogFacts, config: TopicConfig, at: int) -
 
 
 def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
-    """Return the base offset of the segment that holds an offset, or of the first segment for a lower offset."""
+    """Return the base offset of the segment that has an offset, or of the first segment if the offset is lower."""
     return max(
         (segment.base_offset for segment in segments if segment.base_offset <= offset), default=segments[0].base_offset
     )
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield each limit with the bytes from its segment up to that of the next limit. A segment has one limit."""
+    """Yield each limit with the number of bytes between its segment and the segment of the next limit.
+
+    Only one limit per segment is yielded.
+    """
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
@@ -256,7 +259,7 @@ class Compaction(Collector):
         self._listed, self._top = listed, top
         self._found: list[tuple[tuple[str, int], str, DirtySection, Cleaned]] = []
         self.left_out: dict[str, Setting] = {}
-        """The topics that are not compacted, with their cleanup.policy."""
+        """The topics that are not compacted, each with its cleanup.policy."""
 
     def begin(self, place: Place) -> Needs:
         """Simulate the cleaning of a partition here: it reads the dirty part first, and then the whole log."""
@@ -425,7 +428,7 @@ def _not_compacted(topic: str, policy: Setting) -> str:
 
 
 _NAMED: Final = 5
-"""Maximum number of topics in a note on topics that are not compacted."""
+"""The largest number of topics that a note on topics without compaction lists."""
 QUESTION: Final = LogQuestion(
     "compaction",
     HELP,

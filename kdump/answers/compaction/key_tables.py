@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 DIGEST: Final = 16
 """Size of a digest in bytes. A shorter key is its own digest."""
 REASONS: Final = ("stays", "superseded", "tombstone", "aborted", "keyless", "marker")
-"""The outcomes of a record by number. The kernel uses the same numbers."""
+"""The outcomes of a record by number. Compiled code uses the same numbers."""
 _STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS, MARKER = range(6)
 
 
 class KeyPart(NamedTuple):
-    """Part ``number`` of ``of`` parts of all keys. Records without a key belong to part 0.
+    """Part ``number`` of ``of`` parts of all keys. Part 0 also has the records without a key.
 
-    All parts have the same secret, which the kernel's digests use.
+    All parts have one secret.
     """
 
     number: int
@@ -46,7 +46,7 @@ def all_keys() -> KeyPart:
 
 
 def offset_map(since: int, most: int, keys: int, part: KeyPart) -> AnyOffsetMap:
-    """Return an empty map: the kernel's if it is compiled."""
+    """Return an empty map, compiled if possible."""
     if not kernel.COMPILED:
         return OffsetMap(since, most, keys, part)
     from kdump.kernel import digests as compiled
@@ -55,7 +55,7 @@ def offset_map(since: int, most: int, keys: int, part: KeyPart) -> AnyOffsetMap:
 
 
 def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
-    """Return an empty table of sizes: the kernel's if it is compiled."""
+    """Return an empty table of sizes, compiled if possible."""
     if not kernel.COMPILED:
         return KeySizes(keys, part)
     from kdump.kernel import digests as compiled
@@ -64,9 +64,9 @@ def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
 
 
 class KeyFacts:
-    """The facts of some records: offset, size in bytes, digest of the key, and whether the record has a value.
+    """The facts of records: offset, size in bytes, digest of the key, and whether the record has a value.
 
-    A fact with only an offset is the end of a batch: its last offset.
+    The last fact of a batch has only an offset: the last offset of the batch.
     """
 
     def __init__(self, part: KeyPart) -> None:
@@ -89,15 +89,18 @@ class KeyFacts:
         self._facts.append((last_offset,))
 
     def _is_ours(self, digest: bytes) -> bool:
-        """Return whether a key's ``digest`` is in the part of all digests that this table has."""
+        """Return whether this table is for the key with a ``digest``. Each table is for one part of all digests."""
         return self._part.of == 1 or crc32(digest) % self._part.of == self._part.number
 
 
 class OffsetMap(KeyFacts):
-    """The newest offset of each key. ``latest`` is the last offset in the map, ``most`` the capacity in keys."""
+    """The newest offset of each key.
+
+    ``latest`` is the last offset that was added, ``most`` the maximum number of keys.
+    """
 
     def __init__(self, since: int, most: int, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
-        """Offsets below ``since`` are ignored. The kernel's class allocates memory for ``keys`` keys."""
+        """Offsets below ``since`` are ignored. The compiled class allocates memory for ``keys`` keys."""
         super().__init__(part)
         self._since, self.most, self.latest = since, most, since - 1
         self._newest: dict[bytes, int] = {}
@@ -147,7 +150,10 @@ class OffsetMap(KeyFacts):
         return records, tombstones, gone, size, removed
 
     def _why(self, offset: int, digest: bytes | None, *, keeps: bool) -> int:
-        """Return the outcome of a record. ``keeps`` is whether the newest record of the key stays."""
+        """Return the outcome of a record.
+
+        ``keeps``: whether the cleaner keeps the newest record of a key if it is a tombstone.
+        """
         if digest is None:
             return _KEYLESS
         newest = self._newest.get(digest)
@@ -157,10 +163,10 @@ class OffsetMap(KeyFacts):
 
 
 class KeySizes(KeyFacts):
-    """The bytes and records of each key, and its first record: index of the batch, index in the batch."""
+    """The bytes and records of each key, and the place of its first record: index of the batch, index in the batch."""
 
     def __init__(self, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
-        """The kernel's class allocates memory for ``keys`` keys."""
+        """The compiled class allocates memory for ``keys`` keys."""
         super().__init__(part)
         self._sizes: dict[bytes, tuple[int, int, int, int]] = {}
         self._batch = self._record = 0
@@ -182,9 +188,9 @@ class KeySizes(KeyFacts):
             self._record += 1
 
     def largest(self, most: int) -> list[tuple[int, int, int, int]]:
-        """Return bytes, -batch, -record and records of the ``most`` keys with the most bytes, in any order.
+        """Return the ``most`` keys with the most bytes, in any order: bytes, -batch, -record and number of records.
 
-        The indexes are negative so that of two keys with equal bytes the earlier key is the larger.
+        The indexes are negative, so that of two keys with equal bytes the earlier key is the larger.
         """
         return nlargest(most, self._sizes.values())
 

@@ -1,4 +1,4 @@
-"""The files' evidence on some offsets of one partition. Evidence is read only when a reason needs it."""
+"""What the files show about some offsets of one partition. Evidence is read only when a reason needs it."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class TopicHistory:
         past: Callable[[], Iterable[Event]],
         listed: Callable[[], RemoteSegments] = RemoteSegments,
     ) -> None:
-        """``past`` returns the events of the log, ``listed`` the segments in ``__remote_log_metadata``.
+        """``past`` returns the events of the log, ``listed`` the listed remote segments.
 
-        Both are called at first use.
+        Both are called at the first use.
         """
         self.image = image
         self._past = past
@@ -60,7 +60,7 @@ class TopicHistory:
 
     @cached_property
     def listed(self) -> RemoteSegments:
-        """The segments whose copy to remote storage is listed as finished or begun."""
+        """The segments in ``__remote_log_metadata``, whether their copy to remote storage is finished or not."""
         return self._listed()
 
     def removals(self, topic: str) -> list[Event]:
@@ -68,9 +68,9 @@ class TopicHistory:
         return [event for event in self._removals if event.name == topic]
 
     def config(self, topic: str, name: str) -> str | None:
-        """Return the config in force: the topic's, the brokers' dynamic one, or Kafka's default.
+        """Return the config in force: of the topic, else the dynamic one of the brokers, else Kafka's default.
 
-        None without a metadata log. The brokers' properties files are not read: log dirs do not contain them.
+        None without a metadata log. The properties files of brokers are not read, because log dirs do not contain them.
         """
         return None if self._configs is None else self._configs.of(topic, None).settings[name].value
 
@@ -94,7 +94,7 @@ def topic_history(
 
 
 class OtherCopy(NamedTuple):
-    """The copy of another broker, and the path that names it."""
+    """The copy of another broker, and the path in messages."""
 
     name: str
     place: Place
@@ -118,7 +118,7 @@ class Leftover(NamedTuple):
 
 @dataclass
 class PartitionEvidence:
-    """The evidence on one broker's copy of a partition; ``place`` is None if the broker has no folder of it."""
+    """The evidence on one broker's copy of a partition. ``place`` is None if the broker has no folder for it."""
 
     topic: str
     number: int
@@ -184,7 +184,7 @@ class PartitionEvidence:
 
     @cached_property
     def known_end(self) -> int:
-        """The largest end offset in any file of the partition."""
+        """The largest end offset that any file of the partition proves."""
         copies = [other.place.partition for other in self.others] + [one.partition for one in self.leftovers]
         mark = 0 if self.place is None else self.place.high_watermark or 0
         unnamed = () if self.place is None else self.place.partition.unnamed
@@ -192,7 +192,6 @@ class PartitionEvidence:
 
     @cached_property
     def opened(self) -> dict[int, int]:
-        """The first offset of each open transaction by producer id."""
         state = {} if self._producers is None else self._producers.state.open
         return {producer: one.first_offset for producer, one in state.items()}
 
@@ -203,7 +202,7 @@ class PartitionEvidence:
 
     @property
     def doubted(self) -> set[int]:
-        """Producers whose open transaction may have ended in bytes that cannot be read."""
+        """The producers whose open transaction may have ended in unreadable bytes."""
         return set() if self._producers is None else self._producers.doubted
 
     @property
@@ -218,7 +217,7 @@ class PartitionEvidence:
 
     @property
     def log_start(self) -> int:
-        """The log start offset: from the checkpoint, else the first base offset."""
+        """The log start offset: from the checkpoint, or else the first base offset."""
         start = None if self.place is None else self.place.log_start
         if start is None:
             return (
@@ -265,7 +264,7 @@ class PartitionEvidence:
 
     @cached_property
     def other_logs(self) -> tuple[tuple[OtherCopy, Partition, Lineage], ...]:
-        """The other brokers' copies, their logs and their leader epochs."""
+        """The copies of other brokers, each with its log and its leader epochs."""
         found = []
         for other in self.others:
             copy = other.place.partition
@@ -275,17 +274,14 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """The offset to which this log is truncated when it follows the newest leader epoch, with that leader's copy.
-
-        None if the log keeps all records.
-        """
+        """The offset to which this log is truncated if it follows the newest leader, and the leader's copy, or None."""
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])
 
     @property
     def borders(self) -> Iterator[int]:
-        """The offsets of the log at which the reason may change, such as its start and its high watermark."""
+        """The offsets of the log at which the reason may change, such as the log start and the high watermark."""
         place = self.place
         mark = None if place is None else place.high_watermark
         first = None if self.oldest_open is None else self.oldest_open[0]
@@ -316,7 +312,7 @@ class PartitionEvidence:
 
 @dataclass
 class Block:
-    """A range of offsets of a partition, and the contents of the files at these offsets."""
+    """A range of offsets of a partition, and what the files hold at these offsets."""
 
     partition: PartitionEvidence
     offsets: range
@@ -341,14 +337,14 @@ class Block:
 
     @cached_property
     def newest(self) -> dict[bytes, int]:
-        """The newest offset in the log of each key, for the keys of records that only deleted segments hold."""
+        """Key -> its newest offset in the log, for keys of records that are only in deleted segments."""
         records = self.deleted.records.items()
         keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
         return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}
 
     @property
     def turning_points(self) -> Iterable[int]:
-        """The first offset, and each offset whose cause may differ from the cause of the previous offset."""
+        """The first offset, and each further offset at which the reason may change."""
         if 2 * len(self.log.records) > len(self.offsets):  # if most offsets have records, filtering costs more
             return self.offsets
         found = {self.offsets[0], *self.partition.borders}
@@ -360,7 +356,7 @@ class Block:
         return sorted(offset for offset in found if offset in self.offsets)
 
     def put_aside(self, offset: int) -> Sighting | None:
-        """Return the record at an offset from a deleted segment or a renamed folder of this topic, or None."""
+        """Return the record at an offset from a deleted segment or from a renamed folder of the same topic, or None."""
         if offset in self.deleted.records:
             return self.deleted.records[offset]
         own = self.partition.topic_id
@@ -384,9 +380,10 @@ class Block:
 def evidence_of(
     topic: str, number: int, places: Iterable[Place], history: TopicHistory, folders: ListedFolders
 ) -> PartitionEvidence:
-    """Return the evidence of the first broker with a folder of the partition; other brokers' folders are copies.
+    """Return the evidence of the first broker that has a folder of the partition. Folders of other brokers are copies.
 
-    Log dirs with the same broker id in meta.properties belong to one broker. A log dir without an id counts as one.
+    Log dirs with the same broker id in meta.properties belong to one broker. A log dir without an id is a broker of its
+    own.
     """
     brokers: dict[str, list[Place]] = {}
     for place in places:
@@ -424,6 +421,5 @@ def leftover_of(partition: Partition) -> Leftover | None:
 
 
 def _state(segment: Segment) -> str | None:
-    """Return ".deleted", ".swap" or ".cleaned" for a segment outside the log, else None."""
     found = SEGMENT_NAME.fullmatch(segment.path.rpartition("/")[2])
     return None if found is None else found["state"]

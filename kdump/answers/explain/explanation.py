@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.answers.question import Asking
 
 AT_FIRST, AT_MOST = 1 << 10, 1 << 14
-"""The number of offsets that are examined together: the first time, and at most. It doubles each time."""
+"""The number of offsets examined together: at first, and at most. The number doubles each time."""
 
 
 class OffsetRange(NamedTuple):
@@ -38,7 +38,7 @@ class OffsetRange(NamedTuple):
 class Explanation:
     """Whether consumers of each isolation level receive the records from ``offset`` to ``last_offset``, and why.
 
-    ``because`` and ``evidence`` are about the first offset; ``alternatives`` are reasons that the files do not exclude.
+    ``because`` and ``evidence`` are about the first offset. ``alternatives`` are further reasons that are possible.
     """
 
     kind: ClassVar[str] = "explanation"
@@ -76,7 +76,7 @@ def explain_all(
 
 
 def explain(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[Explanation]:
-    """Yield one explanation for each run of offsets with the same reason; ``at`` is the current time in ms."""
+    """Yield one explanation for each range of offsets with the same reason; ``at`` is the current time in ms."""
     begun: tuple[int, Cause] | None = None
     for offset, found in _causes(evidence, asked, at):
         if begun is not None and _alike(begun[1], found):
@@ -89,7 +89,7 @@ def explain(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterato
 
 
 def _causes(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[tuple[int, Cause]]:
-    """Yield the offsets at which the cause may change, with their causes."""
+    """Yield the offsets at which the reason may change, each with its reason."""
     first, size = asked.first, AT_FIRST
     while first <= asked.last:
         block = Block(evidence, range(first, min(asked.last + 1, first + size)))

@@ -1,6 +1,7 @@
-"""The reasons why a consumer receives a record or not. Each has a function; the first reason that holds is the answer.
+"""The reasons why a consumer receives a record or not.
 
-Source: Kafka's classes UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
+Each reason has a function. The first function that returns a cause gives the answer. Source: Kafka's classes
+UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Whereabouts: TypeAlias = Literal["log", "deleted-file", "empty-batch", "remote",
 
 @dataclass(frozen=True)
 class Fact:
-    """A piece of evidence: a path, a byte position if one matters, and a sentence."""
+    """A piece of evidence: the path of a file, a byte position if one matters, and a sentence."""
 
     path: str
     position: int | None
@@ -57,7 +58,7 @@ class Fact:
 
 
 class Cause(NamedTuple):
-    """A reason, and whether consumers of each isolation level receive the record: None if the files do not show it."""
+    """A reason, and for each isolation level whether consumers receive the record. None: the files do not show it."""
 
     reason: Reason
     where: Whereabouts
@@ -69,7 +70,7 @@ class Cause(NamedTuple):
 
 
 class Question(NamedTuple):
-    """An offset, the contents of the files around the offset, and the current time in ms."""
+    """An offset, what the files hold around this offset, and the current time in ms."""
 
     block: Block
     offset: int
@@ -80,7 +81,7 @@ class Question(NamedTuple):
         return self.block.log.records.get(self.offset)
 
     def bytes_left(self) -> tuple[Whereabouts, tuple[Fact, ...]]:
-        """Return the other place of the record's bytes, and a fact with the file that holds them."""
+        """Return where else the bytes of the record are, and a fact with the file that holds them."""
         aside = self.block.put_aside(self.offset)
         if aside is not None:
             return "deleted-file", (_holds(aside),)
@@ -118,7 +119,7 @@ def topic_deleted(question: Question) -> Cause | None:
 
 
 def _no_folder(partition: PartitionEvidence, known: str) -> str:
-    """Return why a partition has no folder; ``known`` is the state of its topic in the metadata log."""
+    """Return why a partition has no folder. ``known`` is the state of its topic according to the metadata log."""
     if {Name(partition.topic, partition.number), Name(None, None)} & set(partition.folders.unread):
         return f"{known}a folder that has it, or may have it, cannot be read"
     image = partition.history.image
@@ -241,7 +242,7 @@ def above_high_watermark(question: Question) -> Cause | None:
 
 
 def not_named(question: Question) -> Cause | None:
-    """The offset belongs to a segment of the folder that the user did not name."""
+    """The offset belongs to a segment of the folder, but the user did not name this segment."""
     place, offset = question.block.partition.place, question.offset
     if place is None or not place.partition.unnamed or question.seen is not None:
         return None
@@ -326,7 +327,7 @@ def _listed(one: RemoteSegment) -> Fact:
 
 
 def _deletions(question: Question) -> list[Reason]:
-    """Return the possible reasons for a deletion below the log start, the most likely first."""
+    """Return the possible reasons why the records below the log start were deleted, the most likely reason first."""
     partition, history = question.block.partition, question.block.partition.history
     policy = history.config(partition.topic, "cleanup.policy")
     found: list[Reason] = []
@@ -343,7 +344,7 @@ def _deletions(question: Question) -> list[Reason]:
 
 
 def _is_old(question: Question, span: int) -> bool:
-    """Return whether the deleted segment with the offset is older than ``span`` ms; True if no such segment is left."""
+    """Return whether the deleted segment with the offset is older than ``span`` ms; True if this segment is gone."""
     partition = question.block.partition
     held = [one for one in partition.deleted if (one.base_offset or 0) <= question.offset]
     if not held or question.offset not in question.block.deleted.records:
@@ -353,10 +354,10 @@ def _is_old(question: Question, span: int) -> bool:
 
 
 def after_damage(question: Question) -> Cause | None:
-    """A fetch of the offset does not find the record, because damaged bytes lie before its batch.
+    """A fetch of the offset does not find the record, because damaged bytes come before its batch.
 
-    The broker starts to read at an index entry. It returns the first batch that ends at the offset or later, and
-    checks no CRCs (LogSegment.translateOffset).
+    A broker reads from an index entry on, and returns the first batch that ends at or after the offset. It checks no
+    CRCs (LogSegment.translateOffset).
     """
     seen = question.seen
     damage = None if seen is None else question.block.log.damage_before(seen.batch)
@@ -478,7 +479,7 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
 
 
 def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
-    """Return why the cleaner removed a record that a deleted file still has."""
+    """Return why the cleaner removed a record. A deleted file still has the record."""
     if aside.batch.is_control:
         because = f"the log cleaner removed it: a transaction marker ({aside.marker}) without data"
         return Cause("control-marker-cleaned", where, because, facts=facts)
@@ -499,7 +500,7 @@ def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, fac
 
 
 def _lost_bytes(question: Question) -> tuple[str, tuple[Reason, ...]] | None:
-    """Return why a gap between batches means lost bytes, and other possible reasons; None if cleaning explains it."""
+    """Return why bytes must be missing in a gap between batches, and other reasons; None if cleaning explains it."""
     partition = question.block.partition
     policy = partition.history.config(partition.topic, "cleanup.policy")
     missing = "no batch covers it, and a leader leaves no gaps in offsets: its bytes are lost"
@@ -570,7 +571,7 @@ def cause(question: Question) -> Cause:
 
 
 def _with_older(question: Question, found: Cause) -> Cause:
-    """Return the cause with the facts on other records at the same offset."""
+    """Return the cause, and add the facts on other records at the same offset."""
     older = question.block.log.older.get(question.offset, ())
     if not older or question.seen is None:
         return found

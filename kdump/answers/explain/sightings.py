@@ -1,4 +1,4 @@
-"""The contents of a log at some offsets: the records, the batches that cover the offsets, and unreadable ranges."""
+"""The records at some offsets of a log, the batches that cover the offsets, and the unreadable ranges there."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 TransactionEnd: TypeAlias = Literal["none", "committed", "aborted", "open", "unknown"]
-"""The outcome of a record's transaction; "unknown" if its marker was not found or is unreadable."""
+"""The outcome of a record's transaction. "unknown": the transaction marker was not found, or is unreadable."""
 
 
 class Span(NamedTuple):
-    """A batch that covers requested offsets, and its position."""
+    """A batch that covers one of the offsets, and its position."""
 
     path: str
     position: int
@@ -41,7 +41,7 @@ class Span(NamedTuple):
 
 
 class Sighting(NamedTuple):
-    """A record in a log, and its batch. ``marker`` is the type of a control record, else None."""
+    """A record in a log, and its batch. ``marker`` is the type of a control record, or None for data."""
 
     offset: int
     batch: Span
@@ -65,7 +65,7 @@ class LostRange(NamedTuple):
 class Sightings:
     """The records, batches and damage at some offsets of a log.
 
-    ``waiting`` has the offsets of records whose transaction marker was not read yet, by producer id.
+    ``waiting``: producer id -> the offsets of the records whose transaction marker was not read yet.
     """
 
     records: dict[int, Sighting] = field(default_factory=dict)
@@ -73,13 +73,14 @@ class Sightings:
     lost: list[LostRange] = field(default_factory=list)
     waiting: dict[int, list[int]] = field(default_factory=dict)
     damaged: list[tuple[str, int, str]] = field(default_factory=list)
-    """Every damaged range, also outside of the requested offsets: file, first byte, reason."""
+    """Every damaged range, even at other offsets: file, first byte, reason."""
     older: dict[int, list[Sighting]] = field(default_factory=dict)
-    """Further records at the same offset, with the same or an older leader epoch: two leaders wrote the log."""
+    """Further records at the same offset with the same or an older leader epoch. They exist if two leaders wrote the
+    log.
+    """
     _sorted: list[Span] = field(default_factory=list)
 
     def covering(self, offset: int) -> Span | None:
-        """Return the batch that covers an offset, or None."""
         if len(self._sorted) != len(self.batches):
             self._sorted = sorted(self.batches, key=_by_base)
         at = bisect_right(self._sorted, offset, key=_base_of) - 1
@@ -88,9 +89,8 @@ class Sightings:
     def add(self, found: Sighting) -> None:
         """Add a record.
 
-        Of two records at one offset, the one with the newer leader epoch counts, as after a truncation (KIP-101).
-
-        Within an epoch the first record counts, because a fetch finds that record first.
+        Of two records at one offset, the record with the newer leader epoch is kept, as in a truncation (KIP-101). Of
+        two with the same epoch, the first is kept, because a fetch finds it first.
         """
         held = self.records.get(found.offset)
         if held is not None:
@@ -100,7 +100,7 @@ class Sightings:
         self.records[found.offset] = found
 
     def borders(self) -> Iterator[int]:
-        """Yield the first offset of each record, batch and damaged range, and the offset after it."""
+        """Yield the first offset of each record, batch and damaged range, and the first offset after it."""
         for offset in self.records:
             yield from (offset, offset + 1)
         for batch in self.batches:
@@ -118,12 +118,12 @@ class Sightings:
         return None
 
     def damage_before(self, batch: Span) -> tuple[int, str] | None:
-        """Return the position and reason of the last damaged range before a batch in its file, or None."""
+        """Return the position and the reason of the last damaged range before a batch in the same file, or None."""
         before = [(at, reason) for path, at, reason in self.damaged if path == batch.path and at < batch.position]
         return max(before, default=None)
 
     def doubt(self) -> None:
-        """Set the outcome of records whose marker was not read yet to unknown."""
+        """Set the outcome to "unknown" for records whose marker was not read yet."""
         for waiting in self.waiting.values():
             for offset in waiting:
                 self.records[offset] = self.records[offset]._replace(transaction="unknown")
@@ -133,7 +133,7 @@ class Sightings:
         self.waiting.clear()
 
     def end_transaction(self, producer_id: int, offset: int, marker: str) -> None:
-        """Set the outcome of the producer's records before ``offset`` whose marker was not read yet."""
+        """Set the outcome of the producer's records before ``offset`` if their marker was not read yet."""
         left = []
         for number in self.waiting.pop(producer_id, []):
             if number < offset:
@@ -152,10 +152,10 @@ def look(
     opened: Mapping[int, int] | None = None,
     report: Reporter = SILENT,
 ) -> Sightings:
-    """Return the contents of segments at ``offsets``, which must not be empty.
+    """Return the records, batches and damage at ``offsets``, which must not be empty.
 
-    Segments are read until the transactions at these offsets have ended, except open ones: ``opened`` has the first
-    offset of each open transaction by producer id. ``report`` receives damaged ranges and unreadable files.
+    Reading continues until the transactions at these offsets have ended, except for open ones. ``opened``: producer id
+    -> first offset of its open transaction. ``report`` receives damaged ranges and unreadable files.
     """
     search = _Search(segments, offsets, opened or {}, report)
     for segment, region in _regions(segments, offsets[0], report):
@@ -181,7 +181,7 @@ class _Search:
         """The offset after the last batch read, by segment name."""
 
     def add(self, segment: Segment, batches: Batches) -> bool:
-        """Add the next batches; return whether more are needed."""
+        """Add the next batches; return whether further batches are needed."""
         first, last = self._offsets[0], self._offsets[-1]
         if batches.batch_count > 1:
             is_past = bool(self.seen.waiting) and batches.least("base_offset") > last
@@ -207,7 +207,7 @@ class _Search:
         return True
 
     def _lose_some(self, segment: Segment, batch: RecordBatch, error: DamageError) -> None:
-        """Add the offsets of a batch as lost, because its records are unreadable or have wrong offsets."""
+        """Add the offsets of a batch as lost, because records of it are unreadable or have wrong offsets."""
         self._report.damage(f"{segment.name}: byte {batch.position}: {error.reason}")
         lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
         self.seen.lost.append(lost)
@@ -253,7 +253,7 @@ class _Search:
             self.seen.add(Sighting(record.offset, span, key, is_tombstone, marker, ended))
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Add a damaged range, or a truncated batch at the end unless a broker is writing it."""
+        """Add a damaged range or a truncated batch, unless a broker is still writing this batch at the end."""
         if isinstance(region, Trailing) and not log_end.tail(segment, region).is_damage:
             return
         following = self._segments[self._segments.index(segment) + 1 :]
@@ -271,13 +271,13 @@ class _Search:
         here = start <= self._offsets[-1] and (until is None or until > self._offsets[0])
         if here:
             self.seen.lost.append(LostRange(segment.name, region.position, reason, start, until))
-        if here or not is_end:  # the lost bytes may have held a marker, and consumers stop at them
+        if here or not is_end:  # lost bytes may have held a marker, and consumers stop here
             self._report.damage(f"{segment.name}: byte {region.position}: {reason}")
             self.seen.give_up()
 
 
 def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int | None:
-    """Return the offset after a truncated batch; None if its header is incomplete or its base offset too low."""
+    """Return the offset after a truncated batch. None: its header is incomplete, or its base offset is too low."""
     if region.size < BATCH_HEADER.size:
         return None
     with segment.open() as source:
@@ -288,7 +288,7 @@ def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int 
 
 
 def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
-    """Find the missing markers of ``seen`` in other segments: the cleaner keeps markers longer than data."""
+    """Find the missing markers of ``seen`` in other segments, because the cleaner keeps markers longer than data."""
     if not seen.waiting:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)
@@ -311,7 +311,7 @@ def _control_batches(region: Region) -> Iterable[RecordBatch]:
 
 
 def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[bytes]) -> dict[bytes, int]:
-    """Return the newest offset of each of ``keys`` from offset ``since`` on, without aborted records."""
+    """Return the newest offset of each of ``keys`` from offset ``since`` on. Aborted records are ignored."""
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
     for _, region in _regions(segments, since, SILENT):
@@ -350,7 +350,7 @@ def marker_of(batch: RecordBatch) -> str | None:
 
 
 def _regions(segments: Sequence[Segment], first: int, report: Reporter) -> Iterator[tuple[Segment, Region]]:
-    """Yield the regions of segments, from the index entry before offset ``first`` on."""
+    """Yield the regions of segments, beginning at the index entry before offset ``first``."""
     for segment in segments[first_segment(segments, first) :]:
         try:
             with segment.open() as source:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 NEAR: Final = 4 << 20
-"""Bytes after the producer snapshot: up to this number, the last stable offset is always read."""
+"""Up to this number of bytes after the producer snapshot, the last stable offset is always read."""
 
 
 class StableEnd(NamedTuple):
@@ -69,10 +69,10 @@ class StableEnd(NamedTuple):
 
 
 class LogEnds(Collector):
-    """Collects log end offsets for the lag of groups. Of several replicas the one with the newest end counts.
+    """Collects log end offsets for the lag of groups. Of several replicas, the one with the newest end is used.
 
-    The log end is found by the index. The last stable offset needs a read of the log after its newest producer
-    snapshot. More than NEAR bytes are read only if ``stable``. The collector has no lines.
+    The index gives the log end. The last stable offset needs a read of the log after its newest producer snapshot. If
+    these are more than NEAR bytes, they are read only if ``stable``. The collector yields no lines.
     """
 
     def __init__(
@@ -82,16 +82,16 @@ class LogEnds(Collector):
         *,
         stable: bool = False,
     ) -> None:
-        """``wanted`` are the partitions whose ends are read, by topic or topic id; all by default.
+        """``wanted``: the partitions whose log ends are read, by topic or topic id; None means all.
 
-        ``topic_ids`` are topic names by id from other files. Ids in the folders of all partitions are added.
+        ``topic_ids`` are the topic names by id that other files have. Ids from the folders of all partitions are added.
         """
         self._wanted = wanted
         self.stable = stable
         self.found: dict[tuple[str, int], StableEnd] = {}
         self.topic_ids = dict(topic_ids or {})
         self.passed_over: list[int] = []
-        """Bytes after the snapshot, for each partition whose last stable offset was not read."""
+        """For each partition whose last stable offset was not read: the number of bytes after its snapshot."""
         self._key = ("", 0)
         self._end: StableEnd | None = None
         self._replay: ProducerReplay | None = None
@@ -168,15 +168,13 @@ def read_commit(key: bytes, value: bytes | None) -> CommitRecord:
 
 
 class CommitReader:
-    """Makes the lines of committed offsets. ``at`` is the current time in ms."""
-
     def __init__(self, ends: LogEnds, retention_ms: int, at: int) -> None:
         self._ends = ends
         self._retention_ms = retention_ms
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset. If ``pending``, an open transaction has an offset for the same partition."""
+        """Return the line of an offset. ``pending``: an open transaction has a newer offset for the same partition."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}
@@ -260,7 +258,10 @@ def history_lines(group_id: str, coordinator: int, history: History) -> Iterator
 def _lags(
     end: StableEnd | None, offset: int | None, done: int | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return log end offset, lag, last stable offset and the lag to it. ``done`` records do not count as lag."""
+    """Return log end offset, lag, last stable offset, and lag to the last stable offset.
+
+    The lag does not include the ``done`` records.
+    """
     if end is None:
         return None, None, None, None
     if offset is None or done is None:
@@ -296,10 +297,7 @@ class GroupsWanted:
 
 
 class ConsumerGroups(TopicLogs):
-    """Collects consumer groups.
-
-    ``ends`` has the log ends for the lag. A second pass, over the partitions of :meth:`partitions`, fills ``ends``.
-    """
+    """Collects consumer groups. Lag needs a second pass over the :meth:`partitions`, which fills ``ends``."""
 
     def __init__(self, wanted: GroupsWanted) -> None:
         super().__init__()
@@ -337,7 +335,7 @@ class ConsumerGroups(TopicLogs):
             if self.wanted.takes(group_id):
                 yield from self._of_group(group_id, held, reader)
                 yield from self._of_shares(group_id, shares.pop(group_id, ()), reader)
-        for group_id, rest in sorted(shares.items()):  # the records of these groups are in none of the paths
+        for group_id, rest in sorted(shares.items()):  # no path has the records of these groups
             if self.wanted.takes(group_id):
                 yield from self._of_shares(group_id, rest, reader)
         yield from self.missing()

@@ -48,7 +48,7 @@ class TopicLog:
         self.partition = partition
         self.lost: list[Lost] = []
         self.unread: dict[str, tuple[int, int]] = {}
-        """Reason -> first offset and count of records without a schema."""
+        """Reason -> the first offset and the number of the records that no schema matches."""
         self.end_offset = 0
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:
@@ -59,7 +59,7 @@ class TopicLog:
         """Add the records of a control batch."""
 
     def add(self, batches: Batches) -> int:
-        """Add the batches before the first malformed record, and return their number: 0 for a run with transactions.
+        """Add the batches before the first malformed record. Return their number; 0 for a run of transactional batches.
 
         Raises DamageError if the records of a single batch are unreadable.
         """
@@ -96,13 +96,13 @@ class TopicLog:
         self.lost.append(Lost(region.missing_from, region.missing_until, region.reason))
 
     def refuse(self, reason: str, offset: int) -> None:
-        """Count a record that no schema matches, perhaps of a newer release."""
+        """Count a record that no schema matches. A newer release may have written it."""
         first, count = self.unread.get(reason, (offset, 0))
         self.unread[reason] = first, count + 1
 
 
 class TopicLogs(Collector):
-    """Collects partitions of coordinators' topics: of several replicas the one with the greatest end offset."""
+    """Collects partitions of coordinators' topics. Of several replicas, the one with the greatest end offset counts."""
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], TopicLog] = {}
@@ -143,24 +143,22 @@ class TopicLogs(Collector):
 
 
 UNCHANGED: Final = -1
-"""In an update: the value of the snapshot is kept. In a snapshot: uninitialized or unknown."""
+"""The value in an update that keeps the value of the snapshot. In a snapshot: not initialized, or unknown."""
 
 
 class SharePartition(NamedTuple):
-    """The state of a share partition. The start offset is -1 before initialization, the count -1 if unknown."""
+    """The state of a share partition. -1 as start offset: not initialized. -1 as count: unknown."""
 
     start_offset: int
     leader_epoch: int
     delivery_complete_count: int
     partition: int
-    """The partition of ``__share_group_state`` with this state."""
+    """The partition of ``__share_group_state`` that has this state."""
     offset: int
-    """The offset of its last record."""
+    """The offset of the last record with this state."""
 
 
 class ShareKey(NamedTuple):
-    """A share partition."""
-
     group_id: str
     topic_id: bytes
     partition: int
@@ -213,11 +211,11 @@ GROUPS: Final = {
     KEY_TYPES["ShareGroupMetadataKey"]: "Share",
     KEY_TYPES["StreamsGroupMetadataKey"]: "Streams",
 }
-"""Key type -> type of group, for records that create a group. A tombstone of such a key deletes the group."""
+"""Key type -> type of group, for the records that create a group. A tombstone with such a key deletes the group."""
 KINDS: Final = GROUPS | {
     prefix: kind for name, prefix in KEY_TYPES.items() for kind in GROUPS.values() if name.startswith(f"{kind}Group")
 }
-"""Key type -> type of group, for all records of groups. The first record of a group may have any of these types."""
+"""Key type -> type of group, for all records of groups. The first record of a group may have any of these key types."""
 _GROUP_AT: Final = 4
 
 
@@ -227,7 +225,7 @@ def group_of(key: bytes) -> bytes:
 
 
 def prefix_of(key: bytes) -> bytes:
-    """Return the first bytes that the keys of all offsets of a group share; ``key`` is any key of the group."""
+    """Return the first bytes of the keys of all offsets of a group. ``key`` is any key of this group."""
     return COMMIT + key[2 : _group_end(key)]
 
 
@@ -236,7 +234,7 @@ def _group_end(key: bytes) -> int:
 
 
 def is_commit(key: bytes) -> bool:
-    """Return whether the key of a commit is valid: exactly a group, a topic and an int32 partition."""
+    """Return whether the key of a commit is valid: it has exactly a group, a topic and an int32 partition."""
     if len(key) < _GROUP_AT:
         return False
     topic = _group_end(key)
@@ -255,13 +253,13 @@ def problem_of(key: bytes | None) -> str | None:
 
 COMMITTED, ABORTED, PENDING = range(3)
 OUTCOMES = ("committed", "aborted", "pending")
-"""The outcomes of a commit. Without a transaction a commit is committed at once."""
+"""The possible outcomes of a commit. A commit outside a transaction is committed at once."""
 _UNKNOWN = -(1 << 63)
 _WIDTH = 6
 
 
 class KeptCommit(NamedTuple):
-    """A commit record. ``committed`` is None in a tombstone, and if the value is unreadable."""
+    """A commit record. ``committed`` is None for a tombstone and for an unreadable value."""
 
     key: bytes
     offset: int
@@ -274,7 +272,7 @@ class KeptCommit(NamedTuple):
 
 
 class History:
-    """The commits of a group in log order, 48 bytes each."""
+    """The commits of a group in log order. Each takes 48 bytes."""
 
     def __init__(self) -> None:
         self._rows = array("q")
@@ -298,7 +296,10 @@ class History:
             self._rows[row + _WIDTH - 1] = COMMITTED if committed else ABORTED
 
     def commits(self) -> Iterator[KeptCommit]:
-        """Yield the commits. A rewind has a lower offset than the last committed one of the same partition."""
+        """Yield the commits.
+
+        A commit is a rewind if its offset is below the last committed offset of the same partition.
+        """
         keys = list(self._keys)
         last: dict[int, int] = {}
         for row in range(0, len(self._rows), _WIDTH):
@@ -323,7 +324,6 @@ class History:
 
 
 def committed_offset(key: bytes, value: bytes) -> int:
-    """Return the offset in a commit, or _UNKNOWN if it is unreadable."""
     decoded = decode(consumer_offsets.TOPIC, key, value)
     values = None if decoded is None or decoded.value is None else decoded.value.values
     offset = None if values is None else values.get("offset")
@@ -336,21 +336,21 @@ Entry: TypeAlias = tuple[bytes, int]
 
 @dataclass(slots=True)
 class GroupLog:
-    """The records of one group in a partition."""
+    """The records of one group in a partition of ``__consumer_offsets``."""
 
     records: dict[bytes, Entry] = field(default_factory=dict)
-    """The group's records other than committed offsets, by key."""
+    """The records of the group by key, without committed offsets."""
     kind: str | None = None
-    """The type of the group by its newest record, or None."""
+    """The type of the group according to its newest record, or None."""
     simple: bool = False
-    """Whether commits created the group. This lasts until a group record or a tombstone of such a record."""
+    """Whether commits created the group. A group record, or the tombstone of one, makes this false."""
     offsets: int = 0
-    """Whether commits created the group. A group record, or its tombstone, makes this false."""
+    """The number of committed offsets of the group."""
     ended_at: int = -1
     """The offset of the last tombstone of a group record."""
 
     def end(self, kind: str, offset: int) -> None:
-        """Apply the tombstone of a group: remove all its records of this type."""
+        """Apply the tombstone of a group: remove all records of the group that have this type."""
         self.simple, self.ended_at = False, offset
         self.records = {key: entry for key, entry in self.records.items() if KINDS.get(key[:2]) != kind}
         if self.kind == kind:
@@ -358,7 +358,7 @@ class GroupLog:
 
 
 class HeldOffset(NamedTuple):
-    """An offset of a group. ``producer`` is the producer id of its open transaction; None if it is committed."""
+    """An offset of a group. ``producer``: the producer id of the open transaction; None if the offset is committed."""
 
     key: bytes
     entry: Entry
@@ -378,12 +378,12 @@ class HeldGroup(NamedTuple):
 class CoordinatorLog(TopicLog):
     """Replays one partition of ``__consumer_offsets``.
 
-    ``committed`` has the committed offsets of all groups by key; ``pending`` has the offsets in open transactions by
-    producer id and key. Keys are OffsetCommitKeys in bytes. ``groups`` and ``histories`` are by group id in bytes.
+    ``committed``: key -> committed offset, for all groups. ``pending``: producer id -> key -> offset in an open
+    transaction. These keys are the bytes of OffsetCommitKeys. ``groups`` and ``histories`` are by group id in bytes.
     """
 
     def __init__(self, partition: int, keeps_history: Callable[[bytes], bool] | None = None) -> None:
-        """``keeps_history`` selects the groups whose history is kept, by group id in bytes."""
+        """``keeps_history`` gets a group id in bytes, and returns whether to keep the history of this group."""
         super().__init__(partition)
         self.committed: dict[bytes, Entry] = {}
         self.pending: dict[int, dict[bytes, Entry]] = {}
@@ -392,7 +392,6 @@ class CoordinatorLog(TopicLog):
         self._keeps_history = keeps_history
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  not counted
-        """Add records of ``producer`` (-1 for none)."""
         committed = self.committed
         plain = producer < 0 and self._keeps_history is None
         for record in records:
@@ -436,7 +435,7 @@ class CoordinatorLog(TopicLog):
             self._forget(key, group)
 
     def _is_known(self, key: bytes) -> bool:
-        """Return whether an earlier record had this key: then it is valid."""
+        """Return whether an earlier record had this key. Then the key is valid."""
         if key in self.committed:
             return True
         group = self.groups.get(group_of(key)) if len(key) > 3 else None
@@ -467,9 +466,9 @@ class CoordinatorLog(TopicLog):
             self.groups.pop(group_of(key), None)
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
-        """Commit or drop the pending offsets of a producer. A commit never replaces a later one.
+        """Commit or drop the pending offsets of a producer. A commit never replaces a newer commit.
 
-        ``records`` is empty if the cleaner removed the marker: then nothing changes.
+        ``records`` is empty if the cleaner removed the marker; then nothing changes.
         """
         for _, _, key, _, _ in records:
             marker = control.read_key(key).type

@@ -1,13 +1,13 @@
 """Reads the type, state and members of a group from its records, and computes when its offsets expire.
 
-States are as a broker loads them from these records. Heartbeats and the rebalances of classic groups are only in the
-broker's memory. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup`` and their members in
+States are as a broker loads them from these records. Heartbeats and rebalances of classic groups are in no record.
+Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup`` and their members in
 ``org.apache.kafka.coordinator.group.modern``.
 
 Committed offsets expire (KIP-211; ``OffsetExpirationConditionImpl``) at the record's expireTimestamp, if it has one
 (value version 1, before 2.1). Otherwise the retention begins when a classic group became empty, or with the commit.
 Offsets of topics with subscribed members, and offsets with a pending transactional commit, do not expire. The retention
-(offsets.retention.minutes) is a setting of the broker, in no log dir.
+is the broker's offsets.retention.minutes, which no log dir has.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 CONSUMER: Final = "consumer"
 """The protocol type of consumers."""
 STABLE: Final = {"Consumer": 0, "Streams": 1}
-"""Group type -> the code of STABLE in its ``MemberState``: the member has its assigned partitions."""
+"""Group type -> the code of STABLE in ``MemberState``. A stable member has all its assigned partitions."""
 DEFAULT_ASSIGNORS: Final = {"Consumer": "uniform", "Share": "simple"}
-"""Group type -> Kafka's default assignor, if no member names one. The broker's setting is in no log dir."""
+"""Group type -> Kafka's default assignor, used if no member names one. No log dir has the broker's own default."""
 
 
 class KnownGroup(NamedTuple):
-    """A group, and the facts that decide when its offsets expire."""
+    """A group, and the facts that determine when its offsets expire."""
 
     line: GroupLine
     empty_since: int | None = None
@@ -48,12 +48,12 @@ class KnownGroup(NamedTuple):
 
 
 def simple_group(group_id: str, partition: int | None) -> KnownGroup:
-    """Return a group that has offsets and no members."""
+    """Return a group that has offsets, but no members."""
     return KnownGroup(GroupLine(group_id, "Classic", "Empty", True, None, None, None, None, partition, ()))
 
 
 def read_group(group_id: str, partition: int, log: GroupLog, topic_names: TopicNames) -> KnownGroup | None:
-    """Return a group from its records, or None if no record creates a group."""
+    """Return a group, read from its records, or None if none of the records creates a group."""
     if log.kind is None:
         return None
     records = GroupRecords(log)
@@ -84,11 +84,11 @@ class GroupRecords:
                 self._values.setdefault(name, {})[part] = decoded.value.values
 
     def one(self, name: str) -> Mapping[str, Any] | None:
-        """Return the value of a record that occurs once in a group, or None; ``name`` is its message."""
+        """Return the value of the record ``name`` (a message name) that a group has at most once, or None."""
         return self._values.get(name, {}).get("")
 
     def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:
-        """Return the values of the records that occur once per member, by member id; ``name`` is their message."""
+        """Return the values of the records ``name`` (a message name) of the members, by member id."""
         return self._values.get(name, {})
 
 
@@ -266,7 +266,6 @@ def _source_topics(topology: Mapping[str, Any] | None) -> frozenset[str] | None:
 
 
 def topic_id_text(topic_id: bytes) -> str:
-    """Return a topic id as Kafka writes it: 22 characters of base64 for URLs."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
@@ -277,7 +276,7 @@ DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
 def expires_at(
     group: KnownGroup, topic: str, commit_timestamp: int, expire_timestamp: int | None, retention_ms: int
 ) -> int | None:
-    """Return the time at which an offset expires, in ms; None if it does not expire in the group's state."""
+    """Return the time in ms at which an offset expires, or None if it does not expire in the group's present state."""
     line = group.line
     if line.type == "Share" or line.problem is not None:
         return None

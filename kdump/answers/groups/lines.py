@@ -17,7 +17,7 @@ class TaskLine:
 
 @dataclass(frozen=True)
 class GroupMemberLine:
-    """A member by its last record. Epoch and target are None in classic groups."""
+    """A member according to its last record. Epoch and target are None in classic groups."""
 
     member_id: str
     instance_id: str | None
@@ -25,7 +25,7 @@ class GroupMemberLine:
     client_host: str
     member_epoch: int | None
     topic_partitions: tuple[str, ...] | None
-    """None in streams groups, and if the bytes are not a consumer's."""
+    """None in streams groups, and if the bytes are not a consumer's assignment."""
     target_topic_partitions: tuple[str, ...] | None
     tasks: TaskLine | None
     subscribed_topics: tuple[str, ...] | None
@@ -34,7 +34,7 @@ class GroupMemberLine:
 
 @dataclass(frozen=True)
 class GroupLine:
-    """A group. ``protocol`` is the name of its assignor."""
+    """A group. ``protocol`` is the name of the assignor."""
 
     kind: ClassVar[str] = "group"
     group_id: str
@@ -49,7 +49,7 @@ class GroupLine:
     coordinator_partition: int | None
     members: tuple[GroupMemberLine, ...]
     problem: str | None = None
-    """The reason why its record is unreadable."""
+    """The reason why a record of the group is unreadable."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RecordPlace:
 class CommittedLine:
     """The committed offset of a group in a partition, or a pending offset of an open transaction. Times are in ms.
 
-    For a share group it is the start offset of the share partition.
+    For a share group this is the start offset of the share partition.
     """
 
     kind: ClassVar[str] = "offset"
@@ -76,11 +76,11 @@ class CommittedLine:
     metadata: str | None
     commit_timestamp_ms: int | None
     expire_timestamp_ms: int | None
-    """The time of its expiry, or None if it does not expire in this state."""
+    """The time at which it expires, or None if it does not expire while the group has this state."""
     log_end_offset: int | None
     lag: int | None
     last_stable_offset: int | None
-    """The end of the log for a read_committed consumer."""
+    """The offset at which a read_committed consumer stops."""
     lag_to_stable: int | None
     pending_producer_id: int | None
     expired: bool
@@ -88,9 +88,9 @@ class CommittedLine:
     recreated: bool
     """Whether the topic was deleted and created again after the commit. There is no lag then."""
     delivery_complete_count: int | None
-    """The completed records of a share partition from its start offset on."""
+    """The number of records of a share partition, from its start offset on, that consumers have completed."""
     at: RecordPlace
-    """For a share group in ``__share_group_state``."""
+    """The place of its record. For a share group this is in ``__share_group_state``."""
     problem: str | None = None
     """The reason why the record is unreadable; ``raw`` has its value in base64."""
     raw: str | None = None
@@ -109,19 +109,16 @@ class CommitLine:
     offset: int | None
     tombstone: bool
     rewind: bool
-    """Whether the commit moves the group to an earlier offset."""
+    """Whether the commit moves the group back to an earlier offset."""
     producer_id: int | None
-    """The producer of its transaction, or None."""
+    """The producer id of the transaction with the commit, or None."""
     outcome: str
-    """``committed``; of a transaction also ``aborted``, or ``pending`` while it is open."""
+    """``committed``. In a transaction also ``aborted``, or ``pending`` while the transaction is open."""
 
 
 @dataclass(frozen=True)
 class WriterLine:
-    """The records of a group in ``__consumer_offsets``.
-
-    Bytes are those of the records before compression, with an equal share of the headers of their batches.
-    """
+    """The records of a group in ``__consumer_offsets``. Bytes are uncompressed, with a share of the batch headers."""
 
     kind: ClassVar[str] = "writer"
     rank: int
@@ -137,20 +134,20 @@ class WriterLine:
 
 @dataclass(frozen=True)
 class MissingLine:
-    """Lost records of a coordinator's partition: its groups may have newer states than the answer shows."""
+    """Lost records of a coordinator's partition. Its groups may have newer states than the answer shows."""
 
     kind: ClassVar[str] = "missing"
     topic: str
     partition: int
     from_offset: int | None
     until_offset: int | None
-    """The offset after the last lost one, if known."""
+    """The first offset after the lost records, if known."""
     reason: str
 
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """Records with valid bytes whose key no schema matches, by reason."""
+    """Valid records with keys that no schema matches, by reason."""
 
     kind: ClassVar[str] = "unread"
     topic: str

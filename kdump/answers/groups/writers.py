@@ -72,7 +72,10 @@ def _shares(counts: Iterable[int]) -> Iterator[int]:
 
 
 class GroupWriters(TopicLogs):
-    """Ranks the groups by their records in ``__consumer_offsets``. ``takes`` selects the groups by id."""
+    """Ranks the groups by their records in ``__consumer_offsets``.
+
+    ``takes`` is called with a group id to select groups.
+    """
 
     def __init__(self, ranking: Ranking, takes: Callable[[str], bool]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Describes the output of decoder switches for the kernel (:mod:`kdump.kernel.internal_topics`), which is faster.
+"""Describes the output of decoder switches for compiled code (:mod:`kdump.kernel.internal_topics`), which is faster.
 
 The parsers print the output of releases before JSON, and message versions that a release does not have.
 """
@@ -59,7 +59,7 @@ class Fronts(NamedTuple):
 
 
 def payloads(parser: Parser, fronts: Fronts, general: General) -> Payloads:
-    """Return the kernel's writer for a parser. It calls ``general`` for records that the kernel cannot write."""
+    """Return the compiled writer for a parser. It calls ``general`` for records that compiled code cannot write."""
     match parser:
         case CoordinatorParser():
             return _coordinator(parser, fronts, general)

@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 class SplitAccount(NamedTuple):
-    """The batches, rows and bytes of one split by outcome. ``rows`` is None if batch headers do not have the number."""
+    """The batches, rows and bytes of one split, by outcome. ``rows`` is None if the batch headers do not have it."""
 
     batches: int = 0
     rows: int | None = 0
@@ -70,7 +70,7 @@ def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
 def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable: bool, hint: str) -> None:
     """Raise UsageError if a run that wrote to ``path`` left out unreadable bytes, because a new run would hide this.
 
-    With ``skip_unreadable``, runs with the same option are ignored. ``hint`` is the end of the message.
+    If ``skip_unreadable``, runs with this option are ignored. ``hint`` is the end of the message.
     """
     left = unread(run for run in runs if not (skip_unreadable and run["options"].get("skipUnreadable") == "true"))
     if left:
@@ -140,7 +140,7 @@ def manifest(
 
 
 def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the manifest entry of a run with its next steps added; each file has one entry."""
+    """Return the manifest entry of a run after its next steps. It has one entry for each file."""
     files = {file["file"]: file for file in run["files"]}
     for file in [file for step in steps for file in step["files"]]:
         name = file["file"]
@@ -156,7 +156,10 @@ def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]
 
 
 def totals(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sum of entries of files, or of totals of runs. A file read by several runs counts once per run."""
+    """Return the sum of the entries of files, or of the totals of runs.
+
+    A file that several runs read counts once per run.
+    """
     total = NOTHING
     for part in parts:
         total = {**_sum(total, part), "files": total["files"] + part.get("files", 1)}

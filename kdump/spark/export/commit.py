@@ -38,8 +38,9 @@ _NEVER_MOVED: Final = {MANIFEST, COMMIT}
 _MARKS: Final = {MANIFEST, COMMIT, "_SUCCESS", f"{DAMAGED}/_SUCCESS"}
 
 Commit: TypeAlias = dict[str, Any]
-"""The commit of a run: its ``request``, its manifest entry (``run``), the name of its ``staging`` folder, whether it
-``replaces`` the output, and the files that it ``removes`` and ``moves``."""
+"""The commit of a run: the ``request``, the manifest entry (``run``), the name of the ``staging`` folder, whether the
+run ``replaces`` the output, and the files that it ``removes`` and ``moves``.
+"""
 
 
 def written(runs: Iterable[dict[str, Any]]) -> list[str]:
@@ -108,14 +109,17 @@ def _old(output: Output, name: str) -> Folder:
 
 
 def _clear(output: Output, old: Folder, removes: list[str]) -> None:
-    """Delete the old output. Files that other programs added to it during the commit are moved to the new output."""
+    """Delete the old output.
+
+    Files that other programs have added to it during the commit are moved to the new output.
+    """
     for name in _strangers(old, removes):
         output.take(old, name)
     old.delete()
 
 
 def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
-    """Move files to the output, unless they are there already; several at a time if a move is a copy."""
+    """Move files to the output, unless they are there already. If moving means copying, several are moved at a time."""
     with ThreadPoolExecutor(1 if output.renames_whole else COPIES) as pool:
         try:
             list(pool.map(lambda name: output.take(staging, name), names))
@@ -158,7 +162,7 @@ def clear(output: Output) -> None:
 
 
 def _put_in_place(output: Output, name: str) -> None:
-    """Complete the replacement of an output, if the run was killed between the two renames."""
+    """Complete the replacement of an output if the run was killed between the two renames."""
     old, staging = _old(output, name), output.hidden(name)
     if staging.exists():
         if output.exists():

@@ -1,6 +1,6 @@
 """Returns records to Spark, and reports the outcome of every byte to the driver in the same pass.
 
-An accumulator transports the report of a task. The report counts once, even if Spark repeats the task.
+An accumulator carries the report of each task. The report counts once, even if Spark repeats the task.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Folder:
         return not self._texts.listStatusIterator(self._at("")).hasNext()
 
     def sizes(self, folder: str = "", *, deep: bool = True) -> dict[str, int]:
-        """Return path -> size (bytes) of the files in a folder, with ``deep`` also of files in its folders.
+        """Return path -> size (bytes) of the files in a folder, if ``deep`` also of files in its subfolders.
 
         Empty if the folder does not exist.
         """
@@ -115,7 +115,7 @@ class Folder:
             raise KdumpError(
                 f"{self.shown}/{name} is missing, and so is the file to move there: the output is incomplete"
             )
-        if self.exists(name):  # an object store has copied it, and was killed before it deleted the original
+        if self.exists(name):  # a killed run has copied it in an object store, but not deleted the original
             if self.renames_whole or self.size(name) != source.size(name):
                 raise KdumpError(f"{self.shown}/{name} exists already, and holds other data")
             source.delete(name)
@@ -135,7 +135,7 @@ class Folder:
             raise KdumpError(f"{self.shown}: {name} cannot be moved to its place")
 
     def rename(self, old: str, name: str) -> None:
-        """Rename a file in this unpublished folder to a free name. Raises KdumpError."""
+        """Rename a file in this folder, which is not published, to an unused name. Raises KdumpError."""
         local = self.local
         if local is not None:
             files.make_folders(local, *name.split("/")[:-1], access=ANY)
@@ -174,7 +174,7 @@ class Folder:
             self._files.delete(self._at(""), False)
 
     def prune(self, folder: str) -> None:
-        """Delete a folder in this folder if it is empty, then its parents in the same way."""
+        """Delete a subfolder if it is empty, then its parents in the same way."""
         while folder and self.exists(folder) and not self._texts.listStatusIterator(self._at(folder)).hasNext():
             self._files.delete(self._at(folder), False)
             folder = folder.rpartition("/")[0]
@@ -187,7 +187,7 @@ class Folder:
             stream.close()
 
     def write_text(self, name: str, text: str) -> None:
-        """Write or replace a file, completely or not at all.
+        """Write or replace a file. A reader sees the old or the new text, never a part of it.
 
         On the driver's own disks this is atomic. Elsewhere a killed run may leave the file under its :data:`NEW` name.
         """
@@ -200,7 +200,10 @@ class Folder:
         self._replace(source, name, name)
 
     def text_name(self, name: str) -> str | None:
-        """Return the name of a text file: ``name``, or after a killed run ``name`` + :data:`NEW`; None if missing."""
+        """Return the name of a text file:
+
+        ``name``, or ``name`` + :data:`NEW` after a killed run; None if there is neither.
+        """
         return next((one for one in (name, name + NEW) if self.exists(one)), None)
 
     def _replace(self, source: Folder, old: str, name: str) -> None:
@@ -273,7 +276,10 @@ class Folder:
 
 
 def _take_place(part: Path, target: Path, shown: str, taken: str, *, is_durable: bool = True) -> None:
-    """Move a file or folder to ``target`` on the driver's own disks. Raises KdumpError ``taken`` if that exists."""
+    """Move a file or folder to ``target`` on the driver's own disks.
+
+    Raises KdumpError with the text ``taken`` if that exists.
+    """
     try:
         files.take_place(part, target, is_durable=is_durable)
     except FileExistsError:

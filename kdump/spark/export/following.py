@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 
 PAUSE: Final = 10.0
-"""Seconds between two listings of the inputs."""
+"""The seconds between two listings of the inputs."""
 STEP_BYTES: Final = 16 << 30
-"""Maximum number of bytes of segments in one step, which is the work that is repeated after a kill."""
+"""The maximum number of bytes of segments in one step. After a kill, the work of one step is repeated."""
 TRIES: Final = 3
-"""Maximum number of attempts to plan a step if files change meanwhile."""
+"""The maximum number of attempts to plan a step while files change."""
 
 
 class HeldOutput(NamedTuple):
@@ -60,7 +60,7 @@ class HeldOutput(NamedTuple):
 
 
 class Added(NamedTuple):
-    """The result of a run so far. ``lost`` has messages about records that were deleted before they were read."""
+    """The result of a run up to now. ``lost`` has messages on records that were deleted before the run read them."""
 
     summary: job.Summary
     steps: int
@@ -68,7 +68,7 @@ class Added(NamedTuple):
 
 
 class Follower:
-    """One run that adds records to one output. ``added`` is the result of its commits so far."""
+    """One run that adds records to one output. ``added`` is the result of the commits up to now."""
 
     def __init__(self, export: job.Export, listener: job.Listener) -> None:
         if export.format not in FORMATS:
@@ -97,7 +97,7 @@ class Follower:
         return Added(summary, self._steps, tuple(self._lost))
 
     def run(self, *, forever: bool, pause: float = PAUSE) -> Added:
-        """Write all new records; with ``forever`` list the inputs again after each ``pause`` seconds until Ctrl-C.
+        """Write all new records. If ``forever``, list the inputs again every ``pause`` seconds until Ctrl-C.
 
         Raises the errors of :func:`kdump.spark.export.job.run`.
         """
@@ -135,9 +135,9 @@ class Follower:
         checkpoint.write_manifest()
 
     def _fail(self, error: UnreadableError) -> None:
-        """Raise a read error if the run must end; otherwise report it, and read the other folders.
+        """Raise a read error if the run must end, else report it and continue with the other folders.
 
-        With ``skip_unreadable`` the export of a folder stops before bytes that a failing disk does not return.
+        If ``skip_unreadable``, the export of a folder ends before bytes that a failing disk does not return.
         """
         skips = self._options.skip_unreadable and isinstance(error, FailingDiskError)
         if self._options.mode == words.FAILFAST or not (self._forever or skips):
@@ -153,9 +153,9 @@ class Follower:
         time.sleep(pause)
 
     def _step(self, place: HeldOutput, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
-        """Export new records; return the state after them, and whether no new records are left.
+        """Export new records. Return the state after them, and whether all records are exported.
 
-        If a task cannot read a folder, the next attempt reads the folder completely before it is planned.
+        If a task cannot read a folder, all bytes of this folder are read before the next attempt is planned.
         """
         tries = TRIES
         checked: set[str] = set()
@@ -221,7 +221,6 @@ class Follower:
 
 
 def _settings(export: job.Export, options: words.SourceOptions) -> dict[str, Any]:
-    """Return the settings that must be equal in all runs into one output."""
     return {
         "format": export.format,
         "partitionBy": list(export.partition_by),
@@ -241,7 +240,7 @@ def _limits(options: words.SourceOptions) -> streaming.TriggerLimits:
 
 
 def _folder_of(error: UnreadableError, advance: streaming.Advance) -> str | None:
-    """Return the partition folder of the planned segment in an error; None if the file was not planned."""
+    """Return the partition folder of the segment that caused an error; None if the plan does not have the segment."""
     return next((key_of(one.partition) for one in advance.taken if one.segment.name == str(error.path)), None)
 
 
@@ -293,14 +292,14 @@ KEPT: Final = 2
 
 
 class State(NamedTuple):
-    """The position of an output: the number of its last commit (0 before the first) and the offsets of its inputs."""
+    """The position of an output: the number of the last commit (0 before the first) and the offsets of the inputs."""
 
     number: int
     offsets: Offsets
 
 
 class Checkpoint:
-    """The checkpoint folder of ``output``, which the caller has locked. ``settings`` must be equal in all runs."""
+    """The checkpoint folder of ``output``, which the caller has locked. All runs must have equal ``settings``."""
 
     def __init__(self, output: Output, settings: dict[str, Any]) -> None:
         self._output, self._settings = output, settings
@@ -312,7 +311,7 @@ class Checkpoint:
         """Return the position of the output. First complete the commits of a killed run, and delete its other files.
 
         Raises UsageError if the folder is not an incremental export, has other settings, or lacks bytes that an earlier
-        run could not read. With ``skip_unreadable`` unreadable bytes count as damage.
+        run could not read. If ``skip_unreadable``, unreadable bytes count as damage.
         """
         output = self._output
         numbers = self._numbers()
@@ -342,7 +341,10 @@ class Checkpoint:
     def commit(
         self, state: State, offsets: Offsets, step: dict[str, Any], staged: tuple[str, Output], *, is_first: bool
     ) -> State:
-        """Move the files of a step from ``staged`` (name, folder) to the output. ``is_first``: first step of a run."""
+        """Move the files of a step from ``staged`` (name, folder) to the output.
+
+        ``is_first``: the first step of a run.
+        """
         staging = staged[1]
         number = state.number + 1
         if self._output.exists(f"{CHECKPOINT}/{number}.json"):

@@ -1,7 +1,8 @@
 """The lock of an output: one export at a time writes to a folder.
 
 The lock is a small file next to the output that names its holder. Local disks, NFS and HDFS create it atomically. In an
-object store two exports may get the lock: each reads the lock again before it changes the output, and one of them ends.
+object store two exports may get the lock: each reads the lock again before it changes the output, and all but one of
+them end.
 
 A holder on this machine is dead if its process is gone. A live holder touches the file every :data:`BEAT` seconds. A
 holder that has not done so for :data:`SILENCE` seconds counts as dead. Both times come from the file system, so that no
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
 BEAT: Final = 10.0
 SILENCE: Final = 120.0
 LOCK: Final = "lock"
-"""The name of the lock among the hidden folders of its output."""
+"""The name of the lock. The lock is among the hidden folders of its output."""
 _GUARD: Final = "taking"
 _TRIES: Final = 50
 _PAUSE: Final = 0.02
 
 
 class Holder(NamedTuple):
-    """The process that holds a lock. ``place`` identifies the machine's boot, ``since`` the time of the lock (UTC)."""
+    """The process that holds a lock. ``place`` identifies the machine since its boot; ``since`` is the time (UTC)."""
 
     host: str
     place: str
@@ -55,7 +56,7 @@ class Holder(NamedTuple):
 
 
 def _place() -> str:
-    """Return one text that identifies the boot of this machine and the PID namespace, or the machine if not Linux."""
+    """Return a text that identifies the boot of this machine and the PID namespace; without Linux, the machine."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115  it is not a path
@@ -64,7 +65,7 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str:
-    """Return the start time of a process in clock ticks, or an empty string if it is unknown."""
+    """Return the start time of a process in clock ticks; empty if unknown."""
     try:
         return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -87,7 +88,7 @@ def me() -> Holder:
 
 
 class LocalLock:
-    """A lock file on the driver's own disks, with a text that names the holder of an output."""
+    """A lock file on the driver's own disks. Its text names the process that holds the lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -102,7 +103,7 @@ class LocalLock:
         except FileNotFoundError:
             return None
 
-    def touch(self, text: str) -> None:  # noqa: ARG002  the file has it already
+    def touch(self, text: str) -> None:
         """Set the time of the lock to now."""
         os.utime(self._path)
 
@@ -121,7 +122,7 @@ class LocalLock:
         _drop(self._path)
 
     def guard(self) -> Lock:
-        """Return the lock that a process must hold while it removes this lock."""
+        """Return the lock that a process must hold before it removes this lock."""
         return LocalLock(self._path.with_name(f"{self._path.name}-{_GUARD}"))
 
 
@@ -234,7 +235,7 @@ def _acquire(output: Output, place: Lock, holder: Holder) -> None:
 
 
 def _remove_dead(place: Lock, text: str, holder: Holder) -> None:
-    """Remove the lock ``text`` of a dead holder. Uses a second lock: only one process may do so at a time."""
+    """Remove the lock ``text`` of a dead holder. A second lock makes sure that only one process does so."""
     guard = place.guard()
     if guard.create(_text(holder)):
         try:

@@ -45,7 +45,7 @@ SURVEY_BYTES: Final = 256 << 20
 class Export:
     """The settings of an export. ``options`` are the options of the source, as text.
 
-    ``target_file_size`` is in bytes; with None each task writes one file into each folder for which it has rows.
+    ``target_file_size`` is in bytes; if it is None, each task writes one file into each folder for which it has rows.
     ``format`` is one of FORMATS, or the name of a Spark writer; then ``out`` is the name of a table.
     """
 
@@ -90,10 +90,10 @@ class Listener(NamedTuple):
     progress: Callable[[str, int, int], None]
     done: Callable[[Summary], None] = lambda _: None
     damage: Callable[[str, Damage], None] = lambda *_: None
-    """Called with the file and each damaged range of the written splits."""
+    """Called for each damaged range in the written splits, with its file."""
 
     def damages(self, run: dict[str, Any]) -> None:
-        """Report the damaged ranges of a run, except unreadable bytes, which the summary has."""
+        """Report the damaged ranges of a run. The summary reports the unreadable bytes instead."""
         for file, damage in account.damaged_ranges(run):
             if damage.kind != UNREADABLE:
                 self.damage(file, damage)
@@ -133,7 +133,10 @@ def run(export: Export, listener: Listener) -> Summary:
 
 
 def check(export: Export, *, adds: bool) -> None:
-    """Raise UsageError or KdumpError for wrong settings before the first read. ``adds``: it adds to an output."""
+    """Raise UsageError or KdumpError for wrong settings before the first read.
+
+    ``adds``: the run appends to an output.
+    """
     session.check()
     settings = session.configured(export.conf)
     session.check_store(export.out, settings)
@@ -153,7 +156,7 @@ _LOCAL: Final = re.compile(r"(?:file:(?://)?)?((?!.*://).*)", re.DOTALL)
 
 
 def _is_free(folder: Path) -> bool:
-    """Return whether a path does not exist, or has only files of an unfinished export."""
+    """Return whether a path does not exist, or has only the files of an unfinished export."""
     try:
         names = {path.name for path in folder.iterdir()}
         return COMMIT in names or all(name.startswith(".kdump-") for name in names)
@@ -187,7 +190,7 @@ def _forget(output: Output) -> None:
 def _committed_before(export: Export, output: Output, listener: Listener) -> dict[str, Any] | None:
     """Complete the commit of a killed export. Return its manifest entry if it had the same settings, else None.
 
-    If the mode is overwrite, return None too: the export runs again, and replaces the rows.
+    In mode overwrite, return None too: the export runs again and replaces the rows.
     """
     if output.exists(CHECKPOINT):
         return None
@@ -282,7 +285,7 @@ def _survey_there(
 class WrittenRows(NamedTuple):
     """The result of writing: the number of rows, the account of each split, damaged ranges, and files.
 
-    ``files`` maps the path of each file of records to its number of rows, or to None if the format lacks it.
+    ``files``: path of each file of records -> number of rows, or None if the file format does not store this number.
     """
 
     rows: int
@@ -303,7 +306,7 @@ def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
 
 @dataclass
 class Work:
-    """The work of writing a plan to ``output``."""
+    """Writes the files of a plan to ``output``."""
 
     spark: SparkSession
     export: Export
@@ -323,7 +326,7 @@ class Work:
     def write(self, *, always: bool = True) -> WrittenRows:
         """Write the records and the damaged ranges, and check the number of rows.
 
-        Without damage an empty file of damaged ranges is written, unless ``always`` is False.
+        Without damage, an empty file of damaged ranges is written, unless ``always`` is False.
         """
         with session.interruptible(self.spark):
             return self._written(always=always)
@@ -356,7 +359,6 @@ class Work:
         return account.manifest(self.planned, written.parts, written.lost, settings)
 
     def _write(self) -> dict[int, counting.Counted]:
-        """Write the records and return the counts of each split."""
         options = self.options
         if options.columns:
             options = replace(options, columns=tuple(needed(self.export, options.columns)))
@@ -390,7 +392,7 @@ class Work:
         return account.by_headers(split, control=options.include_control, filtered=filtered)
 
     def _check(self, counted: dict[int, counting.Counted]) -> dict[str, int | None]:
-        """Return the rows of each file. Raises KdumpError if headers, read rows and files have different counts."""
+        """Return the rows of each file. Raises KdumpError if the counts in headers, read rows and files differ."""
         rows = sum(one.account.rows or 0 for one in counted.values())
         with session.watched(self.spark, "counting", self.listener.progress):
             files = self.output.rows()
@@ -407,7 +409,7 @@ class Work:
         return files
 
     def _promised(self, split: Split, counted: counting.Counted) -> int:
-        """Return the number of rows of a split from its headers; if damaged or unknown, the number of read rows."""
+        """Return the number of rows in a split by its headers. If this is unknown or there is damage, the rows read."""
         found = None if counted.lost else self._by_headers(split)
         rows = counted.account.rows if found is None or found.rows is None else found.rows
         return rows or 0

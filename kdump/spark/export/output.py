@@ -33,7 +33,7 @@ MANIFEST: Final = "_manifest.json"
 DAMAGED: Final = "_damaged"
 CHECKPOINT: Final = "_checkpoint"
 WRITING: Final = "_writing.json"
-"""A file next to a table's manifest that exists while a Spark writer writes the table."""
+"""A file next to the manifest of a table. It exists while a Spark writer writes the table."""
 FORMATS: Final = ("parquet", "orc", "json", "csv")
 """The formats that an export commits and counts itself; others are tables (:class:`Table`)."""
 _WRITE: Final = {
@@ -48,7 +48,7 @@ FOLDERS: Final = {
     "date": ("date", ("timestampMs", "timestamp")),
     "hour": ("hour", ("timestampMs", "timestamp")),
 }
-"""Values of ``--partition-by`` -> the name of the folders, and the columns from which these are made.
+"""Values of ``--partition-by`` -> the name of the folders, and the columns from which the name is made.
 
 The folders of a topic do not have the name of the column, because Spark reads ``topic=001`` as a number.
 """
@@ -63,12 +63,15 @@ _EXPRESSIONS: Final = {
 
 
 SHUFFLED: Final = 1.5
-"""Ratio of bytes in a shuffle to bytes in a file: measured 1 for random bytes, 3 for similar texts."""
+"""The bytes of rows in a shuffle divided by their bytes in a file.
+
+Measured: 1 for random bytes, 3 for similar texts.
+"""
 FOOTERS: Final = 8
 
 
 def exists(path: str) -> UsageError:
-    """Return the error of mode ``error`` for an output that exists."""
+    """Return the error for an output that exists, in mode ``error``."""
     return UsageError(f"{path} exists already: add --mode overwrite or --mode append, or choose another --out")
 
 
@@ -81,7 +84,7 @@ class Output(Folder):
         self._kept: frozenset[str] | None = None
 
     def like(self, path: str, shown: str) -> Output:
-        """Return the folder ``path`` in which this output is prepared."""
+        """Return a new object for the folder ``path``, in which this output is prepared."""
         return Output(self._spark, path, self._format, shown)
 
     @property
@@ -100,10 +103,10 @@ class Output(Folder):
         return {name: size for name, size in found.items() if name in kept or name.startswith(_OWN)}
 
     def hidden(self, name: str) -> Folder:
-        """Return a hidden folder next to this output, where readers of the output do not list it.
+        """Return a hidden folder next to this output. Readers of the output do not list it there.
 
-        It is inside the output if a folder next to the output is impossible: if the output is a mount point or a
-        bucket, or its parent is read-only.
+        It is inside the output if it cannot be next to it: if the output is a mount point or a bucket, or its parent
+        folder is read-only.
         """
         if not self._has_place_beside:
             return self.inside(f".kdump-{name}")
@@ -132,7 +135,7 @@ class Output(Folder):
         return try_to(lambda: self._files.access(parent, self._jvm.org.apache.hadoop.fs.permission.FsAction.WRITE))
 
     def is_empty(self) -> bool:
-        """Return whether an existing folder has nothing but hidden folders of exports."""
+        """Return whether an existing folder is empty, apart from hidden folders of exports."""
         inside = self._texts.listStatusIterator(self._at(""))
         while inside.hasNext():
             if not inside.next().getPath().getName().startswith(".kdump-"):
@@ -141,9 +144,10 @@ class Output(Folder):
 
     @contextmanager
     def staging(self, note: Callable[[str], None]) -> Iterator[tuple[str, Output]]:
-        """Yield the name of a new folder in which files are prepared, and the folder. If the block fails, delete it.
+        """Yield the name of a new folder in which files are prepared, and the folder.
 
-        Names are unique, so that tasks of a killed driver cannot write into the folder of another run.
+        If the block fails, delete the folder. Names are unique, so that the tasks of a killed driver cannot write into
+        the folder of another run.
         """
         name = uuid.uuid4().hex[:_LENGTH]
         made = self.like(self.hidden(name).path, self.path)
@@ -193,7 +197,7 @@ class Output(Folder):
         *,
         target_file_size: int | None = None,
     ) -> None:
-        """Write ``columns`` of ``rows`` into folders; files of about ``target_file_size`` bytes need a shuffle."""
+        """Write ``columns`` of ``rows`` into folders. Files of about ``target_file_size`` bytes require a shuffle."""
         from pyspark.sql import functions as spark_sql
 
         folders = {FOLDERS[name][0]: spark_sql.expr(_EXPRESSIONS[name]) for name in partition_by}
@@ -211,7 +215,7 @@ class Output(Folder):
 
     @contextmanager
     def _rebalancing(self, size: int) -> Iterator[None]:
-        """Let Spark group the rows by folder, in tasks that read about ``size`` bytes of a shuffle."""
+        """In the block, Spark groups the rows by folder, in tasks that read about ``size`` bytes of a shuffle."""
         settings = {
             "spark.sql.adaptive.enabled": "true",
             "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(size),
@@ -237,8 +241,8 @@ class Output(Folder):
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the manifest entries of earlier runs into this output.
 
-        Raises UsageError if ``mode`` must not change the output. In mode ``append`` this is also the case if an earlier
-        run left out unreadable bytes, unless ``skip_unreadable`` counts them as damage.
+        Raises UsageError if ``mode`` must not change the output. In mode ``append`` it is also raised if an earlier run
+        left out unreadable bytes, unless ``skip_unreadable`` counts them as damage.
         """
         if not self.exists() or (self.is_empty() and mode != "append"):
             return []
@@ -313,12 +317,12 @@ def _as_text(rows: DataFrame, name: str) -> Any:
 
 
 def beside(table: str) -> str:
-    """Return the folder next to a table that has the manifest of its exports."""
+    """Return the folder next to a table that has the manifest of the exports to the table."""
     return f"{table.rstrip('/')}.kdump"
 
 
 class Table(Output):
-    """The table ``table``, written by Spark's writer ``form`` in a save ``mode``. :func:`beside` has its manifest."""
+    """A table, written by Spark's writer ``form`` with a save ``mode``. The folder :func:`beside` has its manifest."""
 
     def __init__(self, spark: SparkSession, table: str, form: str, mode: str) -> None:
         super().__init__(spark, beside(table), "parquet")
@@ -350,7 +354,7 @@ class Table(Output):
         return []
 
     def rows(self) -> dict[str, int | None]:
-        """Return the table with None, because kdump cannot count the rows of its format."""
+        """Return the table with the number None, because kdump cannot count the rows of its format."""
         return {self._table: None}
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:

@@ -1,8 +1,8 @@
 """Writes Parquet files in Spark's Python workers, without copying the rows to Java.
 
-The files, their schema and their folders are equal to those of Spark's own writer. Each attempt of a task writes its
-own files (:class:`LocalParts`, :class:`StoreParts`). The driver moves the files of successful attempts to their paths
-in the output, and deletes the others.
+Files, schema and folders are the same as those of Spark's own writer. Each attempt of a task writes its own files
+(:class:`LocalParts`, :class:`StoreParts`). The driver moves the files of successful attempts to their paths in the
+output, and deletes the others.
 """
 
 from __future__ import annotations
@@ -52,14 +52,11 @@ _SUCCESS: Final = "_SUCCESS"
 _DAY_US: Final = 86_400_000_000
 _HOUR_US: Final = 3_600_000_000
 _ESCAPED: Final = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
-"""Characters that Spark escapes in names of folders (ExternalCatalogUtils.escapePathName)."""
+"""The characters that Spark escapes in names of folders (ExternalCatalogUtils.escapePathName)."""
 
 
 class WrittenParts(NamedTuple):
-    """The result of a task: the counts of each split, and its files.
-
-    ``files`` maps the path of each file in the output to its path in the prepared folder.
-    """
+    """The result of a task: the counts of each split, and its files (path in the output -> in the prepared folder)."""
 
     counted: dict[int, counting.Counted]
     files: dict[str, str]
@@ -76,7 +73,6 @@ class LocalParts:
     shown: str
 
     def part(self, attempt: str, name: str) -> str:
-        """Return the path at which an attempt writes a file of the output."""
         return f"{PARTS}/{attempt}/{name}"
 
     def create(self, part: str) -> BinaryIO:
@@ -110,7 +106,6 @@ class StoreParts:
     renames: bool
 
     def part(self, attempt: str, name: str) -> str:
-        """Return the path at which an attempt writes a file of the output."""
         return f"{PARTS}/{attempt}-{uuid.uuid4().hex}" if self.renames else name
 
     def create(self, part: str) -> BinaryIO:  # noqa: ARG002  the file has no name yet
@@ -122,7 +117,6 @@ class StoreParts:
             self.store.put(file, f"{self.root}/{part}")
 
     def settle(self, output: Output, written: dict[str, str]) -> None:
-        """Move the ``written`` files to their paths in the output, and delete the files of other attempts."""
         if self.renames:
             with ThreadPoolExecutor(MOVES) as pool:
                 list(pool.map(lambda pair: output.rename(pair[1], pair[0]), written.items()))
@@ -135,9 +129,9 @@ Parts: TypeAlias = LocalParts | StoreParts
 
 
 def parts_of(output: Output, note: Callable[[str], None]) -> Parts | None:
-    """Return the place of the workers' files for a new output; None if Python cannot write to its file system.
+    """Return the place of the workers' files for a new output, or None if Python cannot write there.
 
-    ``note`` gets the reason for None.
+    ``note`` receives the reason for None.
     """
     local = output.local
     if local is not None:
@@ -183,13 +177,16 @@ def write(
 
 @dataclass(frozen=True)
 class FolderLayout:
-    """The folders of an output, by the names of ``--partition-by``, and the columns of its files."""
+    """How an output is divided into folders by the names of ``--partition-by``, and the columns of its files."""
 
     folders: dict[str, str]
     columns: tuple[str, ...]
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the rows of each folder, in order, with the columns of the files. ``batch`` is from one segment."""
+        """Yield the rows of each folder, in order, with the columns of the files.
+
+        All rows of ``batch`` are of one segment.
+        """
         rows = batch.select(list(self.columns))
         if not {"date", "hour"} & self.folders.keys():
             yield self._folder(batch, None), rows
@@ -219,7 +216,7 @@ class FolderLayout:
 
 
 def _floored(times: pa.Array, unit: int) -> pa.Array:
-    """Return the number of whole units from 1970 to each time; null for null. ``unit`` is in microseconds."""
+    """Return for each time the number of whole units since 1970; null for null. ``unit`` is in microseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -270,7 +267,10 @@ class OpenPart(NamedTuple):
 
 
 class PartsFiles:
-    """The files of one attempt of a task, one open file per folder. ``parts`` is as :attr:`WrittenParts.files`."""
+    """The files of one attempt of a task. Each folder has one open file.
+
+    ``parts`` has the form of :attr:`WrittenParts.files`.
+    """
 
     def __init__(self, task: PartsTask, number: int, attempt: str) -> None:
         self._task, self._number, self._attempt = task, number, attempt
@@ -307,7 +307,7 @@ class PartsFiles:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Finish all files, unless the block failed."""
+        """Complete all files, unless the block failed."""
         try:
             with _refused(self._task.parts.shown):
                 for folder in [] if kind else list(self._open):

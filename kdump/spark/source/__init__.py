@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SET_BY_SPARK: Final = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE", "SPARK_PYTHON_RUNTIME")
-"""Variables that Spark 4 sets for each Python process of a stream, in one map per source, without a lock.
+"""Variables that Spark 4 sets for each Python process of a stream, in one map per source and without a lock.
 
-Two streams that begin at the same time may break the map; then no stream of the session works (OptionalDataException).
-If the map has the variables from the start, Spark does not change its structure.
+Two streams that begin at the same time may break the map, and then no stream of the session works
+(OptionalDataException). If the map has the variables from the start, Spark does not change its structure.
 """
 _ONE: Final = Lock()
 
 
 def register(spark: SparkSession) -> None:
-    """Add the source ``kdump`` to ``spark``, so that several of its streams may begin at the same time.
+    """Add the source ``kdump`` to ``spark``, so that several of its streams can begin at the same time.
 
-    The source reads stores with the session's settings (:func:`kdump.spark.session.store_settings`). Raises KdumpError
-    if PySpark is older than 4.0, because it has no data sources in Python.
+    The source reads stores with the settings of the session (:func:`kdump.spark.session.store_settings`). Raises
+    KdumpError if PySpark is older than 4.0, because older releases have no data sources in Python.
     """
     from kdump.log_dirs import stores
     from kdump.spark.session import check_version, store_settings

@@ -1,7 +1,7 @@
 """The outputs of the Spark source that answer questions: rows with the lines of ``kdump stats -o jsonl`` and others.
 
 Tasks of a source cannot merge their collectors. So a task reads all data for its lines: one partition, one topic with
-all replicas, or everything. Before, the driver reads the facts that all tasks need: configs and transactional ids.
+all replicas, or everything. The driver first reads the facts that all tasks need: configs and transactional ids.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class SaidLine:
-    """A message that a command prints on standard error, and that changes its exit status.
+    """A message that a command prints on standard error, and that affects the exit status of the command.
 
     ``kind`` is ``unreadable`` (bytes that a failing disk does not return), ``damage``, or ``derived`` (a wrong derived
     file, which is not used).
@@ -55,9 +55,9 @@ class SaidLine:
 
 
 class AnswerTask(NamedTuple):
-    """The input of a task: partitions, the collector of their records, the states of log dirs, and the time in ms.
+    """The input of a task: partitions, the collector for their records, the states of log dirs, and the time in ms.
 
-    The task yields ``rows`` unchanged. Lines that are reported only once come from the task with ``is_first``.
+    The task yields ``rows`` unchanged. Only the task with ``is_first`` yields the lines that are reported once.
     """
 
     output: str
@@ -73,7 +73,10 @@ class AnswerTask(NamedTuple):
 
 
 class AnswerPlan(Asking):
-    """A question, asked on the driver for the partitions that ``options`` select. ``rows`` has the damage so far."""
+    """A question about the partitions that ``options`` select, on the driver.
+
+    ``rows`` has the damage found up to now.
+    """
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         """Raises UsageError, and UnreadableError like :func:`refuse`."""
@@ -94,7 +97,7 @@ class AnswerPlan(Asking):
 
 
 def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Reporter:
-    """Return a reporter that adds each message on damage once to ``rows``, and raises errors like :func:`refuse`."""
+    """Return a reporter that adds each message on damage to ``rows`` once, and raises errors like :func:`refuse`."""
 
     def keep(kind: str, text: object) -> None:
         rows.append({"kind": kind, "text": path_text(str(text))})
@@ -117,7 +120,7 @@ _UNITS: Final[dict[str, Callable[[Partition], object]]] = {
     "topic": lambda partition: partition.topic,
     "everything": lambda _: None,
 }
-"""Unit of a question -> a function of a partition; partitions with equal results belong to one task."""
+"""Unit of a question -> a function of a partition. Partitions with the same result belong to one task."""
 
 
 def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask]:

@@ -35,10 +35,10 @@ class KdumpDataSource(Carried, DataSource):
 
     Name: ``kdump``
 
-    Schema: :data:`kdump.arrow.schema.RECORDS`, and :data:`~kdump.arrow.schema.DECODED` with the option
-    ``decode``; :data:`~kdump.arrow.header_rows.HEADER_FIELDS` and :data:`~kdump.spark.source.schema.DAMAGED` for the
-    outputs ``batches`` and ``damaged``, :data:`~kdump.spark.source.schema.FINDINGS` for ``findings``,
-    :data:`~kdump.spark.source.options.ANSWERS` for answers.
+    Schema: :data:`kdump.arrow.schema.RECORDS`, and :data:`~kdump.arrow.schema.DECODED` with the option ``decode``;
+    :data:`~kdump.arrow.header_rows.HEADER_FIELDS` and :data:`~kdump.spark.source.schema.DAMAGED` for the outputs
+    ``batches`` and ``damaged``, :data:`~kdump.spark.source.schema.FINDINGS` for ``findings``, the fields of a line for
+    :data:`~kdump.spark.source.options.ANSWERS`.
 
     Options: :data:`kdump.spark.source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
     or a URI of any of these.
@@ -113,7 +113,7 @@ _OF_TASKS: Final = (
     "mode {mode}: damaged ranges give no records; each task reports its own in the log of its executor, and "
     '.option("output", "damaged") lists all of them'
 )
-"""The note about damage, because tasks of a Python source cannot report to the driver."""
+"""The note on damage. It is printed before the tasks, because tasks of a Python source cannot report to the driver."""
 
 
 def _say_unused(options: SourceOptions) -> None:
@@ -174,7 +174,7 @@ class FilteredReader(KdumpReader):
     """A reader that receives Spark's filters before it plans (since Spark 4.1, if the session enables this)."""
 
     def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802  Spark's name
-        """Use filters to read less, and return all of them, so that Spark also applies them to the rows."""
+        """Use filters to read less. Return all of them, so that Spark applies them to the rows too."""
         self._options = self._options.narrowed(filters)
         return filters
 
@@ -189,7 +189,7 @@ except ImportError:  # Spark before 4.2 passes neither limits nor the position
 
 
 class _StreamReader(Carried):
-    """The part of a stream reader that does not depend on Spark's release."""
+    """The part of a stream reader that is the same for all releases of Spark."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -207,7 +207,7 @@ class _StreamReader(Carried):
 
     @_harmless()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """Return the start of the stream. Repeated calls before the first trigger return the same offset."""
+        """Return the start of the stream. Calls before the first trigger always return the same offset."""
         if self._initial is None:
             self._initial = streaming.initial(self._options, say, self._listings)
         return self._initial
@@ -219,7 +219,7 @@ class _StreamReader(Carried):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
         """Return the end of a trigger.
 
-        Releases before 4.2 pass neither start nor limit. Then the start is the end of the last planned range: a stream
+        Releases before 4.2 pass neither start nor limit. The start is then the end of the last planned range: a stream
         that continues at ``x`` first plans the range from ``x`` to ``x``.
         """
         if not self._is_reported:
@@ -269,7 +269,7 @@ class _StreamReader(Carried):
                 yield from reading.read(split, self._options)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
-        """Return the limit that Spark shows. The real limits come from the options."""
+        """Return the limit that Spark displays. The options have the limits that apply."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
         return (

@@ -1,7 +1,7 @@
 """The output ``findings`` of the Spark source: the lines of ``kdump check -o jsonl`` as rows.
 
-A task checks whole partitions, because a finding may depend on several segments. The findings of a log dir are reported
-by the task with its first partition. The driver compares the log dirs with each other.
+A task checks whole partitions, because a finding may depend on several segments. The task with the first partition of a
+log dir also reports the findings of this log dir. The driver compares the log dirs with each other.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Row = dict[str, Any]
 class CheckTask(NamedTuple):
     """The partitions that a task checks.
 
-    ``covered`` are partitions and log dirs of earlier tasks, without segments, whose findings are not repeated. The
-    task yields ``rows`` unchanged. ``skip`` is the option ``skipUnreadable``.
+    ``covered``: partitions and log dirs of earlier tasks, without segments; their findings are not repeated. The task
+    yields ``rows`` unchanged. ``skip`` is the option ``skipUnreadable``.
     """
 
     partitions: list[Partition]

@@ -1,4 +1,4 @@
-"""Finds the batches of a segment by their headers, without checking all checksums."""
+"""Finds the batches of a segment by their headers. Most checksums are not checked."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 FEW_BYTES: Final = 4096
-"""Number of bytes that are read at once from a local file, if its batches are larger."""
+"""The number of bytes that one read of a local file returns if the batches are larger."""
 
 
 def batches(source: Source, start: int, end: int) -> Iterator[RecordBatch]:
-    """Yield the batches between two positions (bytes), found by their headers, after damage by a search."""
+    """Yield the batches between two positions (bytes), found by their headers. After damage, search the next one."""
     for region in regions(source, start, end, strict=False):
         if isinstance(region, RecordBatch):
             yield region
 
 
 def regions(source: Source, start: int, end: int, *, strict: bool = True) -> Iterator[Region]:
-    """Yield batches by their headers; from an invalid header on, yield the regions of a full read.
+    """Yield batches by their headers. From an invalid header on, read all bytes and yield the regions.
 
-    Batches of magic 2 have only their header in memory. With ``strict`` offsets must rise, and the checksum of the last
-    batch must be right, because a broker may be writing it.
+    Only the headers of batches of magic 2 are in memory. If ``strict``, offsets must rise, and the last batch must have
+    the right checksum, because a broker may still be writing it.
     """
     held: RecordBatch | None = None
     for region in _by_length(source, start, end):
@@ -54,7 +54,7 @@ def regions(source: Source, start: int, end: int, *, strict: bool = True) -> Ite
 
 
 def _by_length(source: Source, start: int, end: int) -> Iterator[Region]:
-    """Yield magic 2 batches by their lengths. From another magic or a wrong length on, yield fully read regions."""
+    """Yield magic 2 batches by their lengths. From another magic or a wrong length on, read all bytes."""
     is_local = isinstance(source, LocalFile)
     position, loaded, size = start, 0, 0
     block = memoryview(b"")

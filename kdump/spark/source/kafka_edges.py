@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class Edges(NamedTuple):
-    """The offsets to read of a partition: from ``start`` to before ``end``; None for the end of the log."""
+    """The offsets to read of a partition: from ``start`` to before ``end``. None is the end of the log."""
 
     start: int
     end: int | None
 
 
 def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
-    """Compare the topics and partitions of a query with the files; return notes on partitions in several folders.
+    """Compare the topics and partitions of a query with the files. Return notes on partitions in several folders.
 
     ``lost`` is called for each missing topic or partition. Raises UsageError if the query has offsets or times for only
     some partitions.
@@ -67,10 +67,10 @@ def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Calla
 
 
 def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: Callable[[str], None]) -> Edges:
-    """Return the offsets to read of a partition; ``log_start`` is the checkpoint's log start offset.
+    """Return the offsets to read of a partition; ``log_start`` is the log start offset in the checkpoint.
 
-    ``lost`` is called for offsets that are not in the log; if it returns, the nearest offset is used. Raises
-    UnreadableError, and UsageError if all records are before the start time, or the end is before the start.
+    ``lost`` is called for offsets that are not in the log. If it returns, the nearest offset is used. Raises
+    UnreadableError, and UsageError if all records are before the start time, or if the end is before the start.
     """
     first = partition.segments[0].base_offset if partition.segments else None
     earliest = max(first or 0, log_start or 0)
@@ -89,7 +89,10 @@ def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: 
 
 
 def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callable[[str], None]) -> int | None:
-    """Return the offset of an edge; None for the end of the log, also if all records are before its time."""
+    """Return the offset of an edge.
+
+    None is the end of the log, and is returned too if all records are before the time.
+    """
     key = partition.topic or "", partition.partition or 0
     if edge is None:
         return None
@@ -118,7 +121,7 @@ def _latest(partition: Partition, earliest: int) -> int:
 
 
 def _first_since(time: int, partition: Partition, earliest: int) -> int | None:
-    """Return the first offset with a timestamp of at least ``time`` (ms), looked up like in a broker."""
+    """Return the first offset whose timestamp is ``time`` (ms) or later, looked up like in a broker."""
     lookup = TimeLookup(partition.segments, (time,), earliest)
     for segment in partition.segments:
         lookup.turn_to(segment)
@@ -130,7 +133,7 @@ def _first_since(time: int, partition: Partition, earliest: int) -> int | None:
 
 
 def _batches_since(time: int, segment: Segment) -> Iterator[RecordBatch]:
-    """Yield the valid batches that may have records with timestamps of at least ``time`` (ms)."""
+    """Yield the valid batches that may have records at ``time`` (ms) or later."""
     with segment.open() as source:
         span = byte_range(segment, source, Filter(since=time), lambda _: None)
         if span is not None:

@@ -129,7 +129,10 @@ NAMES: Final = (*_ASKED, *_OF_ASKED, _MAX)
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """The start or end of partitions. One field is set. Offsets may be LATEST or EARLIEST, times are in ms."""
+    """The start or the end of partitions. Exactly one field is set. Offsets may be LATEST or EARLIEST.
+
+    Times are in ms.
+    """
 
     offset: int | None = None
     offsets: Mapping[Key, int] | None = None
@@ -138,7 +141,7 @@ class Edge:
 
     @property
     def named(self) -> Mapping[Key, int] | None:
-        """The offset or time of each partition, or None if all partitions have the same."""
+        """Partition -> its offset or time; None if all partitions have the same."""
         return self.times if self.offsets is None else self.offsets
 
 
@@ -147,7 +150,7 @@ class KafkaQuery:
     """A query with the options of Kafka's source. It selects ``topics``, a ``pattern``, or ``assigned`` partitions.
 
     ``strays``: read a partition from its end if all its records are before the start time. ``asked`` is the name of the
-    option that selects topics. ``unused`` has notes on options that others override.
+    option that selects topics. ``unused`` has notes on options that other options override.
     """
 
     asked: str
@@ -167,7 +170,7 @@ class KafkaQuery:
         return name in self.assigned if self.assigned else name.topic in self.topics
 
     def at_times(self, start: int | None, end: int | None) -> KafkaQuery:
-        """Return the query with its start and end replaced by times (ms), if given."""
+        """Return the query with other times (ms) as start and end, if they are given."""
         begin = self.start if start is None else Edge(time=start)
         return replace(self, start=begin, end=self.end if end is None else Edge(time=end))
 
@@ -199,7 +202,7 @@ class Translated(NamedTuple):
 def translate(given: Mapping[str, str]) -> Translated:
     """Translate options (names in lower case) to the options of kdump's source.
 
-    Raises UsageError for options that Kafka's source refuses, and if options of both sources set the same thing.
+    Raises UsageError for options that Kafka's source refuses, and for options of both sources with the same effect.
     """
     ignored = []
     rest = dict(given)
@@ -222,7 +225,7 @@ def _rename(rest: dict[str, str], name: str, other: str) -> None:
 
 
 def _once(rest: Mapping[str, str], name: str, *others: str) -> None:
-    """Raise UsageError if an option of kdump's source sets the same thing as ``name``."""
+    """Raise UsageError if an option of kdump's source has the same effect as ``name``."""
     for other in others:
         if other.lower() in rest:
             raise UsageError(f"option {other}: {name} sets it already")
@@ -325,9 +328,10 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
 
 
 def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
-    """Return the edge of the first given option, and notes that the other options are not used.
+    """Return the edge of the first given option, and notes on the other given options, which are not used.
 
-    The edge is None if no option is given, and for a time for all partitions, which kdump's source has as an option.
+    The edge is None if no option is given. It is None too for a time for all partitions, because kdump's source has an
+    option for it.
     """
     by_time, by_offset = names[1:]
     used = [name for name in names if name in taken or name.lower() in rest]
@@ -345,7 +349,7 @@ def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, s
 
 
 def _agree(start: Edge | None, end: Edge | None) -> None:
-    """Raise UsageError if both edges are given per partition, and contradict each other."""
+    """Raise UsageError if both edges are given for the same partition, and contradict each other."""
     if start is None or end is None or start.named is None or end.named is None:
         return
     if (start.times is None) != (end.times is None):

@@ -45,7 +45,7 @@ class ListedSegment(NamedTuple):
 
 
 PartKey: TypeAlias = tuple[ListedSegment, int, int | None]
-"""The key of a segment: the listed file, and for a part of a file its first byte and its end offset."""
+"""The key of a segment, or of a part of a segment: the listed file, the first byte, and the end offset of a part."""
 
 
 class HeaderOutcomes(NamedTuple):
@@ -57,7 +57,7 @@ class HeaderOutcomes(NamedTuple):
 
 @dataclass
 class Listings:
-    """For each partition folder: the unread segments of the last listing, and the transactions of rolled segments."""
+    """For each partition folder: the unread segments of the last listing, and the transactions of closed segments."""
 
     _known: dict[str, list[ListedSegment]] = field(default_factory=dict)
     _transactions: dict[str, dict[PartKey, HeaderOutcomes]] = field(default_factory=dict)
@@ -83,16 +83,19 @@ class Listings:
         return found
 
     def accept(self) -> None:
-        """Forget the segments missing in the last comparison, whose loss was reported, so that the run continues."""
+        """Forget the segments that were missing in the last comparison, so that the run continues.
+
+        Their loss was reported.
+        """
         for key in self._lacking_now:
             self._known.pop(key, None)
 
     def compare(
         self, found: Mapping[str, Partition], marks: Mapping[str, Mark], is_there: Callable[[str], bool]
     ) -> dict[str, UnreadableError]:
-        """Return an error for each folder in which a segment has disappeared for no known reason.
+        """Return folder -> error, for each folder in which a segment has disappeared for no known reason.
 
-        ``marks`` are the positions in the folders; ``is_there`` returns whether an unlisted folder exists. A folder
+        ``marks`` are the positions in the folders. ``is_there`` returns whether an unlisted folder exists. A folder
         with an error keeps its earlier listing; other folders get the new listing.
         """
         errors: dict[str, UnreadableError] = {}
@@ -126,7 +129,7 @@ class Listings:
 
 
 def key_of(partition: Partition) -> str:
-    """Return the name of a folder in messages and in the offsets of a stream."""
+    """Return the name of a folder in messages, and in the offsets of a stream."""
     return partition.files.shown(partition.folder)
 
 
@@ -141,7 +144,7 @@ def _transactions(segment: Segment, split_bytes: int) -> HeaderOutcomes:
 
 
 def _first_unread(key: str, listed: list[ListedSegment], mark: Mark) -> int:
-    """Return the index of the first segment that is not fully read at ``mark``."""
+    """Return the index of the first segment that was not completely read at ``mark``."""
     for number, one in enumerate(listed):
         following = listed[number + 1].base if number + 1 < len(listed) else None
         is_last_read = mark.file == posixpath.join(key, one.name) and mark.position >= one.size

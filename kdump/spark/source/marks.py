@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DataLossError(KdumpError):
-    """The next records of a stream are gone."""
+    """The records that a stream would read next are gone."""
 
 
 def lose(text: str, options: SourceOptions, say: Callable[[str], object]) -> None:
@@ -76,7 +76,7 @@ class Mark(NamedTuple):
         )
 
     def past(self, segment: Segment, position: int) -> Mark:
-        """Return the mark after a damaged range that ends at ``position`` (bytes)."""
+        """Return the mark after a damaged range that ends at byte ``position``."""
         batch = self.batch if segment.name == self.file else NO_BATCH
         return self._replace(file=segment.name, position=position, batch=batch)
 
@@ -84,18 +84,21 @@ class Mark(NamedTuple):
 NO_BATCH: Final = -1
 """The value of ``batch`` for a file without a valid batch."""
 NOT_LOOKED_UP: Final = -2
-"""The value of ``batch`` before the lookup in a file that a trigger reads completely; it is never stored."""
+"""The value of ``batch`` until the batch is looked up. No stored mark has it.
+
+A trigger that reads a file completely needs the batch only at its end.
+"""
 START: Final = Mark()
 
 
 def topic_id(partition: Partition) -> str:
-    """Return the id of a folder's topic, empty if ``partition.metadata`` is missing, being written, or broken."""
+    """Return the id of a folder's topic; empty if ``partition.metadata`` is missing, incomplete or malformed."""
     found = partition.topic_id(discard)
     return "" if found is None else partition_metadata.id_text(found)
 
 
 def ahead(partition: Partition, mark: Mark) -> Iterator[tuple[Segment, int]]:
-    """Yield the segments that may hold offsets from ``mark`` on, with the position (bytes) to begin at."""
+    """Yield the segments that may have offsets from ``mark`` on, each with the byte at which to begin."""
     segments = partition.segments
     at = next((number for number, segment in enumerate(segments) if holds(segment, mark)), None)
     for number, segment in enumerate(segments):
@@ -111,7 +114,7 @@ def ahead(partition: Partition, mark: Mark) -> Iterator[tuple[Segment, int]]:
 
 
 def _position(segment: Segment, offset: int | None) -> int:
-    """Return the position (bytes) of the first batch that may have ``offset`` or a later offset."""
+    """Return the byte at which the first batch begins that may have ``offset`` or a later offset."""
     position = 0
     if offset is not None and (segment.base_offset is None or segment.base_offset < offset):
         for batch in _batches(segment, offset):
@@ -122,7 +125,7 @@ def _position(segment: Segment, offset: int | None) -> int:
 
 
 def holds(segment: Segment, mark: Mark) -> bool:
-    """Return whether a segment is still the segment of a mark, with the same batch before the mark."""
+    """Return whether a segment is still the one of a mark, with the same batch before the mark."""
     if segment.name != mark.file or segment.size < mark.position:
         return False
     if mark.offset is None:
@@ -147,9 +150,9 @@ def _epoch(batch: RecordBatch) -> int:
 
 
 def cut_back(partition: Partition, mark: Mark) -> int | None:
-    """Return the first Kafka offset at which the log differs from the records read before ``mark``, or None.
+    """Return the first Kafka offset at which the log differs from the records that were read before ``mark``, or None.
 
-    Differences by compaction or deletion of segments do not count.
+    Differences by compaction, or by deletion of segments, do not count.
     """
     if mark.offset is None or not partition.segments or any(holds(one, mark) for one in partition.segments):
         return None
@@ -166,7 +169,7 @@ def cut_back(partition: Partition, mark: Mark) -> int | None:
 
 
 def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
-    """Return the first offset before ``mark`` whose batch has a later leader epoch than the last batch read."""
+    """Return the first offset before ``mark`` whose batch has a newer leader epoch than the last batch read."""
     found = None
     for segment in reversed(older) if mark.epoch >= 0 else ():
         is_first = True
@@ -183,11 +186,11 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
 
 
 def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
-    """Return the first offset that differs, or None, from the batch that now has the last offset that was read.
+    """Return the first offset from the last batch on that differs from the records read before ``mark``, or None.
 
-    If this batch also has the next offset, the log differs. If it ends at the last offset, lacks no record and has no
-    delete horizon (KIP-534), it is not compacted, so the log differs if the checksum does. Wrappers of magic 0 and 1
-    are not compared, because compaction rebuilds them.
+    Only the batch that now has the last offset read is compared. If it also has the next offset, the log differs. If it
+    ends at the last offset, lacks no record and has no delete horizon (KIP-534), it was not compacted, so another
+    checksum means another log. Wrappers of magic 0 and 1 are not compared, because compaction rebuilds them.
     """
     offset = mark.offset or 0
     for batch in _batches(older[-1], offset - 1) if older else ():
@@ -203,7 +206,7 @@ def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int 
 
 
 def _batches(segment: Segment, offset: int) -> Iterator[RecordBatch]:
-    """Yield the valid batches from the last indexed batch at or before ``offset`` on."""
+    """Yield the valid batches, beginning with the last indexed batch at or before ``offset``."""
     with segment.open() as source:
         start = last_indexed(segment, source, offset=offset)
         for region in resync.read(source, start, on_error="resync"):

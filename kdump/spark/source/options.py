@@ -77,7 +77,7 @@ class SourceOptions:
     schemas: str | None = None
     schemas_topic: str = "_schemas"
     schema: str | None = None
-    """The subject that determines the types of the columns."""
+    """The subject that determines the columns and their types."""
     split_bytes: int = 128 << 20
     min_partitions: int = 2 * (os.cpu_count() or 1)
     dedupe: bool = False
@@ -93,23 +93,23 @@ class SourceOptions:
     pushdown: bool = False
     at: int | None = None
     answer: tuple[tuple[str, Any], ...] = ()
-    """The given options of a question: pairs of a field of its options class, and the value."""
+    """The options of the question that were given: pairs of a field of its options class, and the value."""
     surveyed: bool = False
-    """Whether the headers must be read regardless of the other options."""
+    """Whether all headers must be read, even if no other option needs them."""
     kafka: KafkaQuery | None = None
     """The query, if options of Spark's Kafka source are given."""
     ignored: tuple[str, ...] = ()
-    """The names of options without an effect here."""
+    """The names of given options that have no effect."""
     store: SchemaStore | None = None
-    """The schemas of the log, after the driver has read them."""
+    """The schemas in the log. The driver reads them; None before."""
     typed_names: tuple[str, ...] = ()
-    """The columns of the subject, after the driver has read the schemas."""
+    """The columns of the subject. The driver sets them after it has read the schemas."""
     pushed: Pushed | None = None
     """The topics and partitions that pass Spark's filters."""
 
     @property
     def committed(self) -> bool:
-        """Whether only records of committed transactions, and records outside of transactions, are read."""
+        """Whether only records of committed transactions are read, and records outside of transactions."""
         return self.isolation == READ_COMMITTED
 
     @property
@@ -124,7 +124,7 @@ class SourceOptions:
         return self.decode != NONE or self.schema is not None
 
     def wanted(self, **choices: Any) -> Wanted:
-        """Return the selection of partitions and files for the finder, with more ``choices``."""
+        """Return what the finder must find: topics, partitions and files by these options, and further ``choices``."""
         return Wanted(topics=self.topic, partitions=self.partition, max_batch_bytes=self.max_batch_bytes, **choices)
 
     @property
@@ -133,7 +133,7 @@ class SourceOptions:
         return timestamps.now() if self.at is None else self.at
 
     def narrowed(self, filters: Iterable[Any]) -> SourceOptions:
-        """Return options that leave out rows which fail Spark's ``filters`` (on some columns)."""
+        """Return options that do not read the rows which fail Spark's ``filters``, as far as columns allow it."""
         spans = {"topic": ValueSpan(), "partition": ValueSpan()}
         if self.output == RECORDS:
             spans |= {
@@ -161,7 +161,7 @@ class SourceOptions:
 class Option(NamedTuple):
     """An option: name, parser of the text (which raises ValueError), description of valid texts, and meaning.
 
-    ``of`` has the outputs that the option is for; empty if it is for most outputs.
+    ``of`` has the outputs that have the option; empty for most outputs.
     """
 
     name: str
@@ -170,7 +170,7 @@ class Option(NamedTuple):
     doc: str
     of: tuple[str, ...] = ()
     parts: Mapping[str, FieldOption] = {}
-    """Output -> the option with this name in the output's question."""
+    """Output -> the option of the question with this output. All these options have the same name."""
 
     @property
     def field(self) -> str:
@@ -245,7 +245,7 @@ def _columns(text: str) -> tuple[str, ...]:
 
 
 Parser: TypeAlias = "tuple[Callable[[str], Any], str]"
-"""A function that parses the text of an option (raises ValueError), and a description of valid texts."""
+"""A function that parses the text of an option (and raises ValueError), and a description of the valid texts."""
 
 
 def _choice(*words: str) -> Parser:
@@ -275,7 +275,7 @@ _KINDS: Final[dict[str, Parser]] = {
     "codecs": (lambda text: tuple(map(target, _names(text))), "codecs such as zstd:9, separated by commas"),
     "text": (str, "a text"),
 }
-"""Kind of a question's option -> parser of the text, and description of valid texts."""
+"""Kind of the option of a question -> parser of the text, and description of the valid texts."""
 
 
 def _kind(words: QuestionOption) -> Parser:
@@ -283,7 +283,7 @@ def _kind(words: QuestionOption) -> Parser:
 
 
 def _of_questions() -> list[Option]:
-    """Return the options of all questions that are outputs. An option of several questions appears once."""
+    """Return the options of all questions that are outputs. An option of several questions is listed once."""
     found: dict[str, Option] = {}
     for output in ANSWERS:
         for part in question_named(output).parts():
@@ -423,7 +423,7 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
 def _of_question(output: str, asked: Iterable[tuple[Option, str]]) -> tuple[tuple[str, Any], ...]:
     """Return the options of a question: field of its options class, and value. Raises UsageError for other options.
 
-    An option of another question is ignored if it has the default value.
+    An option of another question is ignored if it has its default value.
     """
     found = []
     for option, text in asked:
@@ -489,7 +489,7 @@ WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_
 
 
 def _check_taken(options: SourceOptions) -> None:
-    """Raise UsageError for an option that the output does not use, or that would leave out parts of partitions."""
+    """Raise UsageError for an option that the output does not use, or that would leave out a part of a partition."""
     for option in OPTIONS:
         if option.parts:
             continue

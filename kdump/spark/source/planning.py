@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from kdump.spark.source.options import SourceOptions
 
 READERS: Final = 16
-"""Number of segments of a store that are surveyed at the same time, because most of the time is waiting."""
+"""The number of segments of a store whose headers are read at the same time. Most of this time is waiting."""
 OPEN_COST: Final = 1 << 16
-"""The cost of opening a file, in bytes read."""
+"""The cost of opening a file, expressed in bytes to read."""
 TASK_COST: Final = 4 << 20
-"""The cost of starting a task, in bytes read."""
+"""The cost of starting a task, expressed in bytes to read."""
 HEAD: Final = 64
-"""Number of bytes that identify a batch: its header, which has a checksum of the other bytes."""
+"""The number of bytes that identify a batch: its header, which has a checksum of the other bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,8 @@ class Split:
 
     - ``high_watermark``, ``log_start``: the partition's offsets in the checkpoints of the log dir.
     - ``outcomes``: the outcomes of the transactions, or None if no option needs them.
-    - ``stable``: the offset at which the read stops; ``offsets``: the ranges to read (ends exclusive). None: all.
+    - ``stable``: the last stable offset if the read stops there, else None.
+    - ``offsets``: the ranges to read (ends exclusive), or None for all.
     - ``summary``: the counts from the headers, if they were read; ``number`` is the index of the split in the plan.
     - ``live``: the expected offsets (end exclusive) of a file that may be deleted before it is read; ``head``: its
       first bytes, to detect that another file has replaced it.
@@ -94,7 +95,7 @@ class Split:
 
 
 class Planned(NamedTuple):
-    """A segment and its splits, which are empty if the options select no records of the segment."""
+    """A segment and its splits. There are none if the options select no records of the segment."""
 
     name: str
     topic: str | None
@@ -109,7 +110,7 @@ Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
 
 
 def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
-    """Read the headers of segments: in a store of many at the same time, otherwise one after another."""
+    """Read the headers of segments: in a store many segments at the same time, otherwise one after another."""
     remote = all(isinstance(segment.files, RemoteFiles) for segment in segments)
     with ThreadPoolExecutor(READERS if remote else 1) as pool:
         try:
@@ -128,9 +129,9 @@ def plan(
 ) -> list[Planned]:
     """Return all segments of the inputs, in order, with the splits to read.
 
-    Headers are read only if an option needs them. ``note`` is called for each skipped input, and each invalid file next
-    to a log. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with texts. Raises UsageError and
-    UnreadableError.
+    Headers are read only if an option needs them. ``note`` is called for each skipped input, and for each invalid file
+    next to a log. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with texts. Raises UsageError
+    and UnreadableError.
     """
     partitions = look(options, note) if inputs is None else inputs
     if options.kafka is not None:
@@ -163,9 +164,9 @@ def _with_progress(partitions: Sequence[T], progress: Callable[[str], None]) -> 
 
 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
-    """Return the splits of each task. Small splits are combined, because each task has a cost.
+    """Return the splits of each task. Small splits share a task, because each task has a cost.
 
-    There are about ``min_partitions`` groups if there are enough bytes. No group is larger than the split size.
+    There are about ``min_partitions`` tasks if there are enough bytes. No task gets more bytes than the split size.
     """
     splits = list(splits)
     total = sum(split.size + OPEN_COST for split in splits)
@@ -182,7 +183,7 @@ def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
 
 
 def needs_survey(options: SourceOptions) -> bool:
-    """Return whether an option needs the headers of all batches, for example for outcomes of transactions."""
+    """Return whether an option needs the headers of all batches. Outcomes of transactions do, for example."""
     return (
         options.dedupe
         or options.committed
@@ -237,7 +238,7 @@ def look(
 
 
 def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], None]:
-    """Return the error handler for checkpoint files. If a local file is unreadable, it prints a note.
+    """Return the error handler for checkpoint files. It calls ``note`` for a local file that is unreadable.
 
     A StoreError is raised, because the store may have the file.
     """
@@ -277,10 +278,10 @@ def _sibling(segment: Segment, suffix: str) -> bytes | None:
 
 
 def _latest(segment: Segment, base: int, following: int) -> int | None:
-    """Return the largest timestamp (ms) of a rolled segment from its time index, or None if this is not valid.
+    """Return the largest timestamp (ms) of a closed segment from its time index, or None if the index is invalid.
 
-    A broker appends the largest timestamp when it rolls a segment, so the index of the active segment is incomplete.
-    An index is not used if it is truncated, empty or has offsets of other segments.
+    A broker appends the largest timestamp when it closes a segment, so the index of the active segment is incomplete.
+    An index is invalid if it is truncated, empty or has offsets of other segments.
     """
     data = _sibling(segment, TIME_INDEX)
     if not data:
@@ -316,7 +317,7 @@ class _Planner:
             yield planned(partition, segment, splits)
 
     def _bounded(self, partition: Partition, file: SegmentFacts) -> tuple[SourceOptions, Ranges | None]:
-        """Return the options for a partition, and the offset ranges set by options of Kafka's source."""
+        """Return the options for a partition, and the offset ranges that options of Kafka's source select."""
         options = self._options
         if options.kafka is None:
             return options, None
@@ -354,7 +355,7 @@ class _Planner:
             yield planned(partition, segment, splits)
 
     def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
-        """Return the outcomes of transactions, and the offset at which the read stops (None: no limit)."""
+        """Return the outcomes of transactions, and the last stable offset if the read stops there (None: no limit)."""
         for text in (text for one in surveys for text in one.transactions.wrong):
             self._note(f"{text}; it is not used")
         fates = combined((one.transactions for one in surveys), whole=partition.whole, unnamed=partition.unnamed)
@@ -376,7 +377,7 @@ def _opens(segment: Segment) -> bool:
 def _split(
     partition: Partition, segment: Segment, start: int, end: int, file: SegmentFacts, inside: Ranges | None
 ) -> Split:
-    """Return a split that reads the offsets ``inside`` (None for all)."""
+    """Return a split; only its offsets ``inside`` are read (None: all)."""
     return Split(
         files=segment.files,
         path=segment.path,
@@ -391,7 +392,6 @@ def _split(
 
 
 def planned(partition: Partition, segment: Segment, splits: list[Split], size: int | None = None) -> Planned:
-    """Return a segment with its splits. ``size`` is the number of bytes to read, by default all."""
     topic = None if partition.topic is None else path_text(partition.topic)
     size = segment.size if size is None else size
     return Planned(path_text(segment.name), topic, partition.partition, size, tuple(splits))
@@ -414,7 +414,7 @@ def _may_hold(chunk: ChunkSummary, options: SourceOptions, stable: int | None, o
 def cuts(segment: Segment, split_bytes: int, start: int = 0, stop: int | None = None) -> list[int]:
     """Return positions that divide a part of a segment: starts of valid batches, about ``split_bytes`` apart.
 
-    They come from the offset index if it is valid, otherwise from the headers of batches.
+    A valid offset index has the positions, otherwise the headers of batches.
     """
     stop = segment.size if stop is None else stop
     if stop - start <= split_bytes:
@@ -444,7 +444,10 @@ def _walked(source: log_dirs_files.Source, split_bytes: int, start: int, stop: i
 
 
 def _spaced(positions: Iterable[int], split_bytes: int, start: int, stop: int) -> list[int]:
-    """Return some of ``positions``, at least ``split_bytes`` apart. The last split has at least half this size."""
+    """Return some of ``positions``, at least ``split_bytes`` apart.
+
+    The last split has at least half this many bytes.
+    """
     cuts: list[int] = []
     last = start
     for position in positions:

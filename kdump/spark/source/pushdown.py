@@ -1,4 +1,4 @@
-"""The ranges of topics, partitions, offsets and timestamps that must be read under Spark's filters.
+"""The ranges of topics, partitions, offsets and timestamps that must be read if Spark has filters.
 
 Spark applies its filters to the rows again, so a range may be wider than a filter.
 """
@@ -65,7 +65,7 @@ class Pushed:
 
 
 def narrowed(span: ValueSpan, kind: str, one: Any) -> ValueSpan:
-    """Return the values of a span that may pass a filter; ``kind`` is the name of the filter's class."""
+    """Return the values of a span that can pass a filter; ``kind`` is the name of the filter's class."""
     if kind == "In":
         return _among(span, frozenset(value for value in one.value if value is not None))
     value = getattr(one, "value", None)
@@ -99,7 +99,7 @@ def _among(span: ValueSpan, values: frozenset[Any]) -> ValueSpan:
 
 
 def _limits(value: object) -> tuple[int, int] | None:
-    """Return a filter's value as a number (times in ms since 1970) and the next number; None for other values."""
+    """Return the value of a filter as a number (times in ms since 1970), and the next number; None for other values."""
     if type(value) is int:
         return value, value + 1
     if isinstance(value, datetime) and value.tzinfo is not None:

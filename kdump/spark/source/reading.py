@@ -42,31 +42,31 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcomes
 
 TRAILING: Final = "trailing"
-"""The kind of damage of a truncated batch at the end of a file."""
+"""The kind of damage that is a truncated batch at the end of a file."""
 GROWING: Final = "a broker was writing this batch when the file was listed"
-"""The reason for a batch that was truncated when listed and is complete now. It is not an error."""
+"""The reason for a batch that was truncated when the file was listed, but is complete now. This is not an error."""
 UNREADABLE: Final = "unreadable"
-"""The kind of damage of bytes that a failing disk does not return, with ``skipUnreadable``."""
+"""With ``skipUnreadable``: the kind of damage that is bytes which a failing disk does not return."""
 DAMAGED_BYTES: Final = 8 << 20
-"""Maximum number of bytes in a row of the output ``damaged``. A longer range becomes several rows."""
+"""The maximum number of bytes in a row of the output ``damaged``. A longer range has several rows."""
 
 
 _FAILFAST_HINT: Final = "mode FAILFAST stops here; PERMISSIVE continues, and the output damaged has the bytes"
 
 
 def refuse(error: UnreadableError, *, skip: bool) -> None:
-    """Raise a read error in a task of findings or answers, so that Spark retries the task, and then ends the job.
+    """Raise a read error in a task of findings or answers. Spark then retries the task, and at last ends the job.
 
-    Two errors are not raised, because they become rows: damage of a tiered segment, and, with ``skip`` (the option
-    ``skipUnreadable``), bytes that a failing disk does not return. If other errors became rows, an outage of a store
-    would look like an answer.
+    Two errors are not raised, because they become rows: damage of a tiered segment, and bytes that a failing disk does
+    not return if ``skip`` (the option ``skipUnreadable``). If other errors became rows, an outage of a store would look
+    like an answer.
     """
     if not (isinstance(error, PartlyUnreadableError) or (skip and isinstance(error, FailingDiskError))):
         raise error
 
 
 class BatchContent(NamedTuple):
-    """A readable batch: its selected records, and the damage among them."""
+    """A readable batch: its selected records, and the damaged ranges among them."""
 
     batch: RecordBatch
     items: list[SelectedBatch | DamagedRange]
@@ -78,10 +78,10 @@ Content: TypeAlias = BatchContent | DamagedRange | Padding
 def contents(split: Split, source: files.Source, options: SourceOptions, rows: Rows | None = None) -> Iterator[Content]:
     """Yield the batches, damaged ranges and padding of ``split``.
 
-    If ``rows`` can read a batch, its records are added to ``rows``, and the batch is yielded without items.
+    If compiled code supports a batch, its records are added to ``rows``, and the batch is yielded without records.
 
     Raises UnreadableError at the first damage in mode FAILFAST, and in every mode if bytes cannot be read; then Spark
-    retries. With ``skip_unreadable`` bytes that a failing disk does not return are one damaged range.
+    retries. If ``skip_unreadable`` is set, the bytes that a failing disk does not return are one damaged range.
     """
     at = split.start
     try:
@@ -104,7 +104,7 @@ def contents(split: Split, source: files.Source, options: SourceOptions, rows: R
 
 
 def check_live(split: Split, source: files.Source) -> None:
-    """Raise UnreadableError if an open file is shorter than planned, or has other first bytes."""
+    """Raise UnreadableError if an open file is shorter than planned, or begins with other bytes."""
     if source.size < split.end:
         raise _cut_back(split, source.size)
     if source.read(split.start, len(split.head)) != split.head:
@@ -154,13 +154,13 @@ def _contents(split: Split, source: files.Source, options: SourceOptions, rows: 
 
 
 def _is_whole_now(source: files.Source, position: int) -> bool:
-    """Return whether a valid batch begins at ``position`` now that the file has grown."""
+    """Return whether a valid batch begins at byte ``position`` now that the file has grown."""
     first = next(segments_read.read(source, position, on_error="resync"), None)
     return isinstance(first, RecordBatch) and first.position == position
 
 
 def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: SourceOptions) -> bool:
-    """Add a batch's selected records to ``rows``, or return False if only the general path can read them."""
+    """Add a batch's selected records to ``rows``, or return False if only plain Python can read them."""
     if not rows.wanted.may_hold(batch):
         return True
     state = _state(batch, split.outcomes)
@@ -171,7 +171,7 @@ def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: SourceOptions
 
 
 def wanted(options: SourceOptions) -> Filter:
-    """Return the filter of records by ``options``, without the outcomes of transactions."""
+    """Return the filter of records by ``options``. It does not select by outcomes of transactions."""
     types: frozenset[RecordType] = frozenset() if options.include_control else frozenset({"data", "tombstone"})
     return Filter(
         first_offset=options.starting_offset,
@@ -185,7 +185,7 @@ def wanted(options: SourceOptions) -> Filter:
 def _kept(
     item: SelectedBatch | DamagedRange, split: Split, options: SourceOptions
 ) -> SelectedBatch | DamagedRange | None:
-    """Return the selected records of a batch, by its transaction and the split's offset ranges, or None."""
+    """Return the records of a batch that its transaction and the offset ranges of the split select, or None."""
     if isinstance(item, DamagedRange):
         return item
     state = _state(item.batch, split.outcomes)
@@ -200,7 +200,7 @@ def _kept(
 
 
 def _is_dropped(batch: RecordBatch, state: str | None, options: SourceOptions) -> bool:
-    """Return whether a read_committed consumer does not receive this batch."""
+    """Return whether read_committed consumers do not receive this batch."""
     return options.committed and state in {"aborted", "open", None} and not batch.is_control
 
 
@@ -225,9 +225,10 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open the file of a split. If a stream's file is deleted, return None, or raise DataLossError, by failOnDataLoss.
+    """Open the file of a split.
 
-    A broker first renames a segment, and deletes it a minute later (file.delete.delay.ms).
+    If the file of a stream is deleted, return None, or raise DataLossError if failOnDataLoss. A broker first renames a
+    segment, and deletes it a minute later (file.delete.delay.ms).
     """
     gone: UnreadableError | None = None
     for path in _names(split):
@@ -253,7 +254,7 @@ def _names(split: Split) -> tuple[str, str]:
 
 
 def vanished(splits: Iterable[Split]) -> Iterator[str]:
-    """Yield a message for each file of a stream that was deleted after it was planned."""
+    """Yield a message for each file of a stream that was deleted after a trigger was planned."""
     offsets: dict[str, tuple[int, int]] = {}
     for split in splits:
         if split.live is not None and not any(split.files.look(path) for path in _names(split)):
@@ -263,14 +264,14 @@ def vanished(splits: Iterable[Split]) -> Iterator[str]:
 
 
 class Tally:
-    """The counts of a split during the read: ``lost`` has the damaged ranges, ``rows`` counts returned rows."""
+    """The counts of a split while it is read. ``lost`` has the damaged ranges, ``rows`` the number of returned rows."""
 
     def __init__(self) -> None:
         self.batches = self.rows = self.batch_bytes = self.padding = 0
         self.lost: list[Damage] = []
 
     def add(self, content: Content) -> None:
-        """Count a batch, padding or damage; records are counted separately."""
+        """Count a batch, padding or damage, but not its records."""
         lost = _lost(content)
         self.lost += lost
         if isinstance(content, Padding):
@@ -353,7 +354,7 @@ def _inside(ranges: Ranges, offset: int) -> bool:
 
 
 def _wholly(ranges: Ranges, batch: RecordBatch) -> bool | None:
-    """Return True if all offsets of a batch are inside the ranges, False if none is, None if some are."""
+    """Return True if all offsets of a batch are inside the ranges, False if none is, None if only some are."""
     at = bisect_right(ranges, (batch.last_offset, INT64_END)) - 1
     if at < 0 or ranges[at][1] <= batch.base_offset:
         return False
@@ -375,7 +376,7 @@ def _damaged(split: Split, source: files.Source, options: SourceOptions) -> Iter
 
 
 def is_reported(damage: Damage, options: SourceOptions) -> bool:
-    """Return whether a damaged range becomes rows of the output damaged."""
+    """Return whether a damaged range becomes rows of the output ``damaged``."""
     return options.mode != words.DROPMALFORMED or damage.kind == UNREADABLE
 
 
@@ -415,7 +416,7 @@ def _account(split: Split, source: files.Source, options: SourceOptions) -> Iter
 
 
 def read_all(splits: Iterable[Split], options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of splits in order. The few rows of the output ``batches`` are combined across splits."""
+    """Yield the rows of splits in order. The few rows of the output ``batches`` are combined for several splits."""
     if options.output == words.BATCHES:
         yield from header_rows.record_batches(found for split in splits for found in _found(split, options))
         return

@@ -1,7 +1,7 @@
 """The columns of the Spark source's outputs: damaged ranges, accounts, findings, and records with decoded payloads.
 
-The driver reads the schemas of payloads once, and sends them to the tasks with the options. A stream keeps using the
-schemas of its start.
+The driver reads the schemas of payloads once, and sends them to the tasks with the options. A stream uses the schemas
+that the log had at its start.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ DAMAGED: Final = (
     ArrowField("missingUntil", "bigint"),
     ArrowField("bytes", "binary"),
 )
-"""The output ``damaged``: ranges of bytes without a readable batch. A very long range has several consecutive rows.
+"""The output ``damaged``: ranges of bytes without a readable batch.
 
-A range that the disk does not return is one row without ``bytes``; its ``damage`` is ``unreadable``. The offsets from
-``missingFrom`` to before ``missingUntil`` may be lost; null if they are unknown.
+A very long range has several consecutive rows. A range that the disk does not return is one row without ``bytes``; its
+``damage`` is ``unreadable``. The offsets from ``missingFrom`` to before ``missingUntil`` may be lost; null means
+unknown.
 """
 
 ACCOUNT: Final = (

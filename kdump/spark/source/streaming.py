@@ -1,7 +1,7 @@
 """A growing log dir as a stream: each trigger reads the records between two marks of each partition folder.
 
 An offset of the stream is plain JSON, with a :class:`~kdump.spark.source.marks.Mark` for each folder. The Kafka offset
-of the mark determines the next record, also after a segment was rolled, renamed or compacted. The position in the mark
+of the mark determines the next record, even if a segment was closed, renamed or compacted. The position in the mark
 only saves a search.
 """
 
@@ -42,7 +42,7 @@ Offsets: TypeAlias = "dict[str, dict[str, Any]]"
 Ends: TypeAlias = "dict[str, int]"
 """Folder -> the folder's end offset."""
 TRIES: Final = 5
-"""Maximum number of listings of a log dir if files disappear meanwhile."""
+"""The maximum number of listings of a log dir if files disappear during a listing."""
 
 
 class TriggerLimits(NamedTuple):
@@ -54,7 +54,7 @@ class TriggerLimits(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The bytes of a segment that a trigger reads. ``live`` are their offsets (end exclusive), from segment names."""
+    """The bytes of a segment that a trigger reads. ``live``: their offsets (end exclusive), by segment names."""
 
     partition: Partition
     segment: Segment
@@ -88,7 +88,7 @@ class Taken(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """The end of a trigger, and the bytes that it reads. ``is_complete``: no limit ended the trigger."""
+    """The end of a trigger, and the bytes that it reads. ``is_complete``: the trigger ended at no limit."""
 
     offsets: Offsets
     taken: list[Taken]
@@ -128,7 +128,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
 
 
 def ends(options: SourceOptions) -> Ends:
-    """Return the end offset of each folder, which follows its last valid batch. Raises UnreadableError."""
+    """Return the end offset of each folder, which is the offset after its last valid batch. Raises UnreadableError."""
     return _until_still(lambda _: {key_of(one): end_of_log(one).offset for one in partitions(options)}, options)
 
 
@@ -143,12 +143,12 @@ def advance(
 ) -> Advance:
     """Return the end of a trigger that begins at ``start`` and does not end after ``target``.
 
-    A rolled segment within the limits is used as listed, without reading it. In other segments headers are read from a
-    batch in the offset index on; in folders of ``checked`` all bytes are read. A trigger ends after a batch with a
-    right checksum, so that a truncated batch at the end of the last segment is left to the next trigger. The folder
-    that has waited longest comes first.
+    A closed segment within the limits is used as listed, without reading it. In other segments the headers are read,
+    beginning at an index entry; in folders of ``checked`` all bytes are read. A trigger ends after a batch with a right
+    checksum, so that the next trigger reads a batch that is still truncated now. The folder that has waited longest
+    comes first.
 
-    ``fail`` is called for each error, maybe more than once; by default it raises. A folder with an error stops before
+    ``fail`` is called for each error, perhaps several times; by default it raises. A folder with an error stops before
     it. It is also an error if a segment of ``listings`` has disappeared
     (:class:`~kdump.spark.source.listings.Listings`). Without ``failOnDataLoss`` the folder continues with the remaining
     segments.
@@ -158,7 +158,7 @@ def advance(
 
 
 def _until_still(look: Callable[[Fail], Looked], options: SourceOptions, fail: Fail = raise_it) -> Looked:
-    """Call ``look``, which lists a log dir. Repeat the call if a file disappears meanwhile, as by retention."""
+    """Call ``look``, which lists a log dir. Call it again if a file has disappeared, for example by retention."""
 
     def is_gone(error: UnreadableError) -> bool:
         try:
@@ -251,7 +251,7 @@ def partitions(
     fail: Fail = raise_it,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Partition]:
-    """Return the partitions of the inputs. A folder without partitions is accepted: they may be created later."""
+    """Return the partitions of the inputs. A folder without partitions is accepted: a broker may create them later."""
 
     def fail_unless_empty(error: UnreadableError) -> None:
         if error.reason != NO_SEGMENT:
@@ -261,7 +261,10 @@ def partitions(
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
-    """Return the mark to continue from: ``mark``, or the mark at which the log differs from the records read."""
+    """Return the mark to continue from:
+
+    ``mark``, or the mark at which the log differs from the records read before it.
+    """
     if mark.topicId and here and here != mark.topicId:
         return START
     cut = cut_back(partition, mark)
@@ -285,18 +288,18 @@ def _outcomes(partition: Partition, options: SourceOptions, listings: Listings) 
 
 
 class _Meter:
-    """Counts the bytes, records and files of a trigger. A partition stops at the first batch beyond a limit."""
+    """Counts the bytes, records and files of a trigger. In a partition it stops at the first batch over a limit."""
 
     def __init__(self, limits: TriggerLimits) -> None:
         self._limits = limits
         self._files = self._bytes = self._records = 0
         self.stable: int | None = None
-        """The offset at which the partition stops."""
+        """The last stable offset of the partition if the trigger must stop there, else None."""
         self.is_stopped = self.is_full = False
         self._before = (0, 0, False)
 
     def go_on(self, stable: int | None) -> None:
-        """Begin the next partition, which stops at the offset ``stable``."""
+        """Begin the next partition. The trigger stops at its last stable offset, ``stable``."""
         self.is_stopped = False
         self.stable = stable
 
@@ -320,7 +323,7 @@ class _Meter:
         self._files += part.end > part.start
 
     def is_stable(self, offset: int) -> bool:
-        """Return whether the trigger may read a batch with this last offset."""
+        """Return whether the trigger may read a batch that ends with this offset."""
         return self.stable is None or offset < self.stable
 
     @property
@@ -333,12 +336,12 @@ class _Meter:
         )
 
     def holds(self, size: int, records: int) -> bool:
-        """Return whether ``size`` bytes and ``records`` are within the limits."""
+        """Return whether ``size`` bytes and ``records`` records are within the limits."""
         room = self.room
         return (room.bytes is None or size <= room.bytes) and (room.records is None or records <= room.records)
 
     def takes(self, size: int, records: int) -> bool:
-        """Count bytes and records if they are within the limits, else stop. The first batch always fits."""
+        """Count bytes and records if they are within the limits, else stop. The first batch always counts."""
         if self._bytes and not self.holds(size, records):
             self.is_stopped = self.is_full = True
             return False
@@ -391,7 +394,7 @@ def _open(segment: Segment) -> None:
 
 
 def _whole(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter) -> Taken | None:
-    """Return the rest of a rolled segment if its size and offsets (by names) are within the limits, else None."""
+    """Return the rest of a closed segment if its size and offsets (by names) are within the limits, else None."""
     segment, position = place
     following = _following(partition, segment)
     first = segment.base_offset if at.offset is None else at.offset
@@ -406,7 +409,6 @@ def _whole(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _M
 
 
 def _following(partition: Partition, segment: Segment) -> int | None:
-    """Return the base offset of the next segment, or None if there is none."""
     base = segment.base_offset
     later = [one.base_offset for one in partition.segments if one.base_offset is not None]
     return None if base is None else min((one for one in later if one > base), default=None)
@@ -438,9 +440,10 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 
 
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
-    """Return a position before which all batches are within the limits of ``meter``, and count them there.
+    """Return a position up to which all batches are within the limits of ``meter``, and count these batches.
 
-    The offset index has the position. The last possible entry is skipped, so that a batch within the limits follows.
+    The position is in the offset index. It is not that of the last possible entry but of the entry before it, so that a
+    batch within the limits follows.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset
@@ -464,7 +467,7 @@ def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Met
 def _fitting(
     regions: Iterable[Region], partition: Partition, place: tuple[Segment, int], meter: _Meter
 ) -> tuple[RecordBatch | None, int]:
-    """Return the last batch within the limits of ``meter``, and the position (bytes) up to which to read the segment.
+    """Return the last batch within the limits of ``meter``, and the byte up to which to read the segment.
 
     Damage is read together with the valid batches after it. Damage at the end of the last segment is left to the next
     trigger, because a broker may still be writing a batch there.
@@ -508,9 +511,10 @@ def between(
 ) -> list[Split]:
     """Return the splits between two offsets of the stream.
 
-    ``lost`` is called for missing records after ``start``, if marks or ``listings`` show them; if it returns, the other
-    records are read. ``note`` is called for records of transactions with an unknown outcome, which read_committed
-    leaves out. Splits are read by Kafka offsets, so that the remaining records of a compacted segment are read.
+    ``lost`` is called for missing records after ``start``, if marks or ``listings`` show that they are missing; if it
+    returns, the other records are read. ``note`` is called for records of transactions with an unknown outcome, which
+    read_committed leaves out. Splits are by Kafka offsets, so that they include the remaining records of a compacted
+    segment.
     """
     known = listings or Listings()
     splits, gone, unknown = _until_still(lambda _: _planned(options, start, end, known), options)
@@ -523,7 +527,7 @@ def between(
 
 
 def unknown(key: str, outcomes: Outcomes | None, since: int | None) -> list[str]:
-    """Return at most one message, about transactions with an unknown outcome at the offset ``since`` or later."""
+    """Return at most one message, on transactions with an unknown outcome at the offset ``since`` or later."""
     text = None if outcomes is None else outcomes.among(since or 0, INT64_END).unknown
     return [] if text is None else [f"{key}: {text}"]
 
@@ -557,7 +561,7 @@ def _planned(
 def _left(partition: Partition, until: Mark) -> Mark:
     """Return the mark up to which the log still has the planned records; START if it is another log.
 
-    A driver that was killed repeats its last trigger, maybe long after this trigger was planned.
+    After a kill, a driver repeats its last trigger, perhaps long after this trigger was planned.
     """
     here = topic_id(partition)
     if until.topicId and here and here != until.topicId:
@@ -577,7 +581,7 @@ def _changed(key: str, until: Mark, left: Mark) -> str:
 
 
 def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> Iterator[str]:
-    """Yield a text for each loss between two marks: records deleted or truncated, or a deleted folder."""
+    """Yield a text for each loss between two marks: records that were deleted or truncated, or a deleted folder."""
     if until.gone:
         if since.offset is not None:
             yield f"{key} is gone; it was read up to offset {since.offset}, and later records cannot be read"
