@@ -2,6 +2,7 @@
 
 A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. It reads this
 file to filter aborted records for read_committed consumers: if an entry is missing, they receive the aborted records.
+An ABORT marker of a transaction without data may have an entry, whose first offset is that of the marker.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class TxnIndexCheck(IndexFileCheck):
     advice = ADVICE
 
     def __init__(self, file: str, data: bytes | None, base_offset: int) -> None:
-        """``data`` is None if the file does not exist: this is valid if no transaction was aborted."""
+        """``data`` is None if the file does not exist, which is valid if no transaction with data was aborted."""
         super().__init__(file)
         self.exists = data is not None
         self.data = data or b""
@@ -67,7 +68,10 @@ class TxnIndexCheck(IndexFileCheck):
         return None
 
     def ended(self, transaction: EndedTransaction) -> None:
-        """Compare the next transaction that ends in this segment with its entry."""
+        """Compare the next transaction that ends in this segment with the entry that has the same last offset.
+
+        Entries with lower last offsets have no ABORT marker, which is a fault.
+        """
         offset = transaction.last_offset
         found = False
         while self._next() <= offset:
@@ -118,7 +122,11 @@ class TxnIndexCheck(IndexFileCheck):
             self._below(slot, "last stable offset", text, str(stable), entry.last_stable_offset)
 
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
-        """Save a fault. :meth:`finish` drops it if compaction or an unread part of the log explains it."""
+        """Save the fault of an offset that is too low, if :meth:`finish` does not drop it.
+
+        It drops the fault if the log was compacted, or if the offset is before the segment and unread batches may
+        explain it.
+        """
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
 
     def finish(
@@ -127,8 +135,10 @@ class TxnIndexCheck(IndexFileCheck):
         """Yield the findings.
 
         ``complete``: the partition was replayed from offset 0. ``compacted``: batches or records are missing from the
-        log, so an entry may belong to removed data. ``readable``: the log was read to its end. ``alone``: the
-        ``.index`` is missing too, so a broker rebuilds all index files.
+        log, so offsets of an entry that seem too low may be those of removed data; its marker must still exist.
+        ``readable``: the log was read to its end; otherwise the entries after the last transaction are not checked.
+        ``alone``: the ``.index`` is missing too, so a broker rebuilds all index files: if this file is missing as well,
+        one remark replaces the findings on missing entries.
         """
         if readable:
             for slot in self._slots[self._at :]:

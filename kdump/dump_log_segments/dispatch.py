@@ -70,7 +70,10 @@ def dump_files(run: DumpRun, files: list[str]) -> None:
 
 
 def dump_file(run: DumpRun, path: str) -> None:
-    """Dump one file with the printer for its suffix. An unknown suffix is reported if the release reports it."""
+    """Dump one file with the printer for its suffix, if the release has this suffix.
+
+    Some releases report any other file. They raise UnreadableError for a name without a dot.
+    """
     _, dot, suffix = posixpath.basename(path).rpartition(".")
     known = suffix in run.state.suffixes if dot else False
     if known or run.state.announces_unknown:

@@ -66,11 +66,14 @@ _BRACE: Final = "\0"
 NUMBERS: Final = {"", "long", "int"}
 """The types that compiled code can write."""
 KINDS: Final = 64
-"""Maximum number of kinds of batches whose compiled lines a printer caches."""
+"""When a printer caches the compiled lines of more kinds of batches, it clears the cache."""
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
-    """Yield the literals and field slots of ``lines``. A field without a slot becomes a literal with its ``value``."""
+    """Yield the literals of ``lines``, and the slots of fields that have one and a type in NUMBERS.
+
+    Any other field becomes a literal with its ``value``.
+    """
     for line in lines:
         for part in line.parts:
             if isinstance(part, str):
@@ -110,7 +113,10 @@ def codec_name(dialect: Dialect, codec: int) -> str:
 
 
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
-    """Return the printed parts of a record's content: the text before a field, and ``key`` or ``value``."""
+    """Return the printed parts of a record's content: the text before a field, and ``key`` or ``value``.
+
+    A null field is not printed. Without --print-data-log nothing is.
+    """
     options, dialect = run.options, run.dialect
     if not options.print_data_log or (dialect.key_needs_value and null_value):
         return []
@@ -125,15 +131,16 @@ def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes
 
 
 class LineValues:
-    """The values of fields for the lines of one segment; also keeps the last offset, to find gaps.
+    """The values of fields for the lines of one segment.
 
-    Before compiled code prints lines, :meth:`lead` copies the last offset to it; :meth:`follow` copies it back.
+    It keeps the last offset to find gaps. Before compiled code prints lines, :meth:`lead` copies the last offset to it;
+    :meth:`follow` copies it back.
     """
 
     whole_batches = False
     """Whether a batch of a run is printed only if compiled code can print it completely."""
     stops_at_frames = False
-    """Whether records whose payloads may have a schema id are left to plain Python."""
+    """Whether plain Python prints the records whose payloads may begin with a schema id."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         dialect = run.dialect
@@ -150,11 +157,11 @@ class LineValues:
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
 
     def lead(self, writer: Lines) -> None:
-        """Copy the last offset to the writer of compiled code."""
+        """Copy the last offset, and whether a gap before the first offset counts, to the compiled writer."""
         writer.last_offset, writer.armed = self.last_offset, self.armed
 
     def follow(self, writer: Lines, lines: Bytes) -> None:
-        """Print lines of the compiled writer, and copy the last offset and the gaps from it.
+        """Copy the last offset and the gaps from the compiled writer, then print its lines.
 
         UNKNOWN in a gap stands for the last offset before these lines.
         """
@@ -174,7 +181,10 @@ class LineValues:
             self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
 
     def fields(self, batch: RecordBatch) -> FieldValues:
-        """Return a function that returns the fields of a batch line by name."""
+        """Return a function that returns the fields of a batch line by name.
+
+        It raises DamageError for an unknown codec.
+        """
 
         def value(name: str) -> object:
             if name == "codec":

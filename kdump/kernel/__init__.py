@@ -1,8 +1,8 @@
-"""The kernel: compiled loops that convert records of batches to text or columns, and check entries of indexes.
+"""The kernel, kdump's compiled code: it converts records to text or columns, and checks entries of indexes.
 
-The kernel reads well-formed batches only. It stops before any other batch, and the general path in plain Python
-continues and reports errors. Without the kernel the general path reads everything. A module of this package may be
-imported only if ``COMPILED`` is true.
+Compiled code reads well-formed batches only. It stops before any other batch; plain Python continues and reports
+errors. Without compiled code, plain Python reads everything with the same results. A module of this package may be
+imported only if ``COMPILED`` is true. The environment variable ``KDUMP_KERNEL=off`` makes it false.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ COMPILED: Final = not _ABSENCE
 
 
 def keep_freed_memory() -> None:
-    """Make the C library keep tens of MiB of freed memory for reuse, because the system would have to clear new pages.
+    """Make glibc keep up to 64 MiB of freed memory, because the system would have to clear new pages.
 
-    This affects the whole process, so only the kdump program calls it, not the library.
+    This affects the whole process, so only the kdump program calls it, not the library. Without compiled code it does
+    nothing.
     """
     if COMPILED:
         from kdump.kernel import records
@@ -61,9 +62,9 @@ def keep_freed_memory() -> None:
 
 
 def reserve(file: int, size: int) -> None:
-    """Reserve disk space for ``size`` bytes of an open file without changing its size, if the file system can.
+    """Reserve disk space for ``size`` bytes of the file with descriptor ``file``, without changing its size.
 
-    Writes then take half the time.
+    Writes then take half the time. Nothing happens without compiled code, or if the file system cannot do this.
     """
     if COMPILED:
         from kdump.kernel import records

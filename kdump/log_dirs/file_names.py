@@ -49,7 +49,7 @@ REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 DELETE_FOLDER: Final = "delete"
 FUTURE_FOLDER: Final = "future"
 STRAY_FOLDER: Final = "stray"
-"""Suffixes of folders without a live replica (since 0.10.2, 1.1 and 3.6.1)."""
+"""Suffixes of folders without a live replica: delete (since 0.10.2), future (1.1) and stray (3.6.1)."""
 _STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER}")
 
 
@@ -131,7 +131,7 @@ class FolderName(NamedTuple):
 
 
 def parse_folder(name: str) -> FolderName | None:
-    """Return topic and partition of a folder by its name, or None for a name with which a broker does not start.
+    """Return topic and partition of a folder by its name, or None for a name of another form.
 
     This is ``UnifiedLog.parseTopicPartitionName`` (0.10.2). ``Integer.parseInt`` reads the number, so ``a-+1``,
     ``a-01`` and digits of other scripts are valid. Java decodes file names by its locale; here it is UTF-8.
@@ -155,9 +155,9 @@ def offset_of(name: str) -> int | None:
 
 
 def opened_name(name: str) -> str | None:
-    """Return the name that a broker opens for a ``.log`` file of any state; None if the name has no offset.
+    """Return the name of a ``.log`` file with its offset in 20 digits, as a broker opens it; None without an offset.
 
-    Source: LogFileUtils.filenamePrefixFromOffset.
+    A state such as ``.deleted`` is kept. Source: LogFileUtils.filenamePrefixFromOffset.
     """
     offset = offset_of(name)
     if offset is None:
@@ -194,7 +194,10 @@ def folder_name_in(above: str, name: str) -> Name:
 
 
 def is_foreign(name: str) -> bool:
-    """Return whether a broker stops if a folder of this name is in a log dir (LogManager.loadLogs)."""
+    """Return whether a broker stops if a folder of this name is in a log dir (LogManager.loadLogs).
+
+    These are all names that :func:`parse_folder` cannot parse, except REMOTE_INDEX_CACHE.
+    """
     return parse_folder(name) is None and name != REMOTE_INDEX_CACHE
 
 
@@ -211,7 +214,7 @@ def is_padded(stem: str) -> bool:
 
 
 def is_sibling(name: str) -> bool:
-    """Return whether a broker writes files of this name beside a segment or into a log dir."""
+    """Return whether a name is that of a file beside a segment, or of a checkpoint, metadata or temporary file."""
     plain = name.removesuffix(f".{LOG}").isdecimal()  # nearly always the name of a segment
     return not plain and SIBLING_NAME.fullmatch(name) is not None
 
@@ -221,6 +224,6 @@ def is_kraft_snapshot(path: str) -> bool:
 
 
 def beside_log(path: str, suffix: str) -> str:
-    """Return the path of a segment's file with another suffix; a state such as ``.deleted`` is kept."""
+    """Return the path of the file with another suffix beside a ``.log`` file; a state such as ``.deleted`` is kept."""
     stem, _, state = path.rpartition(f".{LOG}")
     return f"{stem}.{suffix}{state}"

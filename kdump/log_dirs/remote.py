@@ -1,8 +1,8 @@
 """Object stores and HDFS (s3, gs, hdfs, abfs) as places of files: :class:`kdump.log_dirs.files.Files`.
 
 Operations are retried, with pauses, before an error is raised. The pauses are those of Hadoop's S3A client
-(``fs.s3a.retry.interval``: 500 ms, doubled each time). S3A stops after seven retries (``fs.s3a.retry.limit``), about a
-minute; kdump stops after :data:`SECONDS`.
+(``fs.s3a.retry.interval``: 500 ms, doubled each time), but at most :data:`LONGEST_PAUSE`. S3A stops after seven retries
+(``fs.s3a.retry.limit``), about a minute; kdump stops after :data:`SECONDS`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _BLOCK: Final = 1 << 20
 def places(
     paths: Iterable[str], place_of: Callable[[str], tuple[Files, str]] | None = None
 ) -> Iterator[tuple[Files, list[str]]]:
-    """Yield the places of ``paths`` in order, each with the paths in it. Raises UsageError for an unknown scheme.
+    """Yield consecutive ``paths`` of one place together: the place, and the paths in it.
 
-    ``place_of`` is :func:`place` or :func:`as_written`.
+    ``place_of`` is :func:`place` (the default), or :func:`as_written`.
     """
     group: list[str] = []
     current: Files = LOCAL
@@ -55,7 +55,11 @@ def places(
 
 
 def place(path: str) -> tuple[Files, str]:
-    """Return the place of a path or URI, and the path in this place. Local paths become absolute."""
+    """Return the place of a path or URI, and the path in this place. Local paths become absolute.
+
+    Raises UsageError for a wrong URI or an unknown scheme, StoreError if the store of a URI does not answer, and
+    KdumpError without PyArrow.
+    """
     found = _URI.match(path)
     if found is None:
         return LOCAL, posixpath.abspath(path)
@@ -69,7 +73,7 @@ def place(path: str) -> tuple[Files, str]:
 def as_written(path: str) -> tuple[Files, str]:
     """Return the place of a path or URI, and the path in this place. Local paths stay as written.
 
-    A path is a URI if Arrow opens its scheme and no local file has this name.
+    A path is a URI if Arrow opens its scheme and no local file has this name. Raises like :func:`place`.
     """
     found = _URI.match(path)
     if found is None or found["scheme"] not in _SCHEMES or LOCAL.look(path) is not None:
@@ -102,7 +106,8 @@ def is_there(shown: str, paths: Iterable[str]) -> bool:
 class RemoteFiles:
     """A ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). ``prefix`` begins its paths in messages.
 
-    Every method retries after errors (:class:`Retries`), and finally raises StoreError.
+    Methods retry after errors (:class:`Retries`), and finally raise StoreError; :meth:`put_once` and :meth:`delete` do
+    not.
     """
 
     def __init__(self, system: Any, prefix: str, retries: Retries | None = None) -> None:
@@ -247,11 +252,11 @@ T = TypeVar("T")
 VARIABLE: Final = "KDUMP_STORE_SECONDS"
 """The environment variable that replaces :data:`SECONDS`."""
 SECONDS: Final = 60.0
-"""An operation is retried for this number of seconds after its first error."""
+"""For this number of seconds after its first error, an operation is retried."""
 RIGHTS_SECONDS: Final = 20.0
 """Maximum number of seconds of retries if access is denied. A key may be replaced, or a new policy take effect."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
-"""Seconds between two tries. Each pause is twice as long as the previous one."""
+"""The shortest and the longest pause between two tries, in seconds. Each pause is twice as long as the previous one."""
 
 
 class ErrorKind(Enum):
@@ -304,10 +309,10 @@ def seconds() -> float:
 
 
 class Retries:
-    """Retries the operations of one store. Ctrl-C ends a pause.
+    """Retries the operations of one store after TRANSPORT and RIGHTS errors. Ctrl-C ends a pause.
 
-    After an operation has failed in all its tries, later operations get only one try. After a TRANSPORT error this ends
-    when the store answers again; after a RIGHTS error it does not end. A RIGHTS error before the first answer is not
+    After an operation has failed in all its tries, later errors of the same kind are not retried. For TRANSPORT this
+    ends when the store answers again; for RIGHTS it does not end. A RIGHTS error before the first answer is not
     retried, because keys that never worked are wrong.
     """
 

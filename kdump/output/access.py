@@ -1,4 +1,4 @@
-"""Permissions (modes) of outputs. A copy of log bytes never has wider permissions than its source."""
+"""Permissions (modes) of outputs. A copy of log bytes is never open to more users than its source."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _ACL: Final = "system.posix_acl_access"
 
 
 class Access(NamedTuple):
-    """The widest permissions of the files and folders of an output, before the umask.
+    """The widest permissions of the files and folders of an output for the group and others, before the umask.
 
-    The group bits are for ``group``. If the user cannot set that group, the group gets only the permissions of others.
+    The group bits are for ``group`` (None: any group). If the user cannot set that group, the group gets only the
+    permissions of others.
     """
 
     file: int = 0o666
@@ -30,7 +31,10 @@ class Access(NamedTuple):
     group: int | None = None
 
     def settle(self, descriptor: int, *, is_folder: bool) -> None:
-        """Set the group and the permissions of an open file or folder that this run has created."""
+        """Set the group and the permissions of an open file or folder that this run has created.
+
+        The owner can always read the file and use the folder. Nothing happens on a file system without modes.
+        """
         mode = ((self.folder | 0o700) if is_folder else (self.file | 0o400)) & ~_umask()
         if self.group is not None and os.fstat(descriptor).st_gid != self.group:
             try:
@@ -41,7 +45,10 @@ class Access(NamedTuple):
             os.fchmod(descriptor, mode)
 
     def without(self, other: Access) -> Access:
-        """Return the permissions that both allow."""
+        """Return the permissions that both allow.
+
+        If their groups differ, a group gets only the permissions of others.
+        """
         if self.group == other.group:
             return Access(self.file & other.file, self.folder & other.folder, self.group)
         if self.group is None or other.group is None:
@@ -55,7 +62,7 @@ ANY: Final = Access()
 
 
 def of_sources(partitions: Iterable[Partition]) -> Access:
-    """Return the permissions that all segments and folders of the partitions allow.
+    """Return the permissions that all segments of the partitions allow (files), and all local folders (folders).
 
     Members of an archive have the permissions of the archive file. Objects in a store have none, and do not count.
     """

@@ -1,6 +1,7 @@
 """Reads a large segment in parts by several processes or threads, with results in file order.
 
-The start of each part is assumed, and checked when the previous part is finished (:mod:`kdump.parallel.chunks`).
+The state at the start of each part is assumed, and checked when the previous part is finished. If it was wrong, the
+part is read again (:mod:`kdump.parallel.chunks`).
 """
 
 from __future__ import annotations
@@ -36,13 +37,16 @@ if kernel.COMPILED:
 
 R = TypeVar("R")
 HELD: Final = 1 << 14
-"""Maximum number of regions of a part that are held before its turn."""
+"""Maximum number of batches and damaged ranges of a part that are held before its turn.
+
+A batch of a run counts as one.
+"""
 STEP: Final = 1 << 21
-"""Bytes that are read at a time from a part with more regions than HELD."""
+"""In threads: after a part with more than HELD, this part and all later ones are read in steps of so many bytes."""
 
 
 class _Before(NamedTuple):
-    """The state after a part. Its fields are explained at :class:`kdump.parallel.costs.SegmentPart`."""
+    """The state before a part, which is the state after the previous part. :class:`SegmentPart` explains the fields."""
 
     reached: int = 0
     skips_left: int = BUDGET
@@ -61,7 +65,10 @@ class _MadeOfPart(NamedTuple, Generic[R]):
 
 
 def parts_of(source: Source) -> list[SegmentPart]:
-    """Return the parts in which several workers read a segment; empty if one worker is faster."""
+    """Return the parts in which several workers read a segment.
+
+    Empty if one worker is faster: for small segments or batches, and for any source that is not a local file.
+    """
     if source.size < costs.PRINTING or not isinstance(source, LocalFile) or costs.is_watched():
         return []
     first = costs.first_header(source)
@@ -82,10 +89,12 @@ def read(
     first_offset: int | None,
     make: Callable[[Iterator[Region]], R],
 ) -> Generator[R]:
-    """Yield the result of ``make`` for the regions of each part, called in ``jobs`` processes or two threads.
+    """Yield the results of ``make`` for consecutive regions of a segment, called in ``jobs`` processes or two threads.
 
-    The regions are those of ``kdump.segments.resync.read(source, on_error="resync", first_offset=first_offset)``, with
-    runs of data. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
+    Threads are used if processes are not faster. A part gives one result, or in threads several. ``make`` is called
+    again for a part whose assumed start was wrong. The regions are those of ``kdump.segments.resync.read(source,
+    on_error="resync", first_offset=first_offset)``, with runs of data if the source accepts batches of the default
+    limit. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
     """
     if costs.processes_of_segment(jobs, source.size, lambda: costs.is_packed(source)) == 1:
         yield from read_in_threads(source, pieces, first_offset, make)
@@ -150,7 +159,7 @@ class _PartWork(Generic[R]):
         self._source, self._first_offset, self._make = source, first_offset, make
 
     def assume(self, piece: SegmentPart) -> _Before | None:
-        """Return the assumed state before a part, which starts at its first credible batch; None if it has none."""
+        """Return the assumed state before a part, which starts at its first credible batch, or None if it has none."""
         if not piece.start:
             return _Before()
         try:
@@ -160,7 +169,10 @@ class _PartWork(Generic[R]):
         return None if start is None else _Before(start)
 
     def make(self, piece: SegmentPart, start: _Before, turn: Turn[_Before]) -> _MadeOfPart[R]:
-        """Return the result of ``make`` for a part. After HELD regions, wait for the part's turn."""
+        """Return the result of ``make`` for a part.
+
+        After HELD batches it calls :meth:`Turn.take`, which may raise TooMuchError.
+        """
         if start.reached >= piece.stop:
             return _MadeOfPart(self._make(iter(())), None, start)
         failures: list[UnreadableError] = []
@@ -208,14 +220,17 @@ class BriefBatch(Batch):
 
 
 class Brief(NamedTuple):
-    """The rows of a run, and the result of a check of each batch (one byte per batch). The records are not held."""
+    """The rows of a run, and the result of ``look`` for each batch (one byte per batch). The records are not held."""
 
     rows: array[int]
     found: bytearray
 
 
 class BriefRun(Run):
-    """A batch run with only its headers in memory, and the result of a check of each batch (one byte per batch)."""
+    """A batch run with only its headers in memory.
+
+    ``found`` has the result of ``look`` for each batch (see :func:`brief`).
+    """
 
     __slots__ = ("_source", "found")
     found: bytearray
@@ -234,7 +249,7 @@ class BriefRun(Run):
 
 
 class Old(NamedTuple):
-    """The position of a valid entry of magic 0 or 1."""
+    """The position of a valid message of magic 0 or 1."""
 
     position: int
 
@@ -256,7 +271,10 @@ def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Header
 
 
 def whole(made: Headers, source: Source) -> Iterator[Region]:
-    """Yield the regions that :func:`brief` was called with, but with all data batches of magic 2 in runs."""
+    """Yield the regions that :func:`brief` was called with, but with all data batches of magic 2 in runs.
+
+    ``source`` must stay open until all of them are used.
+    """
     window = Window(source, source.size)
     for each in made:
         if isinstance(each, Brief):
