@@ -313,7 +313,6 @@ def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
 
 
 def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
-    """Write the name and value of a column, folded to the width of a terminal. A path is not folded."""
     out.write(f"{column.name:<{NAME}} ".encode())
     room = max(terminal_width() - NAME - 1, ROOM) if is_terminal() and column.name != "file" else 0
     left = room

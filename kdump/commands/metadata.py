@@ -297,10 +297,7 @@ def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str)
 
 
 def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, folder: str, voters: str) -> int:
-    """Write the snapshot of an image with other voters.
-
-    Damage that another copy repairs is accepted. Raises UsageError for a record that cannot be replayed.
-    """
+    """Write the snapshot of an image with other voters, even if other copies repair damage. Raises UsageError."""
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
     from kdump.rebuild import metadata

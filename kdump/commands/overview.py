@@ -62,7 +62,7 @@ class _Verdict:
         self.lines: list[str] = []
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
-        """Keep findings until the verdicts are known, so that texts in the verdicts are not repeated."""
+        """Keep findings, because those that the verdicts repeat must not be printed."""
         self._found += (finding for finding in findings if not finding.is_remark)
 
     def start(self, start: BrokerStart) -> None:

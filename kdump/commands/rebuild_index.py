@@ -98,10 +98,7 @@ def command(
 
 
 def _folders(parts: list[Partition], out: str) -> list[str]:
-    """Return the output folder of each partition, named like its input folder.
-
-    Raises UsageError if two partitions would have the same output folder.
-    """
+    """Return the output folder of each partition. Raises UsageError if two would be the same."""
     read: dict[str, str] = {}
     for part in parts:
         folder = part.files.shown(part.folder)
@@ -116,7 +113,6 @@ def _folders(parts: list[Partition], out: str) -> list[str]:
 
 
 def _refuse_to_overwrite(part: Partition, folder: str) -> None:
-    """Raise UsageError if an output file exists."""
     for segment in part.segments:
         for name in _names(segment):
             try:

@@ -80,8 +80,6 @@ OWN: Final = frozenset({"--version", "--help"})
 
 
 class Int32(click.types.IntParamType):
-    """A Java int."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         number: int = super().convert(value, param, ctx)
         if to_int32(number) != number:
@@ -104,7 +102,7 @@ def _releases(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
 
 
 class Once(click.Option):
-    """An option that may be given only once, as in the original."""
+    """An option that may be given only once, as in kafka-dump-log.sh."""
 
     def __init__(self, names: list[str], /, **rest: Any) -> None:
         default = rest.pop("default", None)
@@ -378,7 +376,7 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
 
 
 def files_help(ctx: click.Context) -> str:
-    """Return the page of ``--files``: the options of the original, and kdump's own."""
+    """Return the page of ``--files``: the options of kafka-dump-log.sh, and kdump's own."""
     formatter = ctx.make_formatter()
     formatter.write_usage("kdump", "--files FILE,FILE,... [OPTIONS]")
     formatter.write_paragraph()

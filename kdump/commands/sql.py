@@ -318,7 +318,7 @@ class _Command:
             raise
 
     def query(self, engine: Engine, text: str, running: list[Running]) -> int:
-        """Write the rows of a query; ``running`` receives the running query."""
+        """Write the rows of a query. ``running`` receives the query while it runs, to cancel it."""
         from kdump.queries.reading import QueryReading
 
         with metered(wanted=self.given["stats"]) as meter:
@@ -381,7 +381,6 @@ def metered(*, wanted: bool) -> Iterator[Any]:
 
 
 def stats(read: dict[str, int], reading: QueryReading, rows: int, seconds: float) -> dict[str, object]:
-    """Return the line that --stats prints."""
     logs = {path: size for path, size in read.items() if size and is_log(path)}
     indexes = sum(size for path, size in read.items() if path.endswith("index"))
     return {

@@ -77,7 +77,7 @@ class RebuiltPartition:
     replicas: tuple[int, ...]
     lost: tuple[LostOffsets, ...]
     uncommitted: int
-    """The number of offsets above the high watermark of the lost cluster."""
+    """The number of offsets above the last known high watermark of the lost cluster."""
     bytes: int
 
 

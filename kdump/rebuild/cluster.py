@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class RebuildWish(NamedTuple):
-    """The options of the user. A value of None is taken from the volumes."""
+    """The options of the user. If an option is None, its value is read from the volumes."""
 
     nodes: Sequence[NewNode]
     listeners: Listeners
@@ -65,7 +65,7 @@ class RebuiltCluster(NamedTuple):
     image: ClusterImage
     plans: tuple[PartitionPlan, ...]
     unknown: tuple[VolumeFolder, ...]
-    """The folders that are not copies of a partition of the cluster."""
+    """The folders that are not copies of any partition of the cluster."""
     account: RebuildAccount
     retention_minutes: int
     """The offsets.retention.minutes that keeps all committed offsets."""
@@ -180,9 +180,9 @@ def _cluster_id(volumes: Volumes, wanted: str | None) -> str:
 
 
 def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterChange]:
-    """Remove topics that ``--topic`` does not select, except Kafka's own topics, from an image.
+    """Remove topics that ``--topic`` does not select from an image. Raises UsageError if a value selects none.
 
-    Raises UsageError if a value of ``--topic`` selects no topic.
+    Kafka's own topics are kept.
     """
     if not topics:
         return
@@ -197,7 +197,7 @@ def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterCh
 
 
 def _keep_tiers(image: ClusterImage, plans: Sequence[PartitionPlan]) -> None:
-    """Set the config of tiered topics, because their configs are lost. Their first records are in remote storage."""
+    """Set the config of tiered topics whose configs are lost. Their first records are in remote storage."""
     for each in plans:
         if each.is_tiered:
             image.configs.resources.setdefault((TOPIC_RESOURCE, each.topic), {})["remote.storage.enable"] = "true"
@@ -284,9 +284,9 @@ def choose(
     """Return the plan of each partition of an image, by topic and partition.
 
     ``has_configs`` is False for an image without topic configs: topics in the cleaner's checkpoint then count as
-    compacted. ``write`` receives each plan in the worker process that made it, because the pages of the copies are
-    cached there. ``done`` receives it in this process. Raises KdumpError if a worker ends without a result, and the
-    errors of ``write``.
+    compacted. ``write`` receives each plan in the worker process that made it, because the page cache has the copies
+    then. ``done`` receives it in this process. Raises KdumpError if a worker ends without a result, and the errors of
+    ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
@@ -337,7 +337,7 @@ def _wanted(
 
 
 def _begins_elsewhere(folder: VolumeFolder) -> bool:
-    """Return whether a log starts before its first segment: its first records are in remote storage."""
+    """Return whether a log starts before its first local segment, because its first records are in remote storage."""
     first = min((each.base_offset or 0 for each in folder.partition.segments), default=0)
     return folder.log_start is not None and folder.log_start < first
 
@@ -360,8 +360,8 @@ def known_ends(
 ) -> dict[tuple[str, int], int]:
     """Return the highest offset in committed offsets and checkpoints for each partition of ``wanted``.
 
-    These partitions are in no volume. Their new logs start at this offset, so consumers continue with the next record,
-    and no offset is used twice. ``names``: topic id -> name. Unreadable files are skipped.
+    These partitions are in no volume. Their new logs start at this offset, so consumers continue there, and no offset
+    is used twice. ``names``: topic id -> name. Unreadable files are skipped.
     """
     found: dict[tuple[str, int], int] = {}
 

@@ -1,8 +1,8 @@
-"""Groups and transactions of a rebuilt cluster, and the number of partitions of the coordinators' topics.
+"""The groups and transactions of a rebuilt cluster, and the number of partitions of the coordinators' topics.
 
-This module reads the coordinators' partitions as they are written, that is, merged from all copies. When a broker
-starts, it deletes expired committed offsets (``offsets.retention.minutes``, KIP-211). Its coordinators abort their open
-transactions. A transaction without a coordinator hangs.
+This module reads the coordinators' partitions after they are merged from all copies. When a broker starts, it deletes
+expired committed offsets (``offsets.retention.minutes``, KIP-211). Its coordinators abort their open transactions. A
+transaction without a coordinator hangs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
-"""The states in which a coordinator ends a transaction after a start."""
+"""The states of transactions that a coordinator ends after a start."""
 _NO_STATE: Final = LogDirState("", frozenset(), None, {}, ())
 
 
@@ -57,7 +57,7 @@ class RebuiltTransaction:
     kind: ClassVar[str] = "transaction"
 
     transactional_id: str | None
-    """None for a producer that no coordinator knows."""
+    """None if no coordinator knows the producer."""
     producer_id: int
     state: str | None
     partitions: tuple[str, ...]
@@ -83,8 +83,6 @@ class RebuiltGroup:
 
 @dataclass
 class Coordinators:
-    """The groups and transactions in the coordinators' partitions."""
-
     groups: list[RebuiltGroup] = field(default_factory=list)
     transactions: list[RebuiltTransaction] = field(default_factory=list)
     max_producer_id: int = -1
@@ -94,9 +92,9 @@ class Coordinators:
 def read(
     plans: Sequence[PartitionPlan], still_open: Iterable[OpenProducer], at: int, damage: Callable[[str], None]
 ) -> Coordinators:
-    """Return groups and transactions at the time ``at`` (ms). ``still_open``: the producers with open transactions.
+    """Return groups and transactions at the time ``at`` (ms). Raises UnreadableError.
 
-    Raises UnreadableError.
+    ``still_open``: the producers that have an open transaction in a log.
     """
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     for plan in plans:
@@ -149,10 +147,10 @@ def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
 
 
 def _expiry(line: CommittedLine, group: GroupLine | None) -> int | None:
-    """Return the expiry of a committed offset in ms, or None for a share group.
+    """Return the expiry of a committed offset in ms, or None if its retention does not run.
 
-    A group with stored members becomes empty after the start, and the retention of its offsets begins at that time. So
-    its offsets have no expiry, unless the commit has one.
+    The retention of a group with stored members begins after the start, when the group becomes empty. So its offsets
+    have no expiry, unless the commit has one. Share groups never have one.
     """
     return None if group is None or group.type == "Share" else line.expire_timestamp_ms
 
@@ -197,17 +195,20 @@ SPARE_MINUTES: Final = 30 * 24 * 60
 
 
 MOST: Final = 1_000
-"""The lowest number of partitions that is not tried."""
+"""All numbers of partitions below this one are tried."""
 CHANCE: Final = 1e-7
-"""The highest accepted probability that a number of partitions fits by chance. About a thousand are tried."""
+"""A number of partitions is used only if the probability that it fits by chance is at most this.
+
+A thousand are tried.
+"""
 
 
 def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[UnreadableError], None]) -> dict[str, int]:
     """Return the number of partitions of each coordinator's topic, from the ids in its partitions.
 
-    The partition of an id is its hash modulo this number. So the ids determine the number, even if the partition with
-    the highest number is lost. With a wrong number the new coordinators would read other partitions. ``fail`` receives
-    each unreadable file.
+    The partition of an id is its hash modulo this number. So the ids in the other partitions determine the number, even
+    if the last partition is lost. With a wrong number the new coordinators would read other partitions. ``fail``
+    receives each unreadable file.
     """
     kept = [folder for folder in folders if folder.topic in TOPICS.values()]
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
@@ -237,10 +238,10 @@ def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, i
 
 
 def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
-    """Return a number of partitions, at least ``least``, with which each id is in its partition.
+    """Return a number of partitions, at least ``least``, for which each id is in its partition.
 
-    This is the smallest such number, unless a greater number also fits and is unlikely to fit by chance: with twice as
-    many partitions, half of the ids would be in another partition.
+    Usually this is the smallest such number. A greater number is returned if it also fits and this is unlikely to be
+    chance: if the smaller number were right, half of the ids would be in another partition for twice this number.
     """
     known = tuple(ids)
     fits = [

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Padding, Region
 
 IS_TRANSACTIONAL: Final = 1 << 4
-"""The attribute bit of batches in transactions. Control batches and delete horizons have higher bits."""
+"""The attribute bit of transactional batches. The bits of control batches and delete horizons are higher."""
 SPAN_BYTES: Final = 4 << 20
-"""Approximate size of a span in bytes. A merge that compares single batches reads so many bytes again at a time."""
+"""The approximate size of a span in bytes. When a merge compares single batches, it reads so many bytes again."""
 
 
 _position, _end, _last_offset = attrgetter("position"), attrgetter("end"), attrgetter("last_offset")
 
 NEAR: Final = 1 << 20
-"""The largest gap between two batches of a span in a compacted log: a larger gap may be a wrong bit."""
+"""The largest gap between two batches of a span in a compacted log. A larger gap may come from a wrong bit."""
 
 
 class BatchSpan(NamedTuple):
@@ -67,9 +67,9 @@ class BatchSpan(NamedTuple):
 class ScannedCopy:
     """The contents of a folder: the spans in the order of the files, and the invalid bytes.
 
-    ``doubtful`` are valid batches whose base offset or leader epoch contradicts their neighbours: no checksum covers
-    these two fields. They have the corrected base offset. ``left_out`` are damaged ranges, with the offsets that may be
-    missing because of them; ``missing_until`` is None if the log ends with the range.
+    ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours, because no checksum
+    covers these two fields. Here they have the corrected base offset. ``left_out``: damaged ranges, with the offsets
+    that may be missing because of them; ``missing_until`` is None if the log ends with the range.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class ScannedCopy:
         is_compacted: bool,
         noted: Sequence[EpochEntry] = (),
     ) -> None:
-        """Read all segments. Gaps between offsets end a span, unless ``is_compacted``.
+        """Read all segments. ``noted``: the leader epochs in the checkpoint.
 
-        ``noted`` are the leader epochs in ``leader-epoch-checkpoint``.
+        Unless ``is_compacted``, gaps end a span.
         """
         self.folder = folder
         self.segments = tuple(segments)
@@ -94,7 +94,7 @@ class ScannedCopy:
         self.doubtful: list[BatchSpan] = []
         self.left_out: list[LeftOutRange] = []
         self.claimed_end = 0
-        """The end offset that the headers in a damaged range at the end of a segment claim; 0 for none."""
+        """The end offset according to the headers in a damaged range at the end of a segment; 0 for none."""
         self._is_compacted = is_compacted
         self._contents: list[tuple[list[BatchSpan], list[LeftOutRange]]] = []
         """The valid batches and the damaged ranges of each segment."""
@@ -128,7 +128,7 @@ class ScannedCopy:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every byte belongs to a valid batch with the right offset."""
+        """Whether every byte belongs to a valid batch with a right offset."""
         return not (self.left_out or self.doubtful)
 
     @property
@@ -149,7 +149,7 @@ class ScannedCopy:
         return region
 
     def _take_lost(self, found: Iterable[LeftOutRange], spans: Sequence[BatchSpan], following: int | None) -> None:
-        """Add the damaged ranges of a segment. Each gets the offsets between the ``spans`` before and after it."""
+        """Add the damaged ranges of a segment. Each gets the offsets between the spans before and after the range."""
         for one in found:
             before = bisect_right(spans, one.position, key=_end)
             after = bisect_left(spans, one.end, key=_position)
@@ -183,7 +183,6 @@ class ScannedCopy:
             self._link(spans, _span(one, one.epoch))
 
     def _link(self, spans: list[BatchSpan], new: BatchSpan) -> None:
-        """Add a span, or extend the last one."""
         last = spans[-1] if spans else None
         if (
             last is not None
@@ -223,11 +222,11 @@ class ScannedCopy:
     def _doubt_offsets(
         self, each: Segment, spans: Sequence[BatchSpan], following: int | None, damaged: Sequence[LeftOutRange]
     ) -> tuple[list[BatchSpan], list[LeftOutRange]]:
-        """Return the spans whose base offset is right, and the ranges of other spans. No checksum covers this field.
+        """Return the spans with the right base offset, and the ranges of the other spans.
 
-        The offsets of a segment increase from its base offset to ``following``, the base offset of the next segment. If
-        the log is not compacted, a batch starts at the end offset of the batch before it. A batch whose right offset is
-        known is added to ``doubtful`` instead.
+        No checksum covers this field. The offsets of a segment increase from its base offset to ``following``, the base
+        offset of the next segment. If the log is not compacted, a batch starts at the end offset of the batch before
+        it. A batch whose right offset is known is added to ``doubtful`` instead.
         """
         low = each.base_offset or 0
         high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following
@@ -260,13 +259,13 @@ class _Neighbours:
         self._spans, self._is_last = spans, is_last
         self._before = {one.end: one for one in damaged}
         self._has_gap = [False, *starmap(has_gap, pairwise(spans)), False]
-        """Whether there is a gap before each span; the last item is for the end of the segment."""
+        """Whether there is a gap before each span, and at last before the end of the segment."""
         self._gaps = sum(self._has_gap)
 
     def right_offset(self, number: int, least: int) -> int | None:
-        """Return the right base offset of a span with one batch, or None if its neighbours do not show it.
+        """Return the right base offset of a span with one batch, or None if its neighbours do not show the offset.
 
-        ``least`` is the end offset of the spans before this span.
+        ``least`` is the end offset of the spans before it.
         """
         span = self._spans[number]
         count = span.last_offset - span.base_offset + 1
@@ -305,19 +304,19 @@ def has_gap(one: BatchSpan, following: BatchSpan) -> bool:
 
 
 def _is_flipped(offset: int, right: int) -> bool:
-    """Return whether one or two flipped bits, or zeros in the first bytes, made ``offset`` out of ``right``."""
+    """Return whether ``right`` becomes ``offset`` if one or two bits are flipped, or the first bytes are zero."""
     return (offset ^ right).bit_count() <= 2 or any(offset == right & (1 << bits) - 1 for bits in range(8, 64, 8))
 
 
 def _is_flipped_low(span: BatchSpan, expected: int | None) -> bool:
-    """Return whether the leader epoch of a single batch is lower than the expected epoch because of one wrong bit."""
+    """Return whether one wrong bit explains that the leader epoch of a single batch is lower than expected."""
     if expected is None or span.batches > 1 or not 0 <= span.epoch < expected:
         return False
     return (span.epoch ^ expected).bit_count() == 1
 
 
 def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | None, noted: EpochHistory) -> bool:
-    """Return whether the last kept span has a wrong leader epoch. If not, the lower epoch of ``span`` is wrong."""
+    """Return whether the leader epoch of the last kept span is wrong; if not, the lower epoch of ``span`` is wrong."""
     higher, before = kept[-1], kept[-2].epoch if len(kept) > 1 else -1
     if higher.batches > 1 or before > span.epoch:
         return False
@@ -346,7 +345,10 @@ def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[Batch
 
 
 class ClaimedOffsets(NamedTuple):
-    """The offsets in the batch headers of a damaged range. ``is_whole``: these batches fill the range exactly."""
+    """The offsets according to the batch headers of a damaged range.
+
+    ``is_whole``: these batches fill the range exactly.
+    """
 
     start: int
     stop: int
@@ -354,7 +356,7 @@ class ClaimedOffsets(NamedTuple):
 
 
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
-    """Return the offsets in the batch headers of a damaged range that continue at offset ``expected``; else 0 and 0.
+    """Return the offsets according to the batch headers of a damaged range that continues at ``expected``; else 0, 0.
 
     A flipped bit is mostly in the records, and a truncated batch at the end of a file mostly has its header.
     """

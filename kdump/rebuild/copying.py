@@ -1,8 +1,8 @@
 """Writes the partition folders into the log dirs of new nodes, and ``lost+found``.
 
 A log dir needs segments, ``leader-epoch-checkpoint``, ``partition.metadata`` and ``log-start-offset-checkpoint``.
-Without a clean shutdown marker a broker reads every segment, and rebuilds indexes and producer snapshots. Only the
-producer snapshot at the base offset of the first segment is written, because the batches do not have its contents.
+Without a clean shutdown marker a broker reads every segment, and rebuilds indexes and producer snapshots. The only
+producer snapshot that is written is the one at the base offset of the first segment, because no batch has its contents.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ UNKNOWN: Final = "unknown-topics"
 NAME_BYTES: Final = 255
 BLOCK: Final = 4096
 SMALL_BYTES: Final = 16 * BLOCK
-"""An upper estimate of the disk space of all files in a partition folder except segments, in bytes."""
+"""An upper estimate of the bytes on disk of all files in a partition folder without the segments."""
 SMALL_FILES: Final = 3
 EPOCH_AT: Final = BATCH_HEADER.offsets["partition_leader_epoch"]
 
 
 class PlacedPartition(NamedTuple):
-    """A partition, and the log dirs in the output that get a copy of it: folder names such as ``node-1``."""
+    """A partition, and the log dirs in the output that get a copy of it (folder names such as ``node-1``)."""
 
     plan: PartitionPlan
     nodes: tuple[str, ...]
@@ -62,7 +62,7 @@ class CopiedFile(NamedTuple):
 
     @property
     def sum(self) -> str:
-        """A checksum of the path and the pieces, and of the sizes and change times of the source files."""
+        """A checksum of the path, the pieces, and the sizes and change times of the source files."""
         plan = json.dumps([self.path, self.segment, self.seen])
         return hashlib.sha256(plan.encode()).hexdigest()[:32]
 
@@ -77,7 +77,7 @@ def room(placed: Iterable[PlacedPartition]) -> int:
 
 
 def copied_before(out: str) -> int:
-    """Return the number of bytes that killed runs have written for an output. ``--resume`` uses them again."""
+    """Return the number of bytes that killed runs have written for an output, which ``--resume`` uses again."""
     target = Path(out).absolute()
     places = [place for place in (target, target.parent) if place.is_dir()]
     found = [part for place in places for part in place.iterdir() if Journal.is_of(part, out)]
@@ -169,7 +169,7 @@ def _write_folders(root: Path, one: PlacedPartition, access: Access) -> None:
 
 
 def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionOffset]:
-    """Yield the lines of the checkpoint: log start offsets that differ from the base offset of the first segment."""
+    """Yield the lines of the checkpoint: the log start offsets that are not the base offset of the first segment."""
     for one in placed:
         plan = one.plan
         if node in one.nodes and (plan.is_tiered or plan.log_start > plan.segments[0].base_offset):
@@ -177,7 +177,7 @@ def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionO
 
 
 def _files_of(one: PlacedPartition) -> Iterator[CopiedFile]:
-    """Yield the segments of all replicas. Equal segments follow each other, because their pages are then cached."""
+    """Yield the segments of all replicas. Equal segments are consecutive, so that the page cache has the second."""
     for segment in one.plan.segments:
         paths = {piece.path for piece in segment.pieces}
         seen = tuple(file for file in one.plan.seen if file.path in paths)
@@ -314,7 +314,7 @@ def _head(out: str) -> bytes:
 
 
 def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[VolumeFolder], access: Access) -> int:
-    """Write the bytes that are in no log dir of the output to ``lost+found``. Return the number of bytes.
+    """Write the bytes that no log dir of the output has to ``lost+found``. Return their number.
 
     For each partition these are the bytes that its plan leaves out (``NUMBER-SEGMENT@POSITION``). Segments of folders
     that are not copies of a partition go to ``unknown-topics``. Raises UnreadableError and OSError.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LogsAtStart(NamedTuple):
-    """Topic -> bytes that the first retention check deletes; and the producers with open transactions."""
+    """Topic -> bytes that the first retention check deletes, and the producers with open transactions."""
 
     deleted: dict[str, int]
     open: tuple[OpenProducer, ...]
@@ -46,10 +46,7 @@ def look(
     at: int,
     fail: Callable[[UnreadableError], None],
 ) -> LogsAtStart:
-    """Read the logs as the new brokers will read them.
-
-    ``image`` has the configs of the new cluster. ``at`` is the current time in ms.
-    """
+    """Read the logs like the new brokers at ``at`` (ms). ``image`` has the configs of the new cluster."""
     folders = _leading(volumes, plans)
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in folders}
     newest = dict(one for plan in plans for one in plan.newest_ms)
@@ -72,14 +69,14 @@ def look(
 
 
 def _leading(volumes: Volumes, plans: Iterable[PartitionPlan]) -> Sequence[VolumeFolder]:
-    """Return the folder with the newest records of each partition."""
+    """Return the folder with the newest records, for each partition."""
     by_path = {folder.path: folder for folder in volumes.folders}
     last = (plan.sources[-1].path for plan in plans if plan.sources)
     return [by_path[path] for path in last if path in by_path]
 
 
 SHOWN: Final = 5
-"""The largest number of names in a warning. The number of further names follows."""
+"""The largest number of names in a warning. The warning ends with the number of further names."""
 DELAY: Final = "log.initial.task.delay.ms"
 """The config that postpones the first retention check (3.5 and later)."""
 
@@ -167,7 +164,7 @@ def _is_tiered(image: ClusterImage, topic: str) -> bool:
 
 
 def _of_counts(image: ClusterImage) -> Iterator[str]:
-    """Yield the warning about the number of partitions of coordinators' topics, which determines an id's partition."""
+    """Yield the warning on the number of partitions of coordinators' topics. It determines the partition of an id."""
     names = (consumer_offsets.TOPIC, transaction_state.TOPIC)
     known = [image.topics.by_name[name] for name in names if name in image.topics.by_name]
     if known:

@@ -1,4 +1,4 @@
-"""Merges several copies of a partition: the batches of the first copy, and batches of other copies in its holes."""
+"""Merges copies of a partition: takes the batches of the first copy, and batches of other copies in its holes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class OffsetSpans:
         self._ranges = [OffsetSpan(*given[number]) for number in self._order]
         self._starts = [one.start for one in self._ranges]
         self._stops = list(accumulate((one.stop for one in self._ranges), max))
-        """For each range: the highest stop of this range and the ranges before it."""
+        """For each range: the highest stop among this range and the ranges before it."""
 
     def meeting(self, start: int, stop: int) -> int | None:
-        """Return the index, in the given order, of the lowest range that overlaps these offsets, or None."""
+        """Return the index of the lowest range that overlaps these offsets, or None. Indexes are in the given order."""
         at = bisect_right(self._stops, start)
         return self._order[at] if at < len(self._ranges) and self._starts[at] < stop else None
 
@@ -57,13 +57,13 @@ class OffsetSpans:
 
 
 JOINED_BYTES: Final = 64 << 20
-"""Approximate size in bytes up to which spans are joined. A span that contains the high watermark is read again."""
+"""The approximate size in bytes to which spans are joined. A span across the high watermark is read again."""
 
 
 class TakenSpan(NamedTuple):
     """Batches of the new log, from copy number ``copy``.
 
-    ``corrected``: the batch header in the file is wrong; ``base_offset`` and ``epoch`` are written into the new header.
+    ``corrected``: the batch header in the file is wrong, so ``base_offset`` and ``epoch`` are written into it.
     """
 
     base_offset: int
@@ -75,7 +75,7 @@ class TakenSpan(NamedTuple):
 
 
 class MergedLog:
-    """The batches of the new log so far, in offset order."""
+    """The batches taken for the new log up to now, in offset order."""
 
     def __init__(self, history: EpochHistory) -> None:
         self.taken: list[TakenSpan] = []
@@ -106,8 +106,8 @@ class MergedLog:
     def add_corrected(self, copy: int, span: BatchSpan, own: int | None) -> None:
         """Take a single batch whose base offset or leader epoch is wrong in the file, if the log has a hole for it.
 
-        ``own`` is the leader epoch of its copy at its offset. If the log has another epoch at this offset, the batch
-        belongs to an older leader, and is left out.
+        ``own`` is the leader epoch of its copy at its offset. If the log has another epoch there, the batch is left
+        out, because an older leader wrote it.
         """
         if not self._is_free(span.base_offset, span.last_offset):
             return
@@ -120,7 +120,7 @@ class MergedLog:
         self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
 
     def cut(self, offset: int) -> None:
-        """Drop uncommitted batches: those whose last offset is ``offset`` or above."""
+        """Drop the batches whose last offset is ``offset`` or above, because they are uncommitted."""
         kept: list[TakenSpan] = []
         for one in self.taken:
             if one.last_offset < offset:
@@ -140,7 +140,7 @@ class MergedLog:
         self._bases = [one.base_offset for one in kept]
 
     def holes(self, start: int, end: int) -> Iterator[OffsetSpan]:
-        """Yield the ranges without a batch between ``start`` and ``end`` - 1."""
+        """Yield the ranges without a batch from offset ``start`` to ``end`` - 1."""
         for one in self.taken:
             if one.base_offset > start and start < end:
                 yield OffsetSpan(start, min(one.base_offset, end))

@@ -51,9 +51,12 @@ For the given copies 1 would be enough, but a node that was not given may have a
 two records a second, so this number covers five days.
 """
 ABOVE: Final = 1_000
-"""The new snapshot's epoch minus the highest epoch found: failed elections increase the epoch."""
+"""The difference between the epoch of the new snapshot and the highest epoch found.
+
+Failed elections raise the epoch.
+"""
 SPARE_IDS: Final = 1_000
-"""The size of a block of producer ids. One block is skipped: a broker may have used it, even if no copy shows this."""
+"""The size of a block of producer ids. One block is skipped, because a broker may have used it without a trace."""
 OLD_LEADER: Final = -1
 
 INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
@@ -80,13 +83,13 @@ INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
 }
 """The configs with which a broker creates internal topics. It adds no config to an existing topic."""
 KEEP_ALL: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
-"""The configs of topics whose own configs are lost: with the default configs a broker would delete records."""
+"""The configs of topics whose configs are lost. With Kafka's defaults a broker would delete records."""
 MIN_ISR: Final = "min.insync.replicas"
 
 
 @dataclass(frozen=True)
 class ClusterChange:
-    """An object of the old cluster that the new cluster lacks, or has with another value."""
+    """An object of the old cluster that the new cluster does not have, or has with another value."""
 
     kind: ClassVar[str] = "dropped"
     what: str
@@ -133,7 +136,7 @@ class CopyEnds(NamedTuple):
 def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
     """Return the highest end offset and epoch in the batches, snapshots and ``quorum-state`` of all copies.
 
-    ``note`` receives a message for each invalid small file and each unreadable segment.
+    ``note`` receives a message for each invalid checkpoint or ``quorum-state``, and for each unreadable segment.
     """
     end, epoch = 0, 0
     for copy in copies:
@@ -152,7 +155,7 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
 
 
 def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
-    """Yield the epochs in the small files of a copy."""
+    """Yield the epochs in the ``quorum-state`` and checkpoint of a copy."""
     readers: dict[str, Callable[[bytes], int]] = {
         file_names.QUORUM_STATE: lambda data: quorum_state.read(data).leader_epoch,
         file_names.LEADER_EPOCHS: lambda data: max((entry.epoch for entry in leader_epoch.read(data)), default=0),
@@ -168,7 +171,7 @@ def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
 
 
 def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> LostCluster:
-    """Return the metadata of the lost cluster, from the metadata log. If it is damaged, folder names complete it.
+    """Return the metadata of the lost cluster, from its metadata log. If this is damaged, folder names complete it.
 
     ``release`` is the release of the new nodes. Raises UsageError if there is neither a metadata log nor a release.
     """
@@ -197,7 +200,10 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
 
 
 _TOPIC_STATES: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
-"""The states of folders that count as topics. Stray counts, because a start with wrong metadata makes folders stray."""
+"""The states of folders that count as topics.
+
+Stray ones count, because a start with wrong metadata makes folders stray.
+"""
 
 
 def _without_log(
@@ -254,7 +260,7 @@ def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list
 def _add_topics(
     image: ClusterImage, folders: Sequence[VolumeFolder], fail: Callable[[UnreadableError], None]
 ) -> list[ClusterChange]:
-    """Add topics that only folders have. If a name has several ids, the id that was written last is used."""
+    """Add topics that only folders have. If a name has several ids, the one that was written last is used."""
     by_name: dict[str, dict[bytes | None, list[VolumeFolder]]] = {}
     for folder in folders:
         by_name.setdefault(folder.topic, {}).setdefault(folder.topic_id, []).append(folder)
@@ -374,7 +380,7 @@ def rebuilt(lost: LostCluster, to: NewCluster) -> tuple[ClusterImage, list[Clust
 
 
 def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]:
-    """Raise a metadata.version that is too low for the release, or for voters in the metadata log."""
+    """Raise the metadata.version if it is too low for the release, or for voters in the metadata log."""
     level = image.features.metadata_version
     least = release_facts.VOTERS_LEVEL if release_facts.has_voters(release) else release_facts.LEAST_LEVEL
     if level < least:
@@ -384,13 +390,13 @@ def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]
 
 
 def _next_producer_id(known: int, used: int) -> int:
-    """Return the first producer id of the next block, above all used ids."""
+    """Return the first producer id of the next block that is above all used ids."""
     first = max(known, used + 1) + SPARE_IDS
     return -(-first // SPARE_IDS) * SPARE_IDS
 
 
 def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Iterator[ClusterChange]:
-    """Change configs with which the new brokers would not start, or would refuse records. Yield the changes.
+    """Change the configs with which new brokers would not start or would refuse records. Yield the changes.
 
     A broker stops if it loads a log with a topic config below the least value of the release. If min.insync.replicas is
     above the number of replicas, a broker before 3.7 refuses every record with acks=all, and all transactions.

@@ -28,7 +28,7 @@ PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3
 CLUSTER_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 Replicas: TypeAlias = "dict[tuple[bytes, int], tuple[int, ...]]"
-"""Topic id and partition -> the nodes of its replicas, the leader first."""
+"""Topic id and partition -> the nodes that have a replica, the leader first."""
 
 
 class NewNode(NamedTuple):
@@ -142,7 +142,7 @@ def parse_voters(text: str) -> list[Voter]:
 
 
 def uuid(text: str) -> bytes:
-    """Return the 16 bytes of an id of 22 letters. Raises UsageError for another text."""
+    """Return the 16 bytes of an id that is written in 22 characters. Raises UsageError for another text."""
     from base64 import urlsafe_b64decode
 
     try:
@@ -180,9 +180,9 @@ def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int
 def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) -> Replicas:
     """Return the nodes of each partition, the leader first.
 
-    If the new brokers have the same ids as the old brokers, each keeps its replicas, so the placement by rack stays.
-    Otherwise leaders are assigned round-robin, beginning one node later for each topic, and followers at a growing
-    distance from the leader.
+    If the new brokers have the same ids as the old ones, each keeps its replicas, so their placement in racks stays the
+    same. Otherwise leaders are assigned round-robin, beginning one node later for each topic, and followers at a
+    growing distance from the leader.
     """
     ids = [node.id for node in nodes]
     partitions = [

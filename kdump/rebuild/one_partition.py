@@ -1,4 +1,4 @@
-"""Plans one partition: the log of the leading copy, with batches of other copies for its damaged ranges."""
+"""Plans one partition: the log of its leading copy, in which batches of other copies replace damaged ranges."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with t
 class WantedPartition(NamedTuple):
     """A partition of the image, and its copies. Live copies come first.
 
-    ``known_end`` is the highest offset of a partition without a copy in committed offsets and checkpoints, or 0.
+    ``known_end`` is 0, or for a partition without a copy its highest offset in committed offsets and checkpoints.
     """
 
     topic: str
@@ -64,7 +64,7 @@ class WantedPartition(NamedTuple):
 
 
 class _Copy:
-    """A folder and the contents of its small files. Its batches are read when they are needed."""
+    """A folder, with the contents of its checkpoints and snapshots. Its batches are read when they are needed."""
 
     def __init__(self, folder: VolumeFolder, notes: list[str], *, is_compacted: bool) -> None:
         self.folder = folder
@@ -86,7 +86,10 @@ class _Copy:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The sort key of copies: the newest leader epoch, then the end offset. The highest key is the leading copy."""
+        """The sort key of copies: the newest leader epoch, then the end offset.
+
+        The leading copy has the highest key.
+        """
         if self._scanned is None:
             return self.newest, self.end
         return self.history().newest, max(self.scanned.end_offset, self.end)
@@ -97,7 +100,7 @@ class _Copy:
 
     @property
     def begin(self) -> int:
-        """The base offset of the first segment, even if only the index files of this segment are left."""
+        """The base offset of the first segment, even if this segment has only index files."""
         return min([self.first, *(base for base, _ in self.missing_segments)])
 
     @property
@@ -131,7 +134,7 @@ class _Copy:
 
     @property
     def missing_segments(self) -> list[tuple[int, int]]:
-        """The offsets of segments that have index files but no log: from base offset to the next base offset - 1."""
+        """The offsets of segments without a log but with index files: base offset, and next base offset - 1."""
         partition = self.folder.partition
         there = {each.base_offset for each in partition.segments if each.base_offset is not None}
         found = (INDEX_NAME.fullmatch(entry.name) for entry in partition.others)
@@ -141,7 +144,7 @@ class _Copy:
 
     @property
     def unknown(self) -> list[tuple[int, int]]:
-        """The offsets at which other copies may have records: damaged ranges, and offsets outside this log."""
+        """The offsets at which other copies may have more records: in damaged ranges, and outside this log."""
         damaged = [_missing(one) for one in self.scanned.left_out]
         return [*damaged, *self.missing_segments, (0, self.first), (max(self.end, self.scanned.end_offset), NEVER)]
 
@@ -152,7 +155,7 @@ class _Copy:
         return Lineage(tuple(self.history().entries), end)
 
     def of_swapped(self) -> list[BatchSpan]:
-        """Return the batches of ``.swap`` segments. A broker would rename these files to segments when it starts."""
+        """Return the batches of ``.swap`` segments. A broker renames these files to segments when it starts."""
         partition = self.folder.partition
         segments = [
             Segment(partition.files, entry.path, entry.size, int(found["offset"]), {}, partition.limit)
@@ -334,7 +337,7 @@ class _Planning:
         )
 
     def _differs(self, copy: _Copy) -> bool:
-        """Return whether a copy has offsets or a history that the leading copy does not have."""
+        """Return whether a copy has offsets, or leader epochs, that the leading copy does not have."""
         leader = self._copies[0]
         if copy.problem is not None:
             return False
@@ -343,9 +346,10 @@ class _Planning:
         return copy.lineage.truncation(leader.lineage) is not None
 
     def _is_in_sync(self, copy: _Copy) -> bool:
-        """Return whether a copy reaches the high watermark of the leading copy. True if the high watermark is unknown.
+        """Return whether a copy reaches the high watermark of the leading copy; True if this is unknown.
 
-        Other copies are older: they may have records that retention or DeleteRecords has deleted later.
+        Other copies are older: they may have records that retention or DeleteRecords has deleted from the leading copy
+        later.
         """
         watermark = self._copies[0].folder.high_watermark
         return watermark is None or copy.end >= watermark
@@ -353,8 +357,8 @@ class _Planning:
     def _allowed(self, copy: _Copy) -> Callable[[int, int], bool]:
         """Return a function: first offset, last offset -> whether batches of this range may be taken from a copy.
 
-        From a lagging copy no batch before the start of the leading copy's log may be taken. From a damaged copy of a
-        compacted log no batch may be taken that the cleaner has removed from the leading copy.
+        Batches before the start of the leading copy's log may not be taken from a copy that lags. Batches that the
+        cleaner has removed from the leading copy may not be taken from a damaged copy of a compacted log.
         """
         leader = self._copies[0]
         if copy is leader:
@@ -371,19 +375,19 @@ class _Planning:
         return allows
 
     def _in_lineage(self) -> Iterator[_Copy]:
-        """Yield the copies that a broker would not truncate if they followed the leading copy."""
+        """Yield the copies that a broker would not truncate when they follow the leading copy."""
         leader = self._copies[0]
         for copy in self._copies:
             if copy is leader or copy.lineage.truncation(leader.lineage) is None:
                 yield copy
 
     def _high_watermark(self) -> int | None:
-        """Return the highest high watermark of the copies in the lineage, or None if no checkpoint has one."""
+        """Return the highest high watermark of the copies that are not truncated, or None if no checkpoint has one."""
         found = [copy.folder.high_watermark for copy in self._in_lineage()]
         return max((one for one in found if one is not None), default=None)
 
     def _evidence(self) -> int:
-        """Return the least log end offset that small files and file names prove."""
+        """Return the lowest log end offset that is possible according to checkpoints, snapshots and file names."""
         return max(map(self._evidence_of, self._in_lineage()), default=0)
 
     def _evidence_of(self, copy: _Copy) -> int:
@@ -400,7 +404,7 @@ class _Planning:
         return max([0, *names, *(mark for mark in marks if mark is not None)])
 
     def _log_start(self, first: int, end: int) -> int:
-        """Return the highest log start offset in a checkpoint that is not above ``end``, else the first offset."""
+        """Return the highest log start offset in a checkpoint that is at most ``end``, else the first offset."""
         found = [copy.folder.log_start for copy in self._copies]
         noted_start = max((one for one in found if one is not None and one <= end), default=None)
         if self._wanted.is_tiered:
@@ -410,7 +414,7 @@ class _Planning:
         return max(first, noted_start or 0)
 
     def _segments(self, end: int) -> list[PlannedSegment]:
-        """Return the segments to write. Segments of the leading copy keep their names."""
+        """Return the segments to write. Those of the leading copy keep their names."""
         leader = self._copies[0]
         bases = sorted({each.base_offset or 0 for each in leader.folder.partition.segments})
         bases = sorted({*bases, *(base for base, _ in leader.missing_segments)})
@@ -457,7 +461,7 @@ class _Planning:
         before: TakenSpan | None,
         one: TakenSpan,
     ) -> bool:
-        """Return whether a span must start a segment that the leading copy does not have.
+        """Return whether the next span must start a new segment, although the leading copy has no segment there.
 
         The last segment in ``made`` has ``size`` bytes; ``most`` is the largest allowed size in bytes.
         """
@@ -490,8 +494,7 @@ class _Planning:
     def _lost(self, start: int, end: int) -> Iterator[LostOffsets]:
         """Yield the offsets that no copy has.
 
-        In a compacted log, a hole before the last batch is a loss only if each copy is damaged there or does not reach
-        it.
+        In a compacted log, a hole before the last batch is a loss only if each copy is damaged there or ends before it.
         """
         taken_end = self._log.taken[-1].last_offset + 1 if self._log.taken else 0
         holes: Iterable[OffsetSpan] = self._log.holes(start, end)
@@ -528,7 +531,7 @@ class _Planning:
         return "no copy has them"
 
     def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
-        """Yield the bytes that are left out: valid batches, copies of another topic, ranges with lost offsets."""
+        """Yield the bytes that the new log does not get: of another history, of an older topic, damaged ranges."""
         for one in self._log.left_out:
             yield _left(one)
         for copy in self._others:
@@ -543,7 +546,7 @@ class _Planning:
     def _producers(self, base: int) -> str | None:
         """Return the path of the producer snapshot at the base offset of the first segment, or None.
 
-        Only this file has the producers whose batches were deleted or are only in remote storage.
+        No batch has the producers in this file, because their batches were deleted or are only in remote storage.
         """
         if base == 0:
             return None
@@ -571,9 +574,9 @@ class _Planning:
 
 
 def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
-    """Return the copies of the topic, and the copies that may belong to an older topic of the same name.
+    """Return the copies of the topic, and the copies that may belong to an older topic with the same name.
 
-    The latter have no topic id. They have the same offsets as copies with the topic id, but no common batch.
+    The latter have no topic id. They have the same offsets as copies with the topic id, but no batch in common.
     """
     proven = [copy for copy in copies if copy.folder.topic_id is not None]
     if not any(copy.scanned.spans for copy in proven if len(proven) < len(copies)):
@@ -587,7 +590,7 @@ def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
 
 
 def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bool:
-    """Return whether a copy has a batch in common with ``proven`` copies, or no offset in common.
+    """Return whether a copy has a batch in common with ``proven`` copies, or no offset in common with them.
 
     Batches are equal if their offsets, sizes and checksums are equal.
     """
@@ -601,7 +604,10 @@ def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bo
 
 
 def _meeting(spans: Iterable[BatchSpan], others: Iterable[BatchSpan]) -> Iterator[BatchSpan]:
-    """Yield the spans that share offsets with a span of ``others``. Both are in offset order and do not overlap."""
+    """Yield the spans that share offsets with a span of ``others``.
+
+    Each argument is in offset order without overlaps.
+    """
     following = iter(others)
     other = next(following, None)
     for span in spans:
@@ -639,7 +645,7 @@ def _is_near(epoch: int, other: int) -> bool:
 
 
 def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
-    """Return the size and change time of files before they are read. The reader reports inaccessible files."""
+    """Return the size and change time of files before they are read. The reader reports unreadable files."""
     found = []
     for each in segments:
         with suppress(UnreadableError):
@@ -652,7 +658,7 @@ def _scanned(copy: _Copy) -> ScannedCopy:
 
 
 def _missing(one: LeftOutRange) -> tuple[int, int]:
-    """Return the first offset of a range and the offset after it; all offsets if unknown."""
+    """Return the first offset of a range, and the offset after it; all offsets if they are unknown."""
     start = 0 if one.missing_from is None else one.missing_from
     stop = NEVER if one.missing_until is None else one.missing_until
     return start, max(start, stop)
@@ -668,7 +674,7 @@ def _from(segments: list[PlannedSegment], log_start: int) -> list[PlannedSegment
 
 
 def _append(pieces: list[PlannedPiece], new: PlannedPiece) -> None:
-    """Add a piece, or extend the last piece if the two are consecutive."""
+    """Add a piece to the last piece if the two are consecutive, else after it."""
     last = pieces[-1] if pieces else None
     if (
         last is not None

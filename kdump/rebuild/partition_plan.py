@@ -20,7 +20,7 @@ LOST: Final = "lost"
 
 @dataclass(frozen=True)
 class SourceRange:
-    """The offsets from ``first_offset`` to ``end_offset`` - 1, which are taken from the folder ``path``.
+    """The offsets from ``first_offset`` to ``end_offset`` - 1, which come from the folder ``path``.
 
     ``leader_epoch`` is the leader epoch of the last batch, -1 below magic 2.
     """
@@ -54,7 +54,7 @@ class PlannedPiece(NamedTuple):
 
 
 class SeenFile(NamedTuple):
-    """The size in bytes and the change time in ns that a file had when its batches were verified."""
+    """The size in bytes and the change time in ns of a file when its batches were verified."""
 
     path: str
     size: int
@@ -82,8 +82,8 @@ class SeenFile(NamedTuple):
 class PlannedSegment(NamedTuple):
     """A segment to write: its base offset, and its pieces in order.
 
-    ``modified_ms`` is the last write time of an empty segment, in ms, which is kept: a broker uses this time as the
-    timestamp of the segment. With a new time a lookup of an offset by time would find nothing.
+    ``modified_ms`` is the last write time of an empty segment, in ms. The copy keeps it, because a broker uses it as
+    the timestamp of the segment: with a new time, a lookup of an offset by time would find nothing.
     """
 
     base_offset: int
@@ -96,10 +96,10 @@ class PlannedSegment(NamedTuple):
 
 
 class LeftOutBytes(NamedTuple):
-    """Bytes of a copy that are not in the new log: valid batches of another history, or damage that no copy repairs.
+    """Bytes of a copy that are not in the new log: valid batches of another history, or damage.
 
     ``kind`` is ``diverged``, ``conflict``, ``uncommitted`` or ``misplaced`` for valid batches, and ``other topic`` for
-    a segment of another topic of the same name. Otherwise it is the kind of damage.
+    a segment of another topic of the same name. Otherwise it is the kind of damage, which no copy repairs.
     """
 
     path: str
@@ -129,7 +129,7 @@ class PartitionPlan:
     sources: tuple[SourceRange, ...] = ()
     segments: tuple[PlannedSegment, ...] = ()
     seen: tuple[SeenFile, ...] = ()
-    """The source files of the pieces, with their sizes and change times before their batches were verified."""
+    """The source files of the pieces, with size and change time before their batches were verified."""
     log_start: int = 0
     end: int = 0
     leader_epoch: int = -1
@@ -141,7 +141,7 @@ class PartitionPlan:
     """The path of the producer snapshot at the base offset of the first segment, or None."""
     highest_producer_id: int = -1
     newest_ms: tuple[tuple[str, int], ...] = ()
-    """The last segment (path) of each copy that was read, and the newest timestamp in this segment, in ms."""
+    """For each copy that was read: the path of its last segment, and the newest timestamp there in ms."""
     has_transactions: bool = False
     """Whether a copy has a transactional batch."""
     is_tiered: bool = False

@@ -31,12 +31,12 @@ METADATA_FOLDER: Final = "__cluster_metadata-0"
 
 
 class Publishing:
-    """An unfinished output: the folder ``out``, which appears complete when the ``with`` block ends.
+    """The output folder ``out``, which is not complete yet. It appears complete when the ``with`` block ends.
 
-    If the disk has room for all copies in the volumes, each partition is written as soon as it is planned, because its
-    pages are then cached. Otherwise :meth:`finish` writes it, when the needed space is known. With ``resume`` verified
-    segments of a killed run are used, and kept if this run ends early too. Raises UsageError if ``out`` is not empty,
-    UnreadableError if it cannot be written.
+    If the disk has room for all copies in the volumes, each partition is written as soon as it is planned, because the
+    page cache has it then. Otherwise :meth:`finish` writes it, when the needed space is known. With ``resume``,
+    verified segments of a killed run are used, and kept if this run ends early too. Raises UsageError if ``out`` is not
+    empty, UnreadableError if it cannot be written.
     """
 
     def __init__(self, volumes: Volumes, out: Path, *, resume: bool, note: Callable[[str], None]) -> None:
@@ -80,7 +80,7 @@ class Publishing:
             copying.write_partition(self._folder, self._placed(plan), self._access, self._journal)
 
     def written(self, plan: PartitionPlan) -> None:
-        """Flush a partition that a process has written, and add it to the journal."""
+        """Flush a partition that another process has written, and add it to the journal."""
         if self._folder is not None:
             copying.flush_partition(self._folder, self._placed(plan), self._journal)
             self._early.add(plan.name)
@@ -131,9 +131,9 @@ HEAD: Final = """\
 
 
 def properties(node: NewNode, to: NewCluster, lost: LostCluster, log_dir: str, minutes: int, *, delays: bool) -> str:
-    """Return the text of ``node-N.properties``. ``minutes``: offsets.retention.minutes.
+    """Return the text of ``node-N.properties``.
 
-    ``delays`` postpones the first retention check by an hour.
+    ``minutes``: offsets.retention.minutes. ``delays``: the first retention check is postponed by an hour.
     """
     head = HEAD.format(id=node.id, release=to.release.name, folder=node.folder)
     return head + "".join(f"{line}\n" for line in _lines(node, to, lost, log_dir, minutes, delays=delays))
@@ -183,7 +183,7 @@ def _lines(
 
 
 def _protocols(to: NewCluster, lost: LostCluster) -> Iterator[str]:
-    """Yield the security protocol of each listener. An unknown protocol becomes PLAINTEXT."""
+    """Yield the security protocol of each listener; PLAINTEXT if it is unknown."""
     words = {number: name for name, number in PROTOCOLS.items()}
     yield f"{to.listeners.broker}:{words[protocol_of(to.listeners.broker, lost.image)]}"
     yield f"{to.listeners.controller}:{words[protocol_of(to.listeners.controller, lost.image)]}"

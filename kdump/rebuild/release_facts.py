@@ -91,5 +91,5 @@ def caps_min_isr(to: StartRelease) -> bool:
 
 
 def has_share_groups(to: StartRelease) -> bool:
-    """Return whether this release has a coordinator of share groups, which has its own topic (KIP-932, 4.1)."""
+    """Return whether this release has the coordinator of share groups, and the topic for it (KIP-932, 4.1)."""
     return to.number >= (4, 1)

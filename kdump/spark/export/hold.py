@@ -103,7 +103,7 @@ class LocalLock:
         except FileNotFoundError:
             return None
 
-    def touch(self, text: str) -> None:
+    def touch(self, text: str) -> None:  # noqa: ARG002  the file has it already
         """Set the time of the lock to now."""
         os.utime(self._path)
 
