@@ -63,7 +63,7 @@ _FOREIGN: Final = (
 
 
 def format_of(head: bytes) -> str | None:
-    """Return the format of a file by its first HEAD bytes, or None if kdump reads no such archive."""
+    """Return the format of a file by its first HEAD bytes, or None if kdump does not read it as an archive."""
     for name, magic in _READ:
         if head.startswith(magic):
             return name
@@ -76,7 +76,7 @@ def foreign(head: bytes) -> Foreign | None:
 
 
 def name_inside(name: str) -> str:
-    """Return the name of a compressed file without its suffix."""
+    """Return a name without the suffix of a compressed file."""
     return next((name.removesuffix(suffix) for suffix in _COMPRESSED if name.endswith(suffix)), name)
 
 

@@ -176,7 +176,7 @@ class Archive:
         raise NotImplementedError
 
     def _takes(self, path: str, linkname: str = "") -> bool:
-        """Return whether the names of a member are short and shallow enough. If not, add the member to ``left_out``."""
+        """Return whether a member's path and link target are short enough. If not, add the member to ``left_out``."""
         if max(len(path), len(linkname)) > _LONGEST_NAME:
             self.left_out.append((path[:_SHOWN] + "...", f"has a name of more than {_LONGEST_NAME} bytes"))
         elif path.count("/") > _FOLDERS_DEEP:
@@ -357,8 +357,8 @@ class ZipArchive(Archive):
 class _Headers:
     """The file object that tarfile reads to list the members. It checks PAX headers, and drops unneeded records.
 
-    tarfile needs quadratic time for the digits in a PAX header (CVE-2024-6232, Python before 3.11.10 and 3.12.6). It
-    stops without an error at an invalid header, and copies all global records for each member.
+    Alone, tarfile needs quadratic time for the digits in a PAX header (CVE-2024-6232, Python before 3.11.10 and
+    3.12.6), stops without an error at an invalid header, and copies all global records for each member.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -554,7 +554,7 @@ def open_archive(source: Source, name: str, identity: object = None, local: str 
     """Open an archive or compressed file of a format in :func:`kdump.log_dirs.archive_formats.format_of`.
 
     :class:`Archive` explains ``identity`` and ``local``. If a compressed stream is broken, the result has the bytes
-    before the break, and ``broken`` is set. Raises UnreadableError without such bytes, or if the disk is full.
+    before the break, and ``broken`` is set. Raises UnreadableError if there are none, or if the disk is full.
     """
     identity, local = object() if identity is None else identity, source.name if local is None else local
     kind = archive_formats.format_of(source.read(0, HEAD))

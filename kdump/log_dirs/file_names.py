@@ -28,7 +28,7 @@ CLEANED: Final = "cleaned"
 SWAP: Final = "swap"
 PART: Final = "part"
 TMP: Final = "tmp"
-"""Suffixes of files that a broker is adding or removing (since 0.8.1; ``part`` and ``checkpoint.deleted`` 2.8)."""
+"""DELETED to TMP: suffixes of files that a broker is adding or removing (0.8.1; ``part``, deleted checkpoints 2.8)."""
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -118,7 +118,7 @@ TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
 _FOLDER_STATE: Final = re.compile(
     rf"\S+-\S+\.\S+-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})".replace(r"\S", r"[^ \t\n\v\f\r]")
 )
-"""The pattern has Java's ``\\S``, to which only ASCII white space does not belong."""
+"""``\\S`` is replaced, because in Java it excludes only ASCII white space."""
 _JAVA_NUMBER: Final = re.compile(r"[+-]?\d{1,255}")
 
 
@@ -133,7 +133,7 @@ class FolderName(NamedTuple):
 def parse_folder(name: str) -> FolderName | None:
     """Return topic and partition of a folder by its name, or None for a name of another form.
 
-    This is ``UnifiedLog.parseTopicPartitionName`` (0.10.2). ``Integer.parseInt`` reads the number, so ``a-+1``,
+    Source: ``UnifiedLog.parseTopicPartitionName`` (0.10.2). ``Integer.parseInt`` reads the number, so ``a-+1``,
     ``a-01`` and digits of other scripts are valid. Java decodes file names by its locale; here it is UTF-8.
     """
     found = None
@@ -179,7 +179,7 @@ class Name(NamedTuple):
 
 
 def folder_name(path: str) -> Name:
-    """Return the topic and partition in a folder's path, in a log dir or in remote storage."""
+    """Return the topic and partition in the path of a folder of a log dir or of remote storage."""
     above, name = posixpath.split(path.rstrip("/"))
     return folder_name_in(posixpath.basename(above), name)
 
@@ -220,6 +220,7 @@ def is_sibling(name: str) -> bool:
 
 
 def is_kraft_snapshot(path: str) -> bool:
+    """Return whether a path has the suffix of KRaft snapshots, which ``bootstrap.checkpoint`` also has."""
     return path.endswith(f".{KRAFT_SNAPSHOT}")
 
 

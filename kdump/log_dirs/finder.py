@@ -153,7 +153,8 @@ class Finder:
         """Yield the partitions in ``paths``, in the order of ``paths``; in a folder in order of topic and partition.
 
         If ``files`` is None, a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder in
-        ``paths`` are one partition. Partitions that are only in remote storage come last.
+        ``paths`` are one partition, except copies of a segment under other names, which are partitions of their own.
+        Partitions that are only in remote storage come last.
         """
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)
@@ -323,7 +324,7 @@ class Finder:
         self.note(f"{shown} does not begin like a segment: {wrong}; it is read anyway")
 
     def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
-        """Yield the partition of files that were named in one folder."""
+        """Yield the partition of files that were named in one folder, and one for each copy of a segment."""
         if not entries:
             return
         folder = _folder_of(files, entries[0])
@@ -621,7 +622,7 @@ def _folder_order(below: tuple[Name, Entry]) -> tuple[str, int, str]:
 
 
 def _apart(segments: list[Segment]) -> list[list[Segment]]:
-    """Return the logs of segments in one folder: copies of a segment under other names are logs of their own.
+    """Divide the segments of one folder into logs. A copy of a segment under another name is put in a log of its own.
 
     Files that a broker names, such as a .deleted file beside its segment, belong to one log.
     """

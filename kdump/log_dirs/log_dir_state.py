@@ -47,10 +47,9 @@ READERS: Final[dict[str, Callable[[Bytes], object]]] = {
 
 
 class LogDirState(NamedTuple):
-    """The content of the files of a log dir. A missing or unreadable file has no offsets.
+    """The content of the files of a log dir. ``path`` is in the form for messages.
 
-    ``path`` is as the user wrote it, as far as possible. ``sound`` has the names of the valid files, ``failed`` the
-    errors of the unreadable files.
+    ``sound`` has the names of the valid files, ``failed`` the errors of the unreadable files.
     """
 
     path: str
@@ -84,7 +83,7 @@ class LogDirState(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Whether the broker had a clean shutdown."""
+        """Whether the log dir has the marker of a clean shutdown."""
         return file_names.CLEAN_SHUTDOWN in self.sound
 
     @property
@@ -94,10 +93,10 @@ class LogDirState(NamedTuple):
 
 
 class LogDirStates:
-    """Reads the files named in ``readers`` of each log dir once.
+    """Reads the files of each log dir once. ``readers``: file name -> its reader.
 
-    ``report`` receives broken files as damage, unreadable ones as failures. ``known`` are log dirs that were read
-    before.
+    ``report`` receives broken files as damage, unreadable ones as failures. ``known``: (place, path) -> state of the
+    log dirs that were read before.
     """
 
     def __init__(
@@ -164,7 +163,10 @@ class LogDirStates:
         return {state.path: state for state in self._known.values()}
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
-        """Return the parsed content of a file, or None if it is broken. For a broken file :meth:`wrong` is called."""
+        """Return the parsed content of a file, or None after calling :meth:`wrong` for a broken file.
+
+        A broken ``.kafka_cleanshutdown`` is returned unparsed, because it counts too.
+        """
         try:
             return self._readers[name](data)
         except DamageError as damage:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 PAGE: Final = mmap.PAGESIZE
 AHEAD: Final = (16 << 20) // PAGE
-"""Number of pages after cached pages whose state is noted too, because the system may read them ahead."""
+"""Number of pages after a read of cached pages whose state is noted too: the system may read them ahead."""
 FOLIO: Final = (2 << 20) // PAGE
 """Number of pages of the largest folio of Linux. Linux does not evict a part of a folio."""
 _BEYOND: Final = (64 << 20) // PAGE
-"""Number of pages after the end of the file to a page that is certainly not cached, even if the file grows."""
+"""A page this number of pages past the end of the file is certainly not cached, even if the file grows."""
 _MISSING: Final = re.compile(rb"\0+")
 
 
@@ -57,7 +57,7 @@ class Guard:
             raise
 
     def before(self, position: int, size: int) -> None:
-        """Prepare a read: evict the pages that earlier reads loaded and this read does not need."""
+        """Prepare a read: evict the pages that earlier reads loaded, and note which pages of this read are cached."""
         first = min(position // PAGE, self._pages)
         last = max(first, min(-(-(position + size) // PAGE), self._pages))
         if 0 <= first - self._first <= len(self._was):
@@ -75,7 +75,7 @@ class Guard:
         self._libc.munmap(ctypes.c_void_p(self._start), self._length)
 
     def _look(self, last: int) -> None:
-        """Note which pages up to ``last`` are cached. Each page is noted once, before kdump can load it."""
+        """Note which pages before ``last`` are cached. Each page is noted once, before kdump can load it."""
         known = self._first + len(self._was)
         if known < last:
             self._was += self._cached(known, last)

@@ -49,7 +49,7 @@ class Segment(NamedTuple):
 
     @property
     def entry(self) -> Entry:
-        """The file as a listing of its folder has it, with its path as identity."""
+        """The entry of the file in its folder, with the path as ``identity``."""
         name = posixpath.basename(self.path)
         return Entry(name, self.path, False, self.size, self.path, self.modified, self.disk_size)
 
@@ -67,14 +67,14 @@ class Segment(NamedTuple):
         return source
 
     def first_offset(self) -> int | None:
-        """Return the first offset field of the file, or None for an empty file. Raises UnreadableError.
+        """Return the first offset field of the file, or None if the file is shorter. Raises UnreadableError.
 
         In a wrapper of magic 0 or 1 this field is the last offset of the wrapper.
         """
         return first_offset_of(self.files, self.path)
 
     def sibling(self, suffix: str) -> bytes | None:
-        """Return the content of the segment's file with this suffix, or None. Raises UnreadableError."""
+        """Return the content of the segment's file with this suffix, None without one. Raises UnreadableError."""
         path = self.siblings.get(suffix)
         if path is None:
             return None
@@ -84,7 +84,8 @@ class Segment(NamedTuple):
 class Partition(NamedTuple):
     """The segments of one folder in offset order. ``others`` are the other files of the folder.
 
-    ``whole`` is false if the folder has a later segment that is not in ``segments``.
+    ``whole`` is false if the user named single files, and the folder has another segment after the first of
+    ``segments`` or cannot be listed.
     """
 
     files: Files
@@ -97,7 +98,7 @@ class Partition(NamedTuple):
     limit: int = DEFAULT_LIMIT
     """Largest batch accepted, compressed or decompressed, in bytes."""
     foreign: bool = False
-    """Whether the folder is in a log dir and has a name that a broker does not write."""
+    """Whether the folder is in a log dir under a name that a broker does not write, or in a partition folder."""
     is_named: bool = False
     """Whether the user named the folder or its files, and not only a folder above."""
     is_listed: bool = True
@@ -108,7 +109,7 @@ class Partition(NamedTuple):
 
     @property
     def lacks_end(self) -> bool:
-        """Whether the folder has a segment above those of the log, which the user did not name."""
+        """Whether the folder has a segment after the last of ``segments`` that the user did not name."""
         return bool(self.segments and self.unnamed) and max(self.unnamed) > (self.segments[-1].base_offset or 0)
 
     @property
@@ -123,13 +124,13 @@ class Partition(NamedTuple):
 
     @property
     def log_dir(self) -> str:
-        """The path of the log dir of the folder, as the user wrote it as far as possible."""
+        """The path of the folder's parent, which is its log dir: as the user wrote it, unless that ends in a dot."""
         folder, name = posixpath.split(self.folder.rstrip("/"))
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
 
     @property
     def entries(self) -> list[Entry]:
-        """The entries of a folder that :attr:`is_listed`, by name."""
+        """All entries of the folder, by name. The folder must be :attr:`is_listed`."""
         return sorted([*(each.entry for each in self.segments), *self.others, *self.folders])
 
     @property
@@ -185,9 +186,9 @@ class Partition(NamedTuple):
 
 
 def index_swaps(partition: Partition) -> dict[str, str]:
-    """Return new name -> path for the index ``.swap`` files without a ``.log.swap``, which a broker's start renames.
+    """Return the index ``.swap`` files that a broker's start renames and that have no ``.log.swap``: new name -> path.
 
-    A start renames all ``.swap`` files below the least offset of a ``.cleaned`` file (LogLoader,
+    A start renames each ``.swap`` file whose offset is below those of all ``.cleaned`` files (LogLoader,
     ``removeTempFilesAndCollectSwapFiles`` and ``load``).
     """
     found = {each.name: each.path for each in partition.others if each.name.endswith(f".{file_names.SWAP}")}
@@ -220,7 +221,7 @@ def stem_offset(name: str) -> int:
 
 
 def with_index_swaps(segments: Sequence[Segment], lone: Mapping[str, str]) -> list[Segment]:
-    """Return segments with the index files after a broker's start. ``lone`` is the result of :func:`index_swaps`."""
+    """Return segments with the index files that they have after a start. ``lone``: result of :func:`index_swaps`."""
     return [each._replace(siblings=each.siblings | _renamed(each, lone)) for each in segments] if lone else [*segments]
 
 
@@ -235,7 +236,7 @@ def task_groups(
 ) -> list[list[Partition]]:
     """Divide partitions, in order, into groups of about equal work: about four groups for each of ``count`` workers.
 
-    Consecutive partitions of the same ``unit`` stay in one group.
+    Consecutive partitions of the same ``unit`` stay in one group. By default each partition is a unit.
     """
     room = max(1, sum(map(_cost, partitions)) // (4 * count))
     cut: list[list[Partition]] = []
@@ -254,7 +255,10 @@ def _cost(partition: Partition) -> int:
 
 
 def start_of(source: Source, offset: int) -> int:
-    """Return the position of the first batch whose offset field is at least ``offset``, or the source's size."""
+    """Return the position of the first batch whose offset field is at least ``offset``.
+
+    Return the source's size if there is none, or if the size field of an earlier batch is invalid.
+    """
     position = 0
     while position < source.size:
         data = source.read(position, LOG_OVERHEAD.size)
@@ -280,5 +284,5 @@ def first_offset_of(files: Files, path: str) -> int | None:
 
 
 def listed_log_dirs(partitions: Iterable[Partition]) -> dict[tuple[Files, str], Partition]:
-    """Return the listed folders without a topic, which may be log dirs, by place and path."""
+    """Return the folders that may be log dirs: (place, path) -> listed folder without a topic."""
     return {(one.files, one.folder): one for one in partitions if one.topic is None and one.is_listed}

@@ -93,9 +93,9 @@ def without_secret(path: str) -> str:
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Return whether the file or folder of a path in a message exists.
+    """Return whether the file or folder exists that a message names ``shown``.
 
-    ``paths`` are the user's paths, because the path in a message lacks the credentials and options of a store.
+    ``paths`` are the user's paths: they have the credentials and options of a store, which messages leave out.
     """
     for files, _ in places(paths):
         if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
@@ -180,7 +180,7 @@ class RemoteFiles:
         return RemoteSource(self._system, path, self.shown(path), self._retries)
 
     def put(self, source: BinaryIO, path: str) -> None:
-        """Write the bytes of ``source`` to a file. After an error start again at the first byte."""
+        """Write all bytes of ``source``, which must be seekable, to a file. Each retry starts at the first byte."""
         self._retries.call(self.shown(path), lambda: self._put(source, path), "written")
 
     def put_once(self, data: bytes, path: str) -> None:
@@ -208,7 +208,7 @@ class RemoteFiles:
 
 
 class RemoteSource:
-    """A file of a ``pyarrow.fs`` file system, which is opened again after an error."""
+    """A file of a ``pyarrow.fs`` file system. After an error it is opened again, and must still have the same size."""
 
     def __init__(self, system: Any, path: str, name: str, retries: Retries) -> None:
         self.name, self.limit = name, DEFAULT_LIMIT
@@ -231,7 +231,7 @@ class RemoteSource:
         return self._retries.call(self.name, lambda: self._read(position, wanted)) if wanted else b""
 
     def _read(self, position: int, size: int) -> bytes:
-        """Read once. Raises OSError, also if the response ends early."""
+        """Read in one try. Raises OSError, also if the response ends early, and StoreError if the size has changed."""
         if self._has_failed:
             self._file, now = self._opened()
             if now != self._whole:
@@ -301,7 +301,7 @@ notify: Callable[[str], None] = _note
 
 
 def seconds() -> float:
-    """Return the number of seconds for which an operation is retried."""
+    """Return the number of seconds for which an operation is retried: :data:`VARIABLE` if it is a number."""
     try:
         return max(0.0, float(os.environ.get(VARIABLE, SECONDS)))
     except ValueError:
@@ -326,7 +326,7 @@ class Retries:
     def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
         """Return the result of ``what``, which may raise OSError. Raises StoreError after the last try.
 
-        The error names the file ``name``, and says that it could not be ``done``: "read" or "written".
+        ``name`` (of the file) and ``done`` ("read" or "written") are for the error: NAME could not be DONE.
         """
         began: float | None = None
         pause = FIRST_PAUSE

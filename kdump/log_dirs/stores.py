@@ -61,7 +61,7 @@ def settings() -> dict[str, str]:
 
 
 def client(scheme: str, rest: str) -> tuple[Any, str]:
-    """Return a file system with the methods of ``pyarrow.fs`` for the URI ``scheme:rest``, and the path in this system.
+    """Return the file system of the URI ``scheme:rest`` (of ``pyarrow.fs``, or HdfsSystem), and the path in it.
 
     Raises KdumpError, UsageError, and the errors of the client: OSError and Arrow's errors.
     """
@@ -171,8 +171,8 @@ _AWS_REGION: Final = re.compile(r"s3[.-]([a-z0-9-]+)\.amazonaws\.com")
 class HdfsSystem:
     """HDFS through hdfs-native, with the methods of a ``pyarrow.fs`` file system that kdump calls.
 
-    ``url`` is the URL of the name node or name service; None means ``fs.defaultFS``. All methods raise OSErrors of one
-    line.
+    ``url`` is the URL of the name node or name service; None means ``fs.defaultFS``. The methods raise OSErrors of one
+    line; ``connect`` raises RuntimeError for a missing or wrong setting.
     """
 
     url: str | None
@@ -206,7 +206,7 @@ class HdfsSystem:
         return HdfsFile(_one_line(lambda: self.connect().read(path)))
 
     def open_output_stream(self, path: str) -> HdfsStream:
-        """Create a file in a folder that exists, or replace it."""
+        """Create or replace a file. Its folder must exist."""
         from hdfs_native import WriteOptions
 
         options = WriteOptions(overwrite=True, create_parent=False)

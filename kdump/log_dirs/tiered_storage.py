@@ -8,7 +8,7 @@ without a manifest, such as plain copies by other managers, are listed unchanged
 
 A broker deletes copied segments from its disk later. So the log begins in remote storage and ends on the broker's disk,
 and of a segment in both, the local copy is read. Remote segments overlap each other after a change of leader,
-because the new leader's segments have other base offsets. Each offset is read once, from the later epoch.
+because the new leader's segments have other base offsets. Each offset is read once (:func:`joined`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ KEPT_BYTES: Final = 64 << 20
 
 
 def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
-    """Raise UnreadableError if the segments among ``entries``, of a ``folder`` of a place, are not plain copies.
+    """Raise UnreadableError if the segments of a folder with these entries are compressed or encrypted objects.
 
     The first valid manifest decides, because a manager has one setting. :class:`TieredFiles` reads such objects.
     """
@@ -82,9 +82,10 @@ class LockedError(UnreadableError):
 
 
 class TieredFiles:
-    """Remote storage at ``place``, as a place of files. ``fail`` receives each error once.
+    """Remote storage at ``place``, as a place of files. ``keys``: name of a key pair -> private key.
 
-    ``list_locked``: list encrypted segments without a given key too. ``open`` raises UnreadableError for them.
+    ``fail`` receives the errors of segments that are left out or partly read. ``list_locked``: list encrypted segments
+    whose key is not given too. ``open`` raises LockedError for them.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class TieredFiles:
         return sorted(found)
 
     def _segment(self, stem: str, log: Entry, there: Mapping[str, Entry]) -> list[Entry]:
-        """Return the files of a segment as in a log dir; empty if its manifest is missing or invalid."""
+        """Return the files of a segment as in a log dir: only ``log`` for a plain copy, none after an error."""
         manifest_entry, indexes = there.get(f"{stem}.{MANIFEST}"), there.get(f"{stem}.{INDEXES}")
         if manifest_entry is None and indexes is None:
             return [log]
@@ -243,7 +244,7 @@ class MemorySource:
 
 
 class ChunkedSource:
-    """A decrypted, decompressed segment. An unreadable chunk is reported once, and filled with UNREADABLE."""
+    """A decrypted, decompressed segment. A damaged chunk is reported once, and filled with UNREADABLE."""
 
     def __init__(
         self, stored: OpenSource, manifest: Manifest, key: bytes | None, fail: Callable[[UnreadableError], None]
@@ -367,7 +368,7 @@ class RemotePartitions:
 
 
 def local_id(local: Partition, report: Reporter) -> str | None:
-    """Return the topic id in ``partition.metadata`` of a local partition, in base64; None if the file is not valid."""
+    """Return the topic id in ``partition.metadata`` of a local partition, in base64; None without a valid file."""
     try:
         found = local.topic_id(report.damage)
     except UnreadableError as error:
@@ -377,13 +378,17 @@ def local_id(local: Partition, report: Reporter) -> str | None:
 
 
 def folder_id(remote: Partition) -> str | None:
-    """Return the topic id in the folder name of a partition in remote storage, in base64."""
+    """Return the topic id in the path of a partition in remote storage, in base64; None if the path has none."""
     found = file_names.TIERED_FOLDER.fullmatch(posixpath.basename(posixpath.dirname(remote.folder.rstrip("/"))))
     return None if found is None else found["id"]
 
 
 def joined(local: Partition, remote: Partition) -> Partition:
-    """Return a partition with the segments of both, each offset once. Local segments are preferred."""
+    """Return a partition with the segments of both, each offset once. Local segments are preferred.
+
+    Of remote segments that overlap, each is read up to the start of the next. A segment is left out if one of the same
+    or a later epoch covers it, or if one of a later epoch has the same base offset.
+    """
     live = [one for one in local.segments if one.path.endswith(f".{file_names.LOG}")]
     begins = min((one.base_offset for one in live if one.base_offset is not None), default=None)
     kept: list[Segment] = []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
 
 BLOCK: Final = 1 << 20
-"""Maximum number of bytes that one step reads or returns."""
+"""Maximum number of bytes of one read, and of one decompressed block except those of zstd."""
 _STEP: Final = 1 << 14
 """Bytes given to a decompressor at a time, because it copies the remaining input at the end of each small member."""
 _ZSTD_STEP: Final = 1 << 13
@@ -80,7 +80,7 @@ class Spool:
 
 
 def _readable(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Yield the blocks. Raises UnreadableError for an error of their source, which is not one of the spool."""
+    """Yield the blocks. An OSError of their source becomes UnreadableError, to differ from errors of the spool."""
     try:
         yield from blocks
     except OSError as reason:

@@ -57,7 +57,10 @@ class ZipMember(NamedTuple):
 
 
 class ZipContent(NamedTuple):
-    """The members of a zip: readable ones, folders, and with reasons unreadable ones and those that are not files."""
+    """The members of a zip. ``unread`` and ``left_out`` have paths with reasons.
+
+    ``unread`` are files that kdump cannot read; ``left_out`` are neither files, links nor folders.
+    """
 
     members: list[ZipMember]
     folders: list[str]
@@ -183,6 +186,7 @@ def content(descriptor: int, member: ZipMember, name: str) -> Iterator[bytes]:
 
 
 def is_stored(member: ZipMember) -> bool:
+    """Return whether a member is not compressed."""
     return member.method == _STORED and member.packed_size == member.size
 
 
