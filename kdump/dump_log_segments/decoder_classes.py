@@ -48,7 +48,7 @@ class Decoders(NamedTuple):
     key: Decoder
     value: Decoder
     spelling: str = ""
-    """The kernel's format for keys and values: hex, base64 or hash. If empty, ``key`` and ``value`` are used."""
+    """The compiled code's format for keys and values: hex, base64 or hash; empty to call ``key`` and ``value``."""
     prefix: bytes = b""
     """The text before each key and value."""
     secret: bytes = b""
@@ -64,7 +64,7 @@ class Decoders(NamedTuple):
 
 
 def find(dialect: Dialect, options: Options, say: Callable[[str], None]) -> Decoders:
-    """Return the decoders of the classes in the options. ``say`` prints the release's warning about old names.
+    """Return the decoders of the classes in the options. ``say`` prints the release's warning about an old package.
 
     With a decoder switch the classes are ignored. Raises KdumpError if the release does not have the class.
     """

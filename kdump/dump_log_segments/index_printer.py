@@ -49,9 +49,9 @@ NEAR: Final = 1 << 18
 
 
 def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
-    """Return the end of a log and the largest accepted batch (bytes), for a check that reads only batch headers.
+    """Return the end of a log and the largest accepted batch (bytes), for a check of entries by batch headers alone.
 
-    The end is 0 if such a check is not enough, because the release compares more than the last offset of a batch.
+    The end is 0 if headers are not enough, because the release compares more than the last offset of a batch.
     """
     most = run.options.max_message_size
     usable = most > 0 and not run.state.names_first_offset and not run.dialect.message
@@ -120,7 +120,7 @@ MARK_EVERY: Final = 1 << 16
 
 
 def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> None:
-    """Raise DamageError unless the last offset is above the base offset (``OffsetIndex.sanityCheck``)."""
+    """Raise DamageError for a too low last offset, or a wrong size (``OffsetIndex.sanityCheck``)."""
     if index.count and (last := index[index.count - 1].offset) < index.base_offset + state.sanity_above_base:
         raise DamageError(
             "sanity check",
@@ -174,7 +174,7 @@ class OffsetEntries:
         self.doubtful = by_offset(run, log, index)
 
     def check(self, offset: int, position: int) -> None:
-        """Compare an entry with the batch at its position. Raises DamageError if there is no batch."""
+        """Compare an entry with the batch at its position, and add a mismatch. Raises DamageError without a batch."""
         found = self._heads.last_offset(position)
         if found is None:
             found = _offset_at(self._run, self._log, position, self._window)
@@ -218,9 +218,9 @@ class TimeEntries:
                 last = batch.position
 
     def check(self, entry: TimestampOffset, previous: int) -> bool:
-        """Compare an entry with its batch and the ``previous`` timestamp (ms). Raises DamageError.
+        """Compare an entry with its batch and the ``previous`` timestamp (ms), and add mismatches.
 
-        Return whether a batch ends at the entry's offset.
+        Return whether a batch ends at the entry's offset. Raises DamageError if the log cannot be read up to it.
         """
         reports = self._run.reports
         start = self._start(entry)
@@ -269,7 +269,7 @@ class Heads:
 
 
 def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:
-    """Return the first offset of the records at ``position`` or, in newer releases, the last offset of the batch.
+    """Return the first offset of the records at ``position`` or, from 2.3 on, the last offset of the batch there.
 
     Only batches within --max-message-size bytes count. Raises DamageError if there is no such batch.
     """
@@ -334,7 +334,7 @@ SANE: Final = "{path} passed sanity check."
 
 
 def dump_offset_index(run: DumpRun, path: str) -> None:
-    """Print an ``.index``, and compare each entry with the log in the same folder."""
+    """Print an ``.index``, and compare each entry with the log; with --index-sanity-check only run the sanity check."""
     base, state = offset_in_name(path), run.state
     with LocalFile(f"{absolute(path).split('.')[0]}.{LOG}" if state.log_up_to_first_dot else sibling(path, LOG)) as log:
         index = OffsetIndex(content(path), base)
@@ -364,7 +364,10 @@ def _offset_entries(run: DumpRun, entries: OffsetEntries, index: OffsetIndex) ->
 
 
 def dump_time_index(run: DumpRun, path: str) -> None:
-    """Print a ``.timeindex``, and compare each entry with the log, through the ``.index``."""
+    """Print a ``.timeindex``, and compare each entry with the log, which it finds through the ``.index``.
+
+    With --index-sanity-check only run the sanity check.
+    """
     base = offset_in_name(path)
     with LocalFile(sibling(path, LOG)) as log:
         offsets = OffsetIndex(content(sibling(path, INDEX)), base)

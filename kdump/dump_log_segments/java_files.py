@@ -34,7 +34,10 @@ def absolute(path: str) -> str:
 
 
 def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
-    """Return a report with absolute paths or file names, as in the release, in the order of Kafka's hash map."""
+    """Return (file, its entries) for a report: ``file`` is an absolute path or a name, as in the release.
+
+    The files are in the order of the release's hash map.
+    """
     merged: dict[str, list[Found]] = {}
     for path, found in report.items():
         file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)

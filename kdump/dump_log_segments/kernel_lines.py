@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 CHUNK: Final = 1 << 20
 """Maximum number of bytes of lines that compiled code makes in one call."""
 WHOLE: Final = 1 << 18
-"""Largest decompressed batch, in bytes, whose lines are made in one call, so that a malformed batch prints none."""
+"""Largest decompressed batch, in bytes, whose lines are made in one call. If it is malformed, none is printed."""
 SLOTS: Final = slots(OTHERS)
 OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
 """Field -> slot. Other fields are equal in all batches with the same attributes, crc_valid and delete horizon."""
@@ -288,7 +288,7 @@ class KernelEntries:
         return shape
 
     def records(self, value: FieldValues, slots: Mapping[str, int], *, deep: bool) -> list[list[Part]]:
-        """Return the line of a record for each combination of null and present key and value."""
+        """Return four lines of a record: key and value present, only the key null, only the value null, both null."""
         if not deep:
             return [[]] * 4
         printer = self.printer

@@ -103,6 +103,7 @@ def _literal(text: str) -> str:
 
 
 RECORD_FIELDS = frozenset({"offset", "timestamp", "key_size", "value_size", "sequence", "crc"})
+"""Fields of a record line that are attributes of the record or message, not of its batch."""
 
 
 def codec_name(dialect: Dialect, codec: int) -> str:
@@ -115,7 +116,7 @@ def codec_name(dialect: Dialect, codec: int) -> str:
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
     """Return the printed parts of a record's content: the text before a field, and ``key`` or ``value``.
 
-    A null field is not printed. Without --print-data-log nothing is.
+    A null field is not printed. Without --print-data-log nothing is, nor a key without value in some releases.
     """
     options, dialect = run.options, run.dialect
     if not options.print_data_log or (dialect.key_needs_value and null_value):
@@ -150,6 +151,7 @@ class LineValues:
         self.out: BinaryIO = run.out
         self.last_offset = -1
         self.armed = dialect.gaps_before_first
+        """Whether a first offset other than 0 is a gap."""
         self.batch_line = [line(text) for text in dialect.batch]
         self.legacy_batch_line = [line(text) for text in dialect.legacy_batch]
         self.record_line = [line(text) for text in dialect.record]
@@ -198,7 +200,10 @@ class LineValues:
         return value
 
     def record_fields(self, batch: RecordBatch, entry: Record | Message) -> FieldValues:
-        """Return a function that returns the fields of a record line by name, from the record or from its batch."""
+        """Return a function from the name of a field to its value in a record line.
+
+        RECORD_FIELDS, ``header_keys`` and ``is_valid`` are those of the record, the others as in :meth:`fields`.
+        """
         of_batch = self.fields(batch)
 
         def value(name: str) -> object:

@@ -152,7 +152,10 @@ class LogPrinter(LineValues):
             self.rest(batch, done, head=head, deep=deep)
 
     def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
-        """Print the records of a batch after the first ``done``. If ``done`` is 0, print the batch line too."""
+        """Print the records of a batch after the first ``done`` if ``deep``, or all after the batch's line if ``head``.
+
+        Raises DamageError with the path of the file and the position of the batch.
+        """
         try:
             if head and not done:
                 self.header(batch)
@@ -260,14 +263,14 @@ class LogPrinter(LineValues):
 
 
 class LinesSoFar(NamedTuple):
-    """The state after a part: the start of the next part, and the last printed offset."""
+    """The state after a part: the position at which the next part starts, and the last printed offset."""
 
     start: int = 0
     last_offset: int = -1
 
 
 class PartLines(NamedTuple):
-    """The result of a part: the start of the next part, the last printed offset, and the gaps.
+    """The result of a part: the position at which the next part starts, the last printed offset, and the gaps.
 
     UNKNOWN in a gap stands for the last offset before the part. ``last_offset`` is UNKNOWN if the part has no records.
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class DumpRun:
     """One run: its options, its output, and the reports at its end.
 
-    ``gaps`` has the pairs of offsets that are not consecutive, by the absolute path of the file.
+    ``gaps``: absolute path of a file -> pairs of an offset and the next offset, which is not the following number.
     """
 
     def __init__(
@@ -60,21 +60,21 @@ class DumpRun:
 
     @cached_property
     def state(self) -> StateDialect:
-        """The release's output for indexes, producer snapshots and checkpoints."""
+        """The dialect of the release for indexes, producer snapshots and checkpoints."""
         from kdump.dump_log_segments.dialects import state
 
         return state.NEWEST if self.release is None else state.find(self.release)
 
     @cached_property
     def payloads(self) -> PayloadDialect:
-        """The release's output for control records and records of Kafka's own topics."""
+        """The dialect of the release for control records and records of Kafka's own topics."""
         from kdump.dump_log_segments.dialects import payload
 
         return payload.NEWEST if self.release is None else payload.find(self.release)
 
     @property
     def fronts(self) -> tuple[str, str]:
-        """The text before a decoded record, and before a decoded record without a key."""
+        """The text before the key of a record of a decoder switch, and before its payload if it has no key."""
         return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
 
     def print(self, text: str) -> None:
@@ -82,12 +82,13 @@ class DumpRun:
         self.out.write(text.encode(errors="surrogateescape") + b"\n")
 
     def trailing(self, source: LocalFile, size: int) -> None:
-        """Report the ``size`` bytes after the last complete batch, minus the bytes by which the file has shrunk."""
+        """Print the number of bytes after the last complete batch: ``size``, minus the bytes that are now gone."""
         if size > source.lost:
             name = posixpath.basename(source.name)
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
 
     def close(self, source: LocalFile) -> None:
+        """Print a warning if the file has shrunk while it was read."""
         if source.lost:
             self.complain(
                 f"kdump: {source.name} became {source.lost} bytes shorter while it was read; the rest is printed"
@@ -99,7 +100,7 @@ class DumpRun:
         print_error(text)
 
     def report(self) -> None:
-        """Print mismatches of indexes, then gaps between offsets."""
+        """Print on standard error the mismatches of indexes, then the gaps between offsets."""
         for text in self.reports.lines(self.state, self.dialect):
             print_error(text)
         for file, pairs in by_file(self.dialect, self.gaps):
@@ -123,7 +124,7 @@ MISSING: Final = "Indexed offset: {0}, found log offset: {1}"
 
 
 class Pair(NamedTuple):
-    """A value in an index entry, and the value in the log or in the previous entry."""
+    """A value of an index entry, and the corresponding value in the log or in the previous entry."""
 
     indexed: int
     found: int

@@ -357,8 +357,8 @@ class ZipArchive(Archive):
 class _Headers:
     """The file object that tarfile reads to list the members. It checks PAX headers, and drops unneeded records.
 
-    Alone, tarfile needs quadratic time for the digits in a PAX header (CVE-2024-6232, Python before 3.11.10 and
-    3.12.6), stops without an error at an invalid header, and copies all global records for each member.
+    tarfile needs quadratic time for the digits in a PAX header (CVE-2024-6232, Python before 3.11.10 and 3.12.6).
+    tarfile also stops without an error at an invalid header, and copies all global records for each member.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -170,6 +170,7 @@ TRANSACTION_VALUE: Final = transaction_state.MESSAGES["TransactionLogValue"]
 
 
 def transactions_parser(words: TransactionWords, release: Release) -> Parser:
+    """Return the parser that prints the states of transactional ids as in ``release``."""
     types = TRANSACTION_KEY.types.at(release)
 
     def texts(number: int, reader: Reader, offset: int, value: bytes | None) -> Texts | None:

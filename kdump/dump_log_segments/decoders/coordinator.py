@@ -29,7 +29,7 @@ MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignme
 
 
 class CoordinatorParser(SkippingParser):
-    """Prints records of ``messages`` as in ``release``; a :data:`Parser`."""
+    """A :data:`Parser` that prints records of the types ``messages`` as ``release`` does."""
 
     def __init__(
         self, messages: Mapping[str, MessageSchema], words: CoordinatorWords, release: Release, *, limited: bool
@@ -67,7 +67,7 @@ class CoordinatorParser(SkippingParser):
     def shown(self, struct: Struct, values: Values) -> Values:
         """Return the values as they are printed.
 
-        The bytes of a consumer group's members are decoded if valid. Some releases name a transaction's state.
+        The bytes of a consumer group's members are decoded if valid. In some releases a transaction's state is a name.
         """
         if self.words.names_states and STATUS in values:
             status = cast("int", values[STATUS])

@@ -21,7 +21,7 @@ WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class FramedParser(SkippingParser):
-    """Prints records of ``messages``, which begin with a frame, as in ``release``; a :data:`Parser`."""
+    """A :data:`Parser` that prints framed records of the types ``messages`` as ``release`` does."""
 
     reads_key = False
     place: ClassVar[str]

@@ -1,6 +1,6 @@
 """Describes the output of decoder switches for compiled code (:mod:`kdump.kernel.internal_topics`), which is faster.
 
-The parsers print the output of releases before JSON, and message versions that a release does not have.
+The Python parsers still print the output of releases before JSON, and versions that a release does not have.
 """
 
 from __future__ import annotations

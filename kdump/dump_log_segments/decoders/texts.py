@@ -1,4 +1,4 @@
-"""The texts that decoder switches print for a record, the base class of their parsers, and control records."""
+"""The texts that DumpLogSegments prints for control records, and for records with a decoder switch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DELETE: Final = "<DELETE>"
 
 
 class Texts(NamedTuple):
-    """The texts of a key and a payload, or None if nothing is printed."""
+    """The texts of a key and a payload; None for a part that is not printed."""
 
     key: str | None
     payload: str | None
@@ -54,7 +54,7 @@ class SkippingParser:
         raise NotImplementedError
 
     def read(self, entry: Record | Message) -> Texts:
-        """Return the texts of a record. It is unreadable if its key or value is larger than its message (magic 0, 1).
+        """Return the texts of a record, those of :meth:`skipped` if its key or value is larger than its message.
 
         Source: the parsers of ``DumpLogSegments`` call ``record.key()`` and ``record.value()`` inside their ``try``
         and ``record.hasKey()`` before it. ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
