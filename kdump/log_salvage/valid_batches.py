@@ -1,7 +1,7 @@
-"""Finds the valid batches of a segment, and writes an account of the other bytes.
+"""Finds the valid batches of a segment, and collects the other bytes in an account.
 
-No checksum covers the offset of a magic 2 batch, so each batch is compared with its neighbours. A batch whose offset
-contradicts both is left out, unless it continues its own leader epoch: two leaders may have written one log.
+No checksum covers the offset of a magic 2 batch, so each batch is compared with the batches before and after it. A
+batch that contradicts both is left out, unless it continues its own leader epoch: batches of two leaders may alternate.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Account:
     """The result of reading the replicas of a partition.
 
     ``first_offset`` and ``last_offset`` are those of the placed batches, ``gaps`` the missing offsets between them.
-    ``lost`` has the ranges that were left out, in the order of the copies. ``duplicates`` is the number of batches that
-    another copy had already, ``padding`` the number of bytes of padding.
+    ``lost`` has the ranges that were left out. ``duplicates`` is the number of batches that equal a placed batch,
+    ``padding`` the number of bytes of padding.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Account:
 
 
 def ahead(regions: Iterator[T], source: Source, revocable: RevocableSource, size: int) -> Iterator[T]:
-    """Return ``regions``, which read ``size`` bytes from ``revocable``. A thread reads a local file ahead."""
+    """Return ``regions``, which read ``size`` bytes from ``revocable``. If ``source`` is local, a thread does so."""
     return read_ahead.read(regions, revocable, size, unpack=False) if isinstance(source, LocalFile) else regions
 
 
@@ -72,7 +72,8 @@ def judged(
 ) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
     """Yield the batches of a segment, each with whether it is credible: its neighbours do not contradict its offset.
 
-    Other batches, and damaged and unreadable ranges, are added to ``account``. ``progress`` receives the bytes read.
+    Batches that are not credible, damaged and unreadable ranges, and padding are added to ``account``. ``progress``
+    receives the number of bytes read. Raises StoreError.
     """
     misplaced: list[LeftOutRange] = []
     before: BatchPlace | PlacesInARow | None = None
@@ -127,9 +128,11 @@ def _is_contradicted(
 ) -> bool:
     """Return whether a batch is out of order, but the batches before and after it are in order.
 
-    ``end`` is the last offset so far of batches with the same leader epoch.
+    ``end`` is the last offset of the batches before it with the same leader epoch; None if there is none.
     """
-    if before is None or following is None or place.base_offset in {before.last_offset + 1, (end or -2) + 1}:
+    if before is None or following is None or place.base_offset == before.last_offset + 1:
+        return False
+    if end is not None and place.base_offset == end + 1:
         return False
     if before.last_offset < place.base_offset and place.last_offset < following.base_offset:
         return False

@@ -110,6 +110,18 @@ def test_a_batch_that_neighbours_contradict_is_cut_out_of_a_row(tmp_path):
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("begin", [0, 5])
+def test_a_batch_that_continues_its_own_leader_epoch_is_kept(tmp_path, begin):
+    """Also if the last batch of this epoch ended at offset 0."""
+    newer = [one(begin + offset, leader_epoch=3) for offset in (9, 10, 11)]
+    row = [one(begin), *newer[:2], one(begin + 1), newer[2]]
+    copy = segments(tmp_path, (begin, b"".join(row)))
+    content, account = twice(copy)
+    assert [lost.kind for lost in account["lost"]] == []
+    assert content == b"".join([row[0], row[3], *newer])
+
+
+@pytest.mark.usefixtures("small")
 def test_a_last_batch_that_a_broker_could_not_live_with_is_no_matter(tmp_path):
     """The batch before it has the same size."""
     sound = forge.batch([forge.record(b"k", b"v" * 4)])
