@@ -1,6 +1,7 @@
 """Chains of consecutive valid batches. A chain is a few numbers, so memory does not grow with the number of batches.
 
-Batches of replicas that overlap are read again and compared one by one. A checksum shows whether they have changed.
+If chains of two replicas overlap and differ, their batches are read again and compared one by one. The checksum of a
+chain shows whether its file has changed since the first read.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""Number of offsets in a cell. A chain ends with its cell, so chains of replicas with other segments match."""
+"""Number of offsets in a cell. A chain ends with its cell, so most chains of two replicas are equal, even if their
+segments begin at different offsets."""
 WAITING: Final = 1 << 10
-"""Approximate count of numbers that are added to the checksum of a chain at a time."""
+"""About how many numbers (three per batch) are collected before they are added to the checksum of a chain."""
 AT_ONCE: Final = 1 << 20
 """Approximate number of bytes of a chain that are in memory while its batches are compared one by one."""
 
@@ -76,7 +78,7 @@ class PlacesInARow(NamedTuple):
 
 
 END_OF_LOG: Final = "end of log"
-"""The kind of a truncated batch at the end of a segment."""
+"""The ``kind`` of a truncated batch at the end of a segment."""
 
 
 class LeftOutRange(NamedTuple):
@@ -99,6 +101,8 @@ class LeftOutRange(NamedTuple):
 
 
 class MissingOffsets:
+    """Ranges of offsets between batches that no batch has, in the order in which they were added."""
+
     def __init__(self) -> None:
         self._ends = array("q")
 
@@ -147,7 +151,7 @@ class Chain:
         return self.end - self.position
 
     def goes_on(self, place: BatchPlace | PlacesInARow) -> bool:
-        """Return whether these batches follow the chain directly in the segment, with higher offsets."""
+        """Return whether ``place`` follows the chain directly in the segment, with higher offsets, in the same cell."""
         follows = self.segment is place.segment and self.end == place.position
         return follows and place.base_offset > self.last_offset and place.base_offset < _end_of_cell(self.base_offset)
 
@@ -213,9 +217,9 @@ class Chain:
         self._make_sure(seen)
 
     def _seen(self, region: Region, seen: list[Chain]) -> Batches:
-        """Add the batches of a region to the chain in ``seen``, and return the region.
+        """Add the batches of a region to ``seen``, the chain of all batches that were read again. Return the region.
 
-        Raises UnreadableError if the region is not a part of this chain.
+        Raises UnreadableError if the region does not continue this chain.
         """
         if isinstance(region, Run) and region.rises:
             link(seen, row_of(self.segment, region, 0, region.batch_count))
@@ -248,7 +252,7 @@ def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
 
 
 def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Like :func:`places`, but the batches between the first and the last batch of a run may be one item."""
+    """Like :func:`places`, but batches of a run, except its first and its last one, may be one item per cell."""
     for region in regions:
         if isinstance(region, Run) and region.batch_count > 2 and region.rises:
             yield from places(each, [region.batch(0)])
@@ -280,7 +284,10 @@ def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
 
 
 def places(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
-    """Yield the place of each batch in ``regions``, the damaged ranges, and padding."""
+    """Yield the place of each batch in ``regions``, and padding.
+
+    Damaged ranges, a truncated batch at the end, and batches that a broker cannot use become a :class:`LeftOutRange`.
+    """
     for region in regions:
         if isinstance(region, Batches):
             yield from _places(each, region)
@@ -320,7 +327,7 @@ def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
     """Return the place of a batch, or a range with the reason why a broker cannot use the batch."""
     try:
         base, last = region.base_offset, region.last_offset
-        if region.magic == 0:  # inner offsets are absolute; no checksum covers the wrapper's, so compare it below
+        if region.magic == 0:  # inner offsets are absolute; no checksum covers the wrapper's
             *_, inner = region.records()
             last = inner.offset
         if region.is_control and (region.producer_id or 0) >= 0:

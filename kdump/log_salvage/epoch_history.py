@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 NEVER: Final = 1 << 63
+"""Above all offsets: the end of an epoch that does not end."""
 
 _epoch = attrgetter("epoch")
 
 
 class EpochHistory:
-    """Leader epochs in rising order, each with its start offset."""
+    """Leader epochs in rising order, each with its start offset.
+
+    An entry is dropped if a later epoch starts at its offset or before it.
+    """
 
     def __init__(self, entries: Iterable[EpochEntry]) -> None:
         self.entries: list[EpochEntry] = []
@@ -44,9 +48,10 @@ class EpochHistory:
         return self.entries[number - 1].epoch if number else None
 
     def limit(self, base_offset: int, epoch: int) -> int:
-        """Return the offset at which ``epoch`` ends in this history, for batches from ``base_offset`` on.
+        """Return the offset at which ``epoch`` ends in this history; NEVER for the newest epoch.
 
-        Return ``base_offset`` if this history has another epoch at that offset: no such batch belongs to it.
+        Return ``base_offset`` if this history has another epoch at that offset: a batch of ``epoch`` at this offset
+        does not belong to it. If ``epoch`` is -1, or the history is empty, every batch belongs to it: return NEVER.
         """
         if epoch < 0 or not self.entries:
             return NEVER
@@ -59,7 +64,7 @@ class EpochHistory:
         return self._starts[following] if following < len(self._starts) else NEVER
 
     def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
-        """Return this history with the older entries of other copies added.
+        """Return this history with the older entries of other copies.
 
         A history that comes only from batches lacks the epochs of remote segments, and epochs without a batch.
         """
@@ -78,7 +83,11 @@ class EpochHistory:
 
 
 def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    """Return the entries of ``leader-epoch-checkpoint`` in order; an empty tuple if the file is missing or invalid."""
+    """Return the entries of ``leader-epoch-checkpoint`` in order, without negative epochs.
+
+    The result is empty if the file is missing. It is empty too if the file is invalid or unreadable; then ``note``
+    receives a message.
+    """
     but = "the leader epochs come from the batches and other copies"
     found: tuple[EpochEntry, ...] | None = None
     try:

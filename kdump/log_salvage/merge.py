@@ -2,8 +2,8 @@
 
 The first pass finds the valid batches of each replica and stores them as chains. The second pass puts the chains in
 order. Duplicates are written once. If batches overlap, the batch with the higher leader epoch is kept, as after an
-election. If the epochs are equal, the batch of the replica that was given first is kept. A single replica whose batches
-are in order needs one pass (:func:`in_one_pass`).
+election. If the epochs are equal, the batch with the lower base offset is kept; if these are equal too, the batch of
+the replica that was given first. A single replica whose batches are in order needs one pass (:func:`in_one_pass`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None) -> tuple[list[Chain], Account]:
-    """Return the valid batches of all replicas in offset order, and the account. Unreadable ranges count as lost.
+    """Return the chosen batches of all replicas in offset order, and the account. Unreadable ranges count as lost.
 
-    ``progress`` receives the number of bytes read. Raises UnreadableError if a range in which replicas overlap has
-    changed.
+    ``progress`` receives the number of bytes read. Raises UnreadableError if overlapping batches have changed when they
+    are read again, and StoreError if an object store does not answer.
     """
     account = Account()
     found: list[Chain] = []
@@ -76,7 +76,7 @@ def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | 
 
 
 def _clusters(found: list[Chain]) -> Iterator[list[tuple[int, Chain]]]:
-    """Yield groups of chains that overlap, in offset order, each chain with its number in ``found``."""
+    """Yield the chains in offset order, each with its number in ``found``. Chains that overlap are one group."""
     cluster: list[tuple[int, Chain]] = []
     last = -1
     for number, chain in sorted(enumerate(found), key=lambda one: one[1].base_offset):
@@ -97,7 +97,7 @@ class _Merging:
         self._account = account
 
     def place(self, cluster: list[tuple[int, Chain]]) -> None:
-        """Place the batches of chains that overlap."""
+        """Add the chosen batches of overlapping chains to ``placed``, and the other batches to the account."""
         first, *others = [chain for _, chain in cluster]
         if all(map(first.is_like, others)):
             self.placed.append(first)
@@ -130,7 +130,7 @@ class _Merging:
 
 
 def _in_order(chains: list[tuple[int, Chain]]) -> Iterator[BatchPlace]:
-    """Yield the batches of chains by first offset, then from the highest leader epoch on, then by number of chain."""
+    """Yield the batches of chains by base offset, then by falling leader epoch, then by the chain's number."""
     waiting = deque(chains)
     begun: list[tuple[int, int, int, BatchPlace, Iterator[BatchPlace]]] = []
     while waiting or begun:
@@ -149,7 +149,7 @@ def _in_order(chains: list[tuple[int, Chain]]) -> Iterator[BatchPlace]:
 
 
 class OutOfOrderError(Exception):
-    """An offset is not above all offsets before it: the replica needs two passes."""
+    """A base offset is not above all offsets before it: the replica needs two passes."""
 
 
 def in_one_pass(

@@ -59,9 +59,9 @@ class Replicas:
             self.log_start = max(log_start, self.log_start or 0)
 
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
-        """Return the entries for log-start-offset-checkpoint: one if the log starts after its first base offset.
+        """Return the entry for log-start-offset-checkpoint if it differs from the first base offset, else no entry.
 
-        Empty if the log ends below the log start offset, because a broker would then delete the log.
+        No entry if the log ends below the log start offset, because a broker would then delete the log.
         """
         topic, partition = self.parts[0].topic, self.parts[0].partition
         if topic is None or partition is None or self.log_start in {None, written.begin}:
@@ -132,17 +132,17 @@ class Salvaged(NamedTuple):
 
 
 class How(NamedTuple):
-    """The limits of the new segments, and the number of processes. None lets kdump choose the number."""
+    """The limits of the new segments, and the number of processes (None: kdump chooses it)."""
 
     limits: writer.SegmentLimits = writer.SegmentLimits()
     jobs: int | None = 1
 
 
 def find(paths: tuple[str, ...], wanted: Wanted, report: Reporter) -> Found:
-    """Return the partitions of ``paths`` and of remote storage. Raises StoreError if an object store does not answer.
+    """Return the partitions of ``paths`` and of remote storage (``wanted.remote``).
 
-    An error of a store ends the run before anything is written, because a later run may read everything. An error of a
-    disk is only reported, because a failing disk may never return more.
+    An unreadable file or folder is reported, and listed in ``unread``: a failing disk may never return more. An object
+    store that does not answer ends the run before anything is written (StoreError): a later run may read everything.
     """
 
     unread: list[UnreadableError] = []
@@ -178,9 +178,9 @@ def write(
 ) -> Iterator[Salvaged]:
     """Write the partitions to the new folder ``out``, and yield the result of each partition, in order.
 
-    ``out`` must be outside of ``inputs``; it appears after the last partition. ``progress`` receives the bytes
-    done, but several processes do not report it. Raises UsageError if ``out`` is refused, UnreadableError if it cannot
-    be written.
+    ``out`` must be outside of ``inputs``; it appears after the last partition. ``progress`` receives the number of
+    bytes done; several processes do not report it. Raises UsageError if ``out`` is refused, UnreadableError if it
+    cannot be written or an input has changed, StoreError if an object store does not answer.
     """
     parts = found.parts
     files.outside(inputs, out, parts)
@@ -233,9 +233,9 @@ def _salvage(
 
 
 def _name(part: Partition) -> str:
-    """Return the name of the folder for a partition: a topic name that a broker accepts, and the partition number.
+    """Return the name of the folder for a partition, ``TOPIC-PARTITION``. Without a topic it is the old folder's name.
 
-    Names in archives and stores may be longer: they are shortened, and end in a hash of the full name.
+    Topics in archives and stores may be longer than TOPIC_BYTES: then they are shortened, and end in a hash.
     """
     if part.topic is not None:
         topic, number = part.topic, part.partition or 0

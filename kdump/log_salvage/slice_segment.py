@@ -73,7 +73,7 @@ def write(
     access: Access = ANY,
     note: Callable[[str], None] = lambda _: None,
 ) -> Slice | None:
-    """Write the batches that have offsets of the range to a new file ``out``. Without such a batch return None.
+    """Write the batches that have offsets of the range to a new file ``out``. Without such a batch write no file.
 
     ``lost`` receives damage that may have had such offsets, ``note`` receives messages on files that killed runs
     left. Raises UsageError if ``out`` exists, UnreadableError if a segment cannot be read or ``out`` cannot be written.

@@ -4,7 +4,7 @@
     DIR/logs/log-start-offset-checkpoint
     DIR/lost+found/TOPIC-PARTITION/ the bytes that could not be placed, and account.json
 
-A broker does not start if a log dir has a folder of another kind, so ``lost+found`` is not in ``logs``.
+A broker does not start if a log dir has a folder of another kind, so ``lost+found`` is not in the log dir ``logs``.
 If inputs could not be read, ``lost+found/unread.json`` lists them.
 """
 
@@ -59,9 +59,9 @@ SMALL: Final = 1 << 20
 STEP: Final = 8 << 20
 """The number of bytes of a log that are reserved or flushed at a time."""
 UNREAD: Final = "unread.json"
-"""The file in ``lost+found`` that lists the inputs that could not be read, so that the output does not look whole."""
+"""The file in ``lost+found`` that lists the inputs that could not be read: the output is not complete."""
 MISSING: Final = '\n "missingOffsets": []'
-"""The placeholder of the missing offsets in account.json."""
+"""The text in account.json that the missing offsets replace."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
 
 
@@ -73,7 +73,7 @@ class SegmentLimits(NamedTuple):
 
 
 class WrittenLog(NamedTuple):
-    """The counts of a written log. ``records`` comes from the headers of batches; None if a batch is below magic 2."""
+    """The counts of a written log; ``size`` is in bytes. ``records`` is None if a batch is below magic 2."""
 
     segments: int
     batches: int
@@ -110,7 +110,8 @@ def write(
     of the copies; with two passes each pass counts half of them. New files have the modes of the copies. DeleteRecords
     or retention removed the records below ``log_start``, which is None if no checkpoint has it.
 
-    Raises UnreadableError if a file changes between two passes, and OSError if a file cannot be written.
+    Raises UnreadableError if a file changes between two passes, StoreError if an object store does not answer, and
+    OSError if a file cannot be written.
     """
     access = of_sources(copies)
     folder = files.make_folders(out, LOGS, name, access=access)
@@ -234,7 +235,10 @@ class _LogWriter:
             self._end_as_before()
 
     def _end_as_before(self) -> None:
-        """Write an empty last segment if the old log ended after the last batch, so no offset is assigned twice."""
+        """Write an empty last segment if the last old one begins after the last batch: no offset is assigned twice.
+
+        Without any batch, also write the first segment.
+        """
         if self._span.begin is None:
             return
         if not self.written.segments and self._span.begin < self._span.end:
@@ -255,7 +259,7 @@ class _LogWriter:
             row = end_row
 
     def _fitting(self, run: Run, row: int) -> int:
-        """Return the number after the last row that fits into the segment. If ``row`` does not fit, begin a segment."""
+        """Return the row after the last batch that fits into the segment. If batch ``row`` does not fit, begin one."""
         bases, lasts, sizes = (run.column(name, row) for name in ("base_offset", "last_offset", "size"))
         self._segment_for(bases[0], lasts[0], sizes[0])
         left = self._limits.segment - self._size
@@ -269,7 +273,7 @@ class _LogWriter:
         return run.batch_count
 
     def _segment_for(self, base: int, last: int, size: int) -> BinaryIO:
-        """Return the file of the segment for a batch of ``size`` bytes with these offsets."""
+        """Return the file for a batch of ``size`` bytes with these offsets. If it does not fit, begin a segment."""
         full = self._size + size > self._limits.segment or last - self._builder.base_offset > MAX_RELATIVE_OFFSET
         if self._file is not None and not (full and self._size):
             return self._file

@@ -20,7 +20,7 @@ C = TypeVar("C")
 C_contra = TypeVar("C_contra", contravariant=True)
 R = TypeVar("R")
 IN_FLIGHT: Final = 4
-"""Maximum number of chunks that workers have taken and whose results are not used yet."""
+"""Maximum number of chunks that workers have taken and whose results the caller has not used yet."""
 
 
 class ChunkState(Protocol):
@@ -33,14 +33,17 @@ S = TypeVar("S", bound=ChunkState)
 
 
 class Turn(Generic[S]):
-    """The turn of a chunk. It comes when the previous chunk is finished: then ``state`` is set, the state after it."""
+    """The turn of a chunk. It comes when the previous chunk is finished.
+
+    ``state`` is None before the turn, then the state after the previous chunk.
+    """
 
     state: S | None = None
 
     def take(self) -> S:
-        """Wait for the turn, and return the state before the chunk.
+        """Return the state before the chunk. Raises TooMuchError before the turn.
 
-        Raises WrongAssumptionError if the assumed state was wrong, TooMuchError if the chunk before is not finished.
+        :meth:`kdump.parallel.turns.OutputTurn.take` waits for the turn instead.
         """
         if self.state is None:
             raise TooMuchError
@@ -48,19 +51,20 @@ class Turn(Generic[S]):
 
 
 class ChunkWork(Protocol[C_contra, S, R]):
-    """The work on chunks. Workers call its methods."""
+    """What a worker does with a chunk."""
 
     def assume(self, chunk: C_contra) -> Any | None:
         """Return the assumed ``start`` of the state before a chunk, or None to wait for that state."""
 
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
-        """Return the result of a chunk. ``turn`` is the :class:`Turn` of the executor.
+        """Return the result of a chunk. ``start`` is the assumed or the known ``start`` of the state before it.
 
-        Raises TooMuchError if the result is too large to be held until its turn.
+        ``turn`` is the :class:`Turn` of the executor. Raises TooMuchError if the result is too large to be held until
+        its turn.
         """
 
     def carry(self, before: S, made: R) -> S:
-        """Return the state after a chunk."""
+        """Return the state after a chunk, from the state before it and its result."""
 
 
 class WrongAssumptionError(Exception):
@@ -78,7 +82,11 @@ class Revocable(Protocol):
 
 
 class _ChunkTask(Generic[C]):
-    """A chunk, and its result ``made`` or ``failure``. ``start`` is the assumption of this result, or None."""
+    """A chunk, and its result ``made`` or ``failure``.
+
+    The result depends on the assumption ``start``. If ``start`` is None, the result is not made yet. ``chunk`` is None
+    if the iterator of chunks failed.
+    """
 
     def __init__(self) -> None:
         self.chunk: C | None = None
@@ -92,7 +100,7 @@ class Threads:
     """Threads that make results. The calling thread makes results too while it waits."""
 
     def __init__(self, count: int, source: Revocable) -> None:
-        """Use ``count`` threads, or fewer if the system refuses more. ``source.is_over`` is set at the end."""
+        """Use ``count`` threads, or fewer if the system refuses more. At its end ``run`` sets ``source.is_over``."""
         self._count, self._source = count, source
 
     def run(
@@ -104,8 +112,9 @@ class Threads:
     ) -> Generator[tuple[R, S]]:
         """Yield the result of each chunk, and the state after the chunk.
 
-        An error of ``chunks`` or ``make`` is raised after the results before it. After a TooMuchError every chunk is
-        divided by ``split``, and made only in its turn. After the generator is closed, no thread reads the source.
+        An error of ``chunks`` or ``make`` is raised after the results before it. After a TooMuchError ``split`` divides
+        every chunk that has no result yet. Each part is made in its turn, and has its own result. No thread reads the
+        source after the generator is closed.
         """
         threads = _ChunkThreads(iter(chunks), work)
         turn: Turn[S] = Turn()
@@ -170,9 +179,9 @@ class _ChunkThreads(Generic[C]):
             self._changed.notify_all()
 
     def next(self) -> _ChunkTask[C] | None:
-        """Return the next chunk in order, or None at the end. Make other chunks while a thread works on it.
+        """Return the next chunk in order, or None at the end. While a thread works on it, make later chunks.
 
-        The chunk has no result if no worker has begun it.
+        The chunk may lack a result: then the caller makes it.
         """
         while True:
             with self._changed:
@@ -184,7 +193,7 @@ class _ChunkThreads(Generic[C]):
             other = self._take(Exception, wait=False)  # Ctrl-C ends the work here
             if other is not None:
                 with self._changed:
-                    if self._tasks[0] is other:  # the caller makes it, because its state is known
+                    if self._tasks[0] is other:  # the caller of next() makes it from the known state
                         return self._tasks.popleft()
                 self._make(other, Exception)
                 continue

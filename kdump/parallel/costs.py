@@ -1,7 +1,7 @@
-"""Chooses the number of workers, and divides a segment into parts. ``bench.cores`` and ``bench.endings`` measure it.
+"""Chooses the number of workers, and divides a segment into parts.
 
-It takes time to start workers, and they wait for their turns. They save most time if batches are decompressed, and
-little if only headers are read.
+Starting workers takes time, and workers wait for their turns. They save most time if batches are decompressed, and
+little if only headers are read. ``bench.cores`` and ``bench.endings`` measure these times.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ MOST: Final = 16
 BUSY: Final = 2
 """Load average per processor above which only one process is used."""
 AS_THREADS: Final = 2
-"""Number of processes that use as many processors as one process with a thread, which is faster if uncompressed."""
+"""The number of processes that use as many processors as one process with a thread.
+
+For uncompressed segments the process with a thread is faster.
+"""
 
 CHUNK: Final = 6 << 20
-"""Bytes of an uncompressed chunk. A worker must be able to hold the result."""
+"""Bytes of a chunk of an uncompressed segment. A worker must be able to hold the result."""
 PACKED_CHUNK: Final = 1 << 19
-"""Bytes of a compressed chunk."""
+"""Bytes of a chunk of a compressed segment."""
 FINDINGS_CHUNKS: Final = 3
-"""Size of a part in chunks if no output waits for its turn."""
+"""Number of chunks in a part, for work whose results are not printed in turns."""
 
 # Each of the following is the minimum number of bytes for which several processes are faster at a task.
 PRINTING: Final = 12 << 20
@@ -73,7 +76,7 @@ UNPACKING: Final = 8
 BUDGET: Final = 1 << 16
 """Records that a search through damage may skip without success, in addition to those that its progress allows."""
 UNKNOWN: Final = -(1 << 63)
-"""The last offset before a part while it is unknown. Any offset after this value is a gap."""
+"""Stands for the unknown last offset before a part. Any offset after this value is a gap."""
 
 
 class Positioned(Protocol):
@@ -98,11 +101,11 @@ class Effort(Enum):
 
 
 class SegmentPart:
-    """A part of a segment: the batches that begin between ``start`` and ``stop`` (bytes, exclusive).
+    """A part of a segment: the batches that begin at byte ``start`` or later, and before byte ``stop``.
 
-    The other attributes are results of the reader. ``reached`` is the position of the first batch after the part.
-    ``is_over`` is true if later parts are not needed. ``skips_left`` is the rest of the budget for damage
-    (:class:`kdump.segments.resync.ResyncReader`), ``lost`` the number of bytes by which the file became shorter.
+    The reader sets the other attributes. ``reached`` is the position of the first batch after the part. ``is_over``:
+    later parts are not needed. ``skips_left`` is the rest of BUDGET. ``lost`` is the number of bytes by which the file
+    became shorter.
     """
 
     __slots__ = ("is_over", "lost", "reached", "skips_left", "start", "stop")
@@ -114,7 +117,7 @@ class SegmentPart:
         self.is_over = False
 
     def cut(self, regions: Iterator[P], end: int) -> Iterator[P]:
-        """Yield the regions before ``stop``, and set ``reached``; ``end`` is the end of the file."""
+        """Yield the regions that begin before ``stop``, and set ``reached``. ``end`` is the end of the file (bytes)."""
         for region in regions:
             if region.position >= self.stop:
                 self.reached = region.position
@@ -129,7 +132,7 @@ def processors() -> int:
 
 
 def free_processors() -> int:
-    """Return the number of processors for a run: 1 on a busy machine, where processes would wait for their turns."""
+    """Return the number of processors to use: 1 on a busy machine, where a late process would delay the others."""
     count = processors()
     try:
         return 1 if os.getloadavg()[0] > BUSY * count else count
@@ -216,10 +219,11 @@ def enough_records(partitions: Sequence[Partition]) -> int:
 
 
 def segment_parts(source: Source, end: int, times: int = 1, *, unpacks: bool = True) -> list[SegmentPart]:
-    """Return the parts of a segment up to ``end`` (bytes); empty if it is too small for two parts.
+    """Return the parts of a segment up to byte ``end``.
 
-    A part has ``times`` chunks. If the caller ``unpacks`` (decompresses) batches, parts of compressed segments are
-    smaller.
+    A part has ``times`` chunks, and more bytes if it has a hole of a sparse file. If the caller ``unpacks``
+    (decompresses) batches, chunks of compressed segments are smaller. The result is empty if the segment is too small
+    for two parts, or if its first batch is below magic 2.
     """
     header = first_header(source)
     packed = unpacks and header is not None and header.attributes & CODEC_MASK
@@ -255,7 +259,7 @@ def _is_shareable(partitions: Sequence[Partition]) -> bool:
 
 
 def _are_plain(partitions: Sequence[Partition]) -> bool:
-    """Return whether most bytes are in local partitions that begin with an uncompressed batch of magic 2."""
+    """Return whether at least half of the bytes are in partitions for which :func:`_is_plain` is true."""
     plain = sum(partition.size for partition in partitions if _is_plain(partition))
     return 2 * plain >= sum(partition.size for partition in partitions)
 

@@ -30,7 +30,7 @@ C = TypeVar("C")
 R = TypeVar("R")
 
 HELD: Final = 16 << 20
-"""Maximum number of bytes of output that a process holds. When they are full, it waits for its turn."""
+"""Maximum number of bytes of output that a process holds. A process with more output waits for its turn."""
 AT_ONCE: Final = 1 << 18
 """Bytes of output per write during a turn."""
 NONE_BEFORE: Final = 75
@@ -38,7 +38,7 @@ NONE_BEFORE: Final = 75
 NONE_AFTER: Final = 76
 """Exit status of a process that could not pass its turn to the next process, which had ended."""
 MISSING: Final = {NONE_BEFORE: -1, NONE_AFTER: 1}
-"""Exit status of a process -> the number of the ended process, relative to its own number."""
+"""Exit status of a process -> which neighbour had ended before it: -1 for the previous process, 1 for the next."""
 EVERY: Final = 0.1
 """Seconds between two sends of results to the parent process."""
 
@@ -56,10 +56,10 @@ class OutputTurn(Turn[S]):
         self._memory, self._buffer = memory, memoryview(memory)
         self._used = 0
         self.assumed: object | None = None
-        """The assumed start of the chunk, or None if it began with the known state."""
+        """The assumed ``start`` of the state before the chunk; None if the chunk is made from the known state."""
         self._on_turn: Callable[[S], None] = lambda _: None
         self.lead = b""
-        """Bytes to write before the chunk's output, if any. Set them before the turn, or by :meth:`when_come`."""
+        """Bytes to write before the chunk's output, unless this is empty. Set them before the turn, or by when_come."""
         self.has_written = False
         """Whether the chunk has any output."""
 
@@ -76,7 +76,11 @@ class OutputTurn(Turn[S]):
         self._on_turn = lambda _: None
 
     def take(self) -> S:
-        """Wait for the turn, and return the state. Raises WrongAssumptionError if its start is not the assumed one."""
+        """Wait for the turn, and return the state before the chunk.
+
+        Raises WrongAssumptionError if ``assumed`` differs from the ``start`` of this state, and GoneError if the
+        process of the previous chunk has ended.
+        """
         has_come = self.state is None
         if self.state is None:
             self.state = self._receive()
@@ -96,12 +100,12 @@ class OutputTurn(Turn[S]):
     def room(self, size: int) -> memoryview | None:
         """Return memory for the next ``size`` or more bytes; None if the turn has come or too little memory is left.
 
-        :meth:`write` does not copy bytes that the caller has put at the start of this memory.
+        The caller fills the start of this memory, and gives that slice to :meth:`write`, which does not copy it.
         """
         return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None
 
     def write(self, data: Bytes) -> int:
-        """Write ``data``, or hold it until the turn. Raises OSError."""
+        """Write ``data``, or hold it until the turn. Return its size. Raises OSError, and the errors of ``take``."""
         size = len(data)
         if not size:
             return 0
@@ -144,9 +148,9 @@ class Forks:
     def run(self, chunks: Sequence[C], work: ChunkWork[C, S, R], state: S) -> Generator[tuple[R, S]]:
         """Yield the result of each chunk, in order, and the state after the chunk.
 
-        ``work.make`` is called with an :class:`OutputTurn`. The caller must flush its standard output first. An error
-        of ``make`` is raised after the earlier output is written. Also raises OutputError, BrokenPipeError, and
-        KdumpError if a process ends without a result.
+        ``work.make`` gets an :class:`OutputTurn`. The caller must flush standard output first. An error of ``make`` is
+        raised after the earlier output is written; an OSError becomes an OutputError, except BrokenPipeError. Raises
+        KdumpError if a process ends without a result, or the system starts no more processes.
         """
         if not chunks:
             return
@@ -245,7 +249,7 @@ def _hand_on(following: int, state: object) -> None:
 
 
 def _chunk(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
-    """Make the result of a chunk, again if the assumed state before it was wrong, and write its output."""
+    """Make the result of a chunk, and write its output. If the assumed state was wrong, make the result again."""
     turn.begin(work.assume(chunk))
     try:
         made = _made(chunk, work, turn)
