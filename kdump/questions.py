@@ -113,7 +113,11 @@ K = TypeVar("K")
 
 @dataclass(frozen=True)
 class Answer(Generic[L]):
-    """The lines of an answer, and sentences on damage (``damage``), on unused index files (``wrong``), and notes."""
+    """The lines of an answer, and the problems found.
+
+    ``damage`` has a sentence for each problem of a log, ``wrong`` for each index or checkpoint that was not used, and
+    ``notes`` for the rest.
+    """
 
     lines: tuple[L, ...]
     damage: tuple[str, ...] = ()
@@ -153,7 +157,10 @@ class Answer(Generic[L]):
         return answer_lines.table(kinds[kind], [line for line in self.lines if line.kind == kind])
 
     def to_arrow(self) -> pa.Table:
-        """Return the lines as an Arrow table. If they are of several kinds, it has a column ``kind``, and nulls."""
+        """Return the lines as an Arrow table. Requires pyarrow.
+
+        Lines of several kinds share one table with a column ``kind``: fields that a line lacks are null.
+        """
         from kdump.arrow import answer_lines
 
         kinds = tuple(dict.fromkeys(map(type, self.lines))) or self.kinds[:1]
@@ -172,9 +179,10 @@ class Answer(Generic[L]):
 
 
 class Inputs(NamedTuple):
-    """The inputs of every question: the paths of log dirs, and the selected topics and partitions.
+    """The inputs of every question: the paths of log dirs, and the selected topics and partitions (empty: all).
 
-    ``at`` is the time that counts as now, in ms. ``brokers`` has the paths of each broker, to compare brokers.
+    ``at`` is the time that counts as now, in ms. ``brokers`` has the paths of each broker, to compare brokers;
+    ``paths`` is then not used.
     """
 
     paths: tuple[str, ...]
@@ -285,7 +293,9 @@ def ls(
     partition: int | Iterable[int] = (),
     segments: bool = False,
 ) -> Answer[PartitionUsage | SegmentSpan]:
-    """Return the partitions of log dirs by name. For partition folders, and with ``segments``, return their segments.
+    """Return the partitions of log dirs, sorted by name.
+
+    If all paths are partition folders, or with ``segments``, return their segments instead.
 
     >>> [(line.base_offset, line.end_offset) for line in ls("golden/brokers/4.2.2/one-0").of(SegmentSpan)]
     [(0, 1)]
@@ -362,8 +372,9 @@ def groups(
 ) -> Answer[GroupLine | CommittedLine | CommitLine | MissingLine | UnreadLine | WriterLine]:
     """Return the consumer groups with their offsets. ``group``: ids or globs. ``topic``: only offsets of these topics.
 
-    ``history`` adds every commit; ``retention_ms`` is offsets.retention.minutes of the brokers, in ms. With ``top``
-    (``bytes`` or ``commits``) the lines are the groups that wrote most into ``__consumer_offsets`` instead.
+    ``history`` adds every commit; ``retention_ms`` is offsets.retention.minutes of the brokers, in ms. ``stable``
+    always reads the last stable offsets, even if many bytes must be read for them. With ``top`` (``bytes`` or
+    ``commits``) the lines are the groups that wrote most into ``__consumer_offsets`` instead.
 
     >>> answer = groups("golden/brokers/4.2.2", group="eos", at="2026-11-22")
     >>> [(line.topic, line.partition, line.offset, line.lag) for line in answer.of(CommittedLine)]
@@ -381,7 +392,7 @@ def disk_usage(
     at: Time | None = None,
     by: By = "partition",
 ) -> Answer[PartitionUsage | SegmentUsage | TopicUsage | OtherUsage]:
-    """Return the size of every folder in log dirs, or the sums by topic or segment; the largest first.
+    """Return the size of each folder in log dirs, of each topic or of each segment (``by``); the largest first.
 
     >>> [(line.topic, line.log_bytes) for line in disk_usage("golden/brokers/4.2.2", topic="one").of(PartitionUsage)]
     [('one', 75)]
@@ -399,9 +410,10 @@ def statistics(
     top: int = LARGEST,
     what_if: Iterable[str] = (),
 ) -> Answer[PartitionStatistics | ProducerStatistics | HourStatistics | WhatIfAnswer]:
-    """Return codecs, batch fill and producers of topics.
+    """Return the codecs, batch sizes and producers of topics.
 
-    ``records`` adds sizes of keys and values, ``hours`` sums by the hour; ``what_if`` names codecs, such as ``zstd:9``.
+    ``records`` adds the sizes of keys and values, and the ``top`` largest of them. ``hours`` adds sums by the hour.
+    ``what_if`` adds the estimated sizes in other codecs, such as ``zstd:9``.
     """
     codecs = tuple(map(target, what_if))
     return _answer("stats", paths, topic, partition, at, records=records, top=top, hours=hours, what_if=codecs)
@@ -415,7 +427,7 @@ def retention(
     config: Iterable[str] = (),
     release: tuple[int, ...] | None = None,
 ) -> Answer[TopicRetention | SegmentRetention]:
-    """Return the segments that a broker deletes, with time and reason.
+    """Return whether and when a broker deletes each segment, and why; and the configs of each topic.
 
     ``config`` are texts such as ``orders:retention.ms=3600000``, ``release`` is the broker's release, such as
     ``(3, 9)``.
@@ -440,8 +452,9 @@ def compaction(
 ) -> Answer[PartitionCompaction | CleanedRecord | KeyUsage]:
     """Return the range of the next compaction, the reasons for a delay, and the records that it removes.
 
-    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records, ``top`` the
-    largest keys. ``map_entries`` is the number of keys in the cleaner's map. At most ``max_keys`` keys are in memory.
+    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records, ``top`` this
+    number of largest keys. ``map_entries`` is the number of keys in the cleaner's map. kdump holds at most
+    ``max_keys`` keys in memory.
     """
     options = {"records": records, "top": top, "map_entries": map_entries, "max_keys": max_keys}
     return _answer("compaction", paths, topic, partition, at, config=_configs(config), **options)

@@ -119,7 +119,7 @@ class Collector:
     def begin(self, place: Place) -> Needs | Reading:
         """Begin a partition, and return the part of it to read. Small files (snapshots, indexes) may be read here.
 
-        If this raises UnreadableError, the pass reports the error and skips the partition.
+        If this raises UnreadableError, the pass reports the error, reads nothing for this collector, and calls ``end``.
         """
         raise NotImplementedError
 

@@ -49,7 +49,7 @@ def topic_partitions(here: Iterable[int | None], count: int | None = None) -> To
 
 @dataclass(frozen=True)
 class CoordinatorPartition:
-    """The partition whose leader is the coordinator of ``id``, which is a group id or a transactional id."""
+    """The partition whose leader is the coordinator of ``id``. ``type`` is a key of :data:`TOPICS`."""
 
     kind: ClassVar[str] = "coordinator"
     id: str

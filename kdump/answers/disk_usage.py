@@ -62,7 +62,11 @@ class Bytes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionUsage:
-    """A partition folder. ``oldest_ms`` and ``newest_ms`` are the largest timestamps of its first and last batch."""
+    """A partition folder. ``state``: current, metadata, deleted, future, stray, unknown.
+
+    ``deleted_bytes`` is the size of its ``.deleted`` files. ``oldest_ms`` and ``newest_ms`` are the largest timestamps
+    of its first and last batch.
+    """
 
     kind: ClassVar[str] = "partition"
     log_dir: str
@@ -143,7 +147,7 @@ class DiskUsage(Collector):
         self._segments: list[SegmentUsage] = []
         self._others: dict[str, _OtherFolder] = {}
         self._parents: dict[str, str] = {}
-        """Path of a folder -> the path of its parent. The parent of a folder in an archive may be the archive."""
+        """Path of a folder -> the path of its parent, which may be an archive."""
 
     def begin(self, place: Place) -> Needs:
         partition = place.partition

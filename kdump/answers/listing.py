@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class SegmentSpan:
     """A segment. ``state``: log, deleted, swap, cleaned.
 
-    ``end_offset`` is the offset after the last valid batch, or None if damage follows it. ``oldest_ms`` and
-    ``newest_ms`` are the largest timestamps of the first and the last batch; None without a batch.
+    ``end_offset`` is the offset after the last valid batch: the base offset without a batch, None if damage follows
+    the batch. ``oldest_ms`` and ``newest_ms`` are the largest timestamps of the first and the last batch; None without
+    a batch.
     """
 
     kind: ClassVar[str] = "segmentSpan"

@@ -119,7 +119,10 @@ class LogCopy:
         return max(0, found - self._position)
 
     def whole(self, start: int, end: int) -> int:
-        """Return the end of the last valid batch from ``start`` to ``end``, or ``start``. All are relative to here."""
+        """Return the end of the last valid batch from ``start`` to ``end``, or ``start``.
+
+        All three are distances from the position in bytes.
+        """
         first, last = self._position + start, self._position + end
         for region in resync.read(self.source, first, last, on_error="resync", runs=PLAIN_DATA):
             if isinstance(region, Batches):
@@ -220,7 +223,7 @@ def same_batch(left: LogCopy, right: LogCopy) -> bool:
 
 
 def skip_equal(left: LogCopy, right: LogCopy) -> None:
-    """Move both copies past whole batches with equal bytes; their order does not matter. Raises UnreadableError."""
+    """Move both copies past whole batches with equal bytes. Raises UnreadableError."""
     while left.segment is not None and right.segment is not None:
         one, other = left.left, right.left
         equal = _equal(left, right, min(one, other))
@@ -287,7 +290,7 @@ class Difference(NamedTuple):
 
 
 def differences(left: LogCopy, right: LogCopy, start: int) -> Iterator[Difference]:
-    """Yield the differences from offset ``start`` on, in the order of the logs. Raises UnreadableError."""
+    """Yield the differences from offset ``start`` on, in offset order. Raises UnreadableError."""
     if left.segment is None or right.segment is None or left.segment.base_offset != right.segment.base_offset:
         yield from _until_equal(left, right, start)
     while left.segment is not None or right.segment is not None:
@@ -376,8 +379,8 @@ class Lineage:
     def truncation(self, leader: Lineage) -> int | None:
         """Return the offset to which this replica truncates its log when it follows ``leader``; None if it keeps all.
 
-        This offset is the smaller end of the newest common epoch. A replica whose newest epoch is not older than the
-        leader's truncates nothing.
+        This is the smaller of the two end offsets of the newest common epoch. The result is None too if the logs have
+        no common epoch, or if the replica's newest epoch is not older than the leader's.
         """
         if self.newest is None or leader.newest is None or self.newest >= leader.newest:
             return None
@@ -391,7 +394,8 @@ class Lineage:
 def lineage(partition: Partition, report: Reporter) -> Lineage:
     """Return the leader epochs from ``leader-epoch-checkpoint``. If it lags or is missing, batches are read too.
 
-    A malformed checkpoint is reported as damage. Raises UnreadableError.
+    Epochs that start after the log end offset are left out. A malformed checkpoint is reported as damage. Raises
+    UnreadableError.
     """
     end = end_of_log(partition)
     entries = tuple(sorted(partition.leader_epochs(report.damage) or ()))

@@ -146,7 +146,11 @@ class PassTap:
         self._next = 0
 
     def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
-        """Feed the collectors with each region of a segment, and yield it. Raises UnreadableError."""
+        """Yield the regions of a segment, and feed the collectors with each.
+
+        Segments must come in order: a segment before the last one, or of another partition, is not fed. After an
+        UnreadableError the collectors get the rest of the segment as damage, and the error is raised.
+        """
         number = next((number for number, one in enumerate(self._segments) if one.path == segment.path), None)
         if number is None or number < self._next:
             yield from regions
@@ -194,13 +198,16 @@ def _lost(region: Region, *, is_last: bool) -> Damage | None:
 
 
 def first_segment(segments: Sequence[Segment], offset: int) -> int:
-    """Return the number of the segment that may have an offset: the last segment that begins at or before it."""
+    """Return the number of the last segment that begins at or before an offset; 0 if there is none."""
     later = (number for number, segment in enumerate(segments) if (segment.base_offset or 0) > offset)
     return max(0, next(later, len(segments)) - 1)
 
 
 def size_after(partition: Partition, offset: int) -> int:
-    """Return the approximate number of bytes of the log from ``offset`` on, by the offset index."""
+    """Return the approximate number of bytes of the log from ``offset`` on, by the offset index.
+
+    Raises UnreadableError.
+    """
     segments = partition.segments[first_segment(partition.segments, offset) :]
     size = sum(segment.size for segment in segments)
     if segments and offset > (segments[0].base_offset or 0):
@@ -233,7 +240,7 @@ def feed(collectors: Collectors, partitions: Sequence[Partition], report: Report
 class Gathered(NamedTuple, Generic[M]):
     """The results of consecutive partitions, whose segments have ``size`` bytes.
 
-    ``calls`` are those of the reporter, in order: the name of a field of :class:`Reporter`, and the argument.
+    ``calls`` has each call of the reporter, in order: the name of the field of :class:`Reporter`, and the argument.
     """
 
     into: M

@@ -43,7 +43,10 @@ class TimeAnswer:
 
 
 class TimeLookup:
-    """Looks up times (ms) in the batches of a partition, which are added in order. ``start``: log start offset."""
+    """Looks up times (ms) in a partition. ``start``: log start offset.
+
+    The caller calls ``turn_to`` for each segment, and ``add`` for its batches, in log order.
+    """
 
     def __init__(self, segments: Sequence[Segment], times: Sequence[int], start: int) -> None:
         self._times = times
@@ -162,8 +165,8 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 class Offsets(Collector):
     """Gathers the offsets of partitions, and looks up ``times`` (ms).
 
-    Of several replicas one is used: the replica with the highest leader epoch, then with the highest offset, at the log
-    end.
+    Of several replicas the one with the newest leader epoch at its log end counts; if equal, the one with the greatest
+    end offset.
     """
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
@@ -186,7 +189,7 @@ class Offsets(Collector):
         return None if self._partition is None else self._partition.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Drop a partition with an unreadable file, because the file may have higher offsets."""
+        """Drop a replica with an unreadable file, because the file may have higher offsets."""
         if isinstance(region, Damage) and region.is_unreadable:
             self._partition = None
 

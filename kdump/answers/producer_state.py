@@ -137,7 +137,7 @@ class ProducerReplay:
     """
 
     def __init__(self, place: Place, before: int | None = None) -> None:
-        """``before``: begin with the newest snapshot at or before this offset instead."""
+        """If ``before`` is given, begin with the newest snapshot at or before this offset, and use no later one."""
         self.state = ProducerState()
         self.since = 0
         """The offset from which on batches must be added."""
@@ -189,7 +189,10 @@ class ProducerReplay:
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Add an unreadable range. A truncated batch at the end does not count, because a broker truncates it too."""
+        """Take a damaged range, in which every open transaction may have ended.
+
+        A truncated batch at the end changes nothing, because a broker truncates it too.
+        """
         if isinstance(region, Damage) and (region.missing_until is None or region.missing_until > self.since):
             self.doubted |= set(self.state.open)
 

@@ -47,7 +47,10 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class SequenceBreak:
-    """A batch with an unexpected sequence. ``what``: gap, repeat (an appended batch again), epoch (an older one)."""
+    """A batch with an unexpected sequence or epoch. HELP describes ``what``: gap, repeat or epoch.
+
+    ``expected`` and ``found`` are sequence numbers; if ``what`` is epoch, they are producer epochs.
+    """
 
     kind: ClassVar[str] = "sequence"
     topic: str
@@ -62,7 +65,7 @@ class SequenceBreak:
 
 @dataclass(slots=True)
 class _Expected:
-    """The expected next batch of a producer. ``missing`` is the number of missing offsets up to its last batch."""
+    """The expected next batch of a producer. ``missing`` is the number of missing offsets before its last batch."""
 
     epoch: int
     sequence: int | None
@@ -138,7 +141,7 @@ class SequenceCheck:
 
 @dataclass(frozen=True)
 class ActiveProducer:
-    """The state of a producer in a partition. Fields without a value are None; the last sequence is -1 then."""
+    """The state of a producer in a partition. Fields without a value are None, but ``last_sequence`` is -1."""
 
     kind: ClassVar[str] = "producer"
     topic: str
@@ -182,7 +185,7 @@ class Producers(Collector):
         self._replay.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Drop a partition with an unreadable file, because the file may have newer batches of producers."""
+        """Drop a replica with an unreadable file, because the file may have newer batches of producers."""
         if isinstance(region, Damage) and region.is_unreadable:
             self._replay = None
 

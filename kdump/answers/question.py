@@ -89,9 +89,9 @@ def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
 class LineTable:
     """The lines of one class as a table of SQL.
 
-    ``words`` are the options with which the command prints these lines; ``options`` are the same options as fields.
-    ``omits`` are JSON fields without a column, because scripts rely on the columns of a table. A second table has all
-    fields.
+    The command prints these lines with the options ``words``; ``options`` are the same options by the names of their
+    fields. ``omits`` are JSON fields without a column: scripts rely on the columns of this table, so later fields are
+    columns of a second table only.
     """
 
     name: str
@@ -112,7 +112,10 @@ class LogQuestion(Generic[O]):
     collector: Callable[[Asking, O], Collector] | None = None
     """Returns a new collector; None for a question that has ``answer``."""
     answer: Callable[[Any, O], Iterable[AnswerLine]] | None = None
-    """Returns the lines of a question without a collector. Its first argument is the brokers if ``compares``."""
+    """Returns the lines of a question without a collector.
+
+    Its first argument is an :class:`Asking`; if ``compares``, a list with one for each broker.
+    """
     more: Callable[[Asking, O, Any], Iterable[AnswerLine]] | None = None
     """Returns further lines, which need a second pass. They come after the lines of the collector."""
     notes: Callable[[Asking, Any], Iterable[str]] | None = None
@@ -196,7 +199,7 @@ class LogQuestion(Generic[O]):
 class Asking:
     """A question that is being answered: the partitions that were found, and the passes that feed collectors.
 
-    ``asked`` selects topics and partitions. ``at`` is the current time in ms. ``where`` is the path for messages.
+    ``asked`` selects topics and partitions. ``at`` is the current time in ms. Messages print ``where`` as the path.
     """
 
     def __init__(
@@ -240,7 +243,7 @@ class Asking:
         return MetadataLog(copies)
 
     def places(self) -> Iterator[Place]:
-        """Yield the selected partitions, each with the state of its log dir."""
+        """Yield the selected partitions, each with the state of its log dir. Notes on them are not reported."""
         report = self.report._replace(note=discard)
         yield from (Place(one, self.states.of(one), report) for one in self.meant())
 

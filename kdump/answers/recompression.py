@@ -62,7 +62,7 @@ def target(text: str) -> Target:
 class WhatIfAnswer:
     """The bytes of a topic's batches in another codec. ``sampled`` counts the batches that were compressed again.
 
-    ``error_bytes`` is the 95% confidence interval of the sample, 0 if every batch was compressed.
+    The true size is within ``error_bytes`` of ``bytes`` at 95% confidence; 0 if every batch was compressed.
     """
 
     kind: ClassVar[str] = "whatIf"
@@ -78,7 +78,8 @@ class WhatIfAnswer:
 class Sample:
     """A sample of a partition: x are the stored sizes of its batches, y their sizes after compression, in bytes.
 
-    ``batches``, ``size`` and ``squares`` count all batches of the partition, the other fields those of the sample.
+    ``batches``, ``size`` and ``squares`` are of all batches except those of ``fixed``. The other fields are of the
+    sample.
     """
 
     batches: int = 0
@@ -126,7 +127,7 @@ class Sample:
 
     @property
     def unseen(self) -> float:
-        """The most bytes that batches unlike those of the sample may add.
+        """The largest number of bytes that batches unlike those of the sample may add.
 
         At 95% confidence at most 3 / n of the other batches are unlike the n batches of the sample (rule of three).
         The estimate assumes that they cannot be compressed.

@@ -77,7 +77,8 @@ class RecordDifference:
 class PairDifference:
     """Two replicas of a partition, compared from the higher log start offset on.
 
-    ``stale`` is the side with the older history. When it follows the other side, it loses ``loses`` records from offset
+    ``first_difference`` is the first offset with two different records; None if records are only missing. ``stale`` is
+    the side with the older history. When it follows the other side, it loses ``loses`` records from offset
     ``truncate_to`` on. ``damaged`` are the sides with unreadable bytes.
     """
 
@@ -157,7 +158,7 @@ def compare(
     records: bool,
     report: Reporter,
 ) -> Iterator[RecordDifference | PairDifference]:
-    """Compare two replicas of a partition. Yield each difference if ``records`` is set, then the counts.
+    """Compare two replicas of a partition. Yield each difference if ``records`` is set, then the PairDifference.
 
     ``report`` receives damaged ranges and progress. Raises UnreadableError.
     """

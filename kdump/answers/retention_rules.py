@@ -59,10 +59,10 @@ class LogFacts(NamedTuple):
 
 
 def log_facts(place: Place) -> LogFacts:
-    """Return the facts of a partition.
+    """Return the facts of a partition. ``place.report.fail`` receives unreadable files.
 
-    ``largest`` of the segment :func:`unclean_end` is the last write time: the caller must read its batches.
-    ``place.report.fail`` receives unreadable files.
+    ``largest`` of the segment that :func:`unclean_end` returns is only its last write time. The caller must read its
+    batches for the largest timestamp.
     """
     segments = tuple(_facts(place))
     first = segments[0].base_offset if segments else 0
@@ -71,7 +71,7 @@ def log_facts(place: Place) -> LogFacts:
 
 
 def unclean_end(place: Place) -> Segment | None:
-    """Return the active segment after an unclean stop, else None. Its largest timestamp comes from its batches."""
+    """Return the active segment after an unclean stop, or None after a clean stop or without segments."""
     segments = place.partition.segments
     return None if place.log_dir.clean or not segments else segments[-1]
 
@@ -129,7 +129,7 @@ Reason: TypeAlias = Literal["logStart", "size", "time"]
 
 @dataclass(frozen=True)
 class RetentionRules:
-    """The rules of releases from ``since`` on."""
+    """The rules of releases from ``since`` on. ``order`` has the reasons in the order of a check."""
 
     since: tuple[int, ...]
     order: tuple[Reason, ...] = ("time", "size")
@@ -189,8 +189,9 @@ def limits(config: TopicConfig, rules: RetentionRules, copied: int | None) -> Li
 
 
 class Verdict(NamedTuple):
-    """The outcome for a segment. ``due_at`` is the first time in ms at which the segment is too old, or None.
+    """The outcome for a segment. ``reason`` is the reason of its deletion, or None if it stays.
 
+    ``due_at`` is the first time in ms at which the segment is too old, or None if it never is.
     ``blocked_by`` is the base offset of an earlier segment that stays: this segment then stays too.
     ``blocks`` is the number of segments that stay because of this segment, ``blocked_size`` their size in bytes.
     """

@@ -48,7 +48,10 @@ class SchemaLine:
 
 
 class SchemaQuery(NamedTuple):
-    """Selects current versions, and with ``deleted`` the deleted versions too. A field of None selects all."""
+    """Selects current versions, and with ``deleted`` the deleted versions too. A field of None selects all.
+
+    ``schema_type`` is in lower case.
+    """
 
     deleted: bool = False
     id: int | None = None

@@ -57,7 +57,7 @@ class CodecShare:
 
 @dataclass(frozen=True, slots=True)
 class LargestRecord:
-    """The record with one of the largest keys or values. ``bytes`` is the size of the key or value."""
+    """A record whose key or value is one of the largest. ``bytes`` is the size of the key or value."""
 
     offset: int
     bytes: int
@@ -351,7 +351,10 @@ class Statistics(Collector):
 
 
 def _first_file(partition: Partition) -> tuple[Files, str] | None:
-    """Return what identifies a log: the user may name two files of one folder as logs of their own."""
+    """Return the storage and path of a log's first segment. They identify the log.
+
+    A folder does not: the user may name two of its files as two logs.
+    """
     return (partition.files, partition.segments[0].path) if partition.segments else None
 
 

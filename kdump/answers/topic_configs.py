@@ -1,7 +1,7 @@
 """The configs in force for a topic's log, and the source of each.
 
-Source: Kafka's classes TopicConfig, LogConfig and ServerTopicConfigSynonyms (4.3). The first of these values is used:
-from the command line, the config of the topic, the dynamic config of the broker, the dynamic default of all brokers,
+Source: Kafka's classes TopicConfig, LogConfig and ServerTopicConfigSynonyms (4.3). The first valid value of these is
+used: the command line, the config of the topic, the dynamic config of the broker, the dynamic default of all brokers,
 Kafka's default. No log dir has the properties file of a broker: its values must be given on the command line.
 """
 
@@ -29,9 +29,10 @@ _DAY: Final = 86_400_000
 
 
 class ConfigKey(NamedTuple):
-    """A config of topics: its default, and the broker configs that replace the default, each with its unit in ms.
+    """A config of topics: its default, and the broker configs that replace the default.
 
-    ``lowest`` and ``highest`` are the bounds that a broker accepts (validators of LogConfig), or None.
+    Each broker config has the factor that converts its value: 3600000 for hours to ms, else 1. A broker accepts values
+    from ``lowest`` to ``highest`` (validators of LogConfig); None means no bound.
     """
 
     default: str

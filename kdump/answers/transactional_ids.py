@@ -46,7 +46,9 @@ class TransactionalId:
     last_update_ms: int
     partitions: tuple[str, ...]
     previous_producer_id: int | None
-    """The previous producer id, while the coordinator ends a transaction after the epochs ran out (version 2)."""
+    """The previous producer id. A state has it while the coordinator ends a transaction whose producer used up its
+    epochs (transactions version 2, KIP-890).
+    """
     next_producer_id: int | None
 
     @property
@@ -190,7 +192,11 @@ class KnownIds:
         return self._any.get(producer_id)
 
     def is_sure(self, producer_id: int) -> bool:
-        """Return whether the state of a producer id is certain: its last state is readable, or there is no state."""
+        """Return whether the last state of a producer id is certain.
+
+        It is not if this state is truncated, or if states are unreadable in its partition of ``__transaction_state``.
+        For a producer id without a state, unreadable states in any partition count.
+        """
         if producer_id in self._lost:
             return False
         found = self._current.get(producer_id)

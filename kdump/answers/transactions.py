@@ -58,7 +58,10 @@ TERMINATE: Final = (4, 1)
 
 
 class AbortLines(NamedTuple):
-    """Writes command lines for a broker of ``release`` (numbers). None: the files of the partition show the release."""
+    """Makes the command lines that end transactions on a broker of ``release``, such as ``(3, 9)``.
+
+    Without a release, the files of a partition decide whether the broker is older than 3.0.
+    """
 
     bootstrap_server: str = "HOST:9092"
     release: tuple[int, ...] | None = None
@@ -110,7 +113,7 @@ class PartitionTransaction:
     two_phase: bool = False
     """Whether the transaction has no timeout, because an external coordinator ends it (KIP-939)."""
     last_transactional_id: str | None = None
-    """The transactional id that has, had or will have the producer id, even if it does not name the partition."""
+    """The transactional id that has, had or will have the producer id, even if it does not list the partition."""
     held_back: int = 0
     """The number of offsets that read_committed consumers cannot read because of this transaction.
 
@@ -164,9 +167,9 @@ class _Replica:
 class Transactions(Collector):
     """Gathers transactional ids, and the open transactions of the partitions that ``asked`` selects.
 
-    Memory grows only with their number. ``max_timeout`` is in ms. ``lines`` writes the commands that end a transaction.
-    ``coordinators`` is the number of partitions of ``__transaction_state``, or None if unknown. ``ids`` are
-    transactional ids that were gathered before.
+    Memory grows only with the number of ids and open transactions. ``max_timeout`` is in ms. ``lines`` makes the
+    commands that end a transaction. ``coordinators`` is the number of partitions of ``__transaction_state``, or None
+    if unknown. ``ids`` are transactional ids that were gathered before.
     """
 
     def __init__(
@@ -278,7 +281,11 @@ class _Judge(NamedTuple):
     max_timeout: int
 
     def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
-        """Return the line on an open transaction. It hangs if no coordinator will end it (as in ``find-hanging``)."""
+        """Return the line of an open transaction.
+
+        As in ``find-hanging`` it hangs if no coordinator will end it, and its last timestamp is older than
+        ``max_timeout``.
+        """
         (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
         age = self.at - producer.timestamp
@@ -355,7 +362,11 @@ def _start_of(named: TransactionalId) -> int:
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:
-    """Yield the open transactions that only one of two replicas has, although both logs have the offset."""
+    """Yield the open transactions that only one of two replicas has.
+
+    Those that a shorter log of ``other`` explains are left out: one of ``best`` that begins after its end, and one of
+    ``other`` that may have ended after its end.
+    """
     ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
     theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
     texts = [

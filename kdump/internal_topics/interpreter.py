@@ -155,7 +155,7 @@ def _runs(schema: Struct) -> tuple[Values, list[_Run]]:
 
 
 def read(schema: Struct, reader: Reader) -> Values:
-    """Read a struct. Raises PayloadError."""
+    """Read a struct. Raises PayloadError, also for a version above the known ones."""
     if schema.refused is not None:
         raise PayloadError(
             f"Can't read version {schema.refused} of {schema.name}",
@@ -347,7 +347,7 @@ def _write_length(slot: Slot, length: int, kind: str) -> bytes:
 PREVIEW_FRAME: Final = 0
 """The frame version of the KRaft preview in 2.8. Later releases do not read its layouts."""
 FRAME: Final = 1
-"""The frame version of later releases."""
+"""The frame version since 3.0."""
 _LARGEST: Final = 0x7FFF
 
 

@@ -10,8 +10,8 @@ A text declares messages. A message is a header and its fields, in the order of 
         expireTimestamp  int64   1   = -1
         topicId          uuid    4+  tag 0  from 4.1
 
-A header has the name of Kafka's class; ``type``, the type numbers of the record; ``versions``, which can be read;
-``flexible``, the versions with compact lengths and tagged fields (KIP-482). Each of the three is a list whose items may
+A header has the name of Kafka's class; ``type``, the type numbers of the record; ``versions``, those that can be read;
+``flexible``, those with compact lengths and tagged fields (KIP-482). Each of the three is a list whose items may
 be limited to releases: ``from 3.0``, ``before 4.1``. A release without ``versions`` does not have the message. A header
 that ends with a semicolon continues in the next line.
 
@@ -190,7 +190,7 @@ class MessageSchema:
         return _struct(self.name, self.fields, version, release, known, flexible=flexible, refused=refused)
 
     def releases(self) -> list[Release]:
-        """Return the releases in which the message changed, newest first; the last one is before all releases."""
+        """Return the releases in which the message changed, newest first. The last item is (): before all releases."""
         if not self._releases:
             eras = [era for dated in (self.types, self.declared_versions, self.flexible) for _, era in dated.items]
             bounds = {bound for era in [*eras, *_eras(self.fields)] for bound in era}

@@ -1,8 +1,8 @@
 """Hide secrets in values of Kafka's own topics: passwords in configs, and SCRAM credentials.
 
 A config's value is shown only if its name is known and its type is not PASSWORD, as in Kafka's own tools (class
-``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). The topic of Kafka Connect's configs follows the
-same rule (class ``KafkaConfigBackingStore``), and so does the key with which Connect's workers sign requests.
+``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). The same rule holds for the topic of Kafka
+Connect's configs (class ``KafkaConfigBackingStore``). There the key with which workers sign requests is hidden too.
 """
 
 from __future__ import annotations
@@ -133,7 +133,10 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 
 
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the metadata log with hidden secrets. A value that cannot be decoded is hidden completely."""
+    """Return a value of the metadata log with hidden secrets.
+
+    A value of an unknown type, or one that may have secrets and cannot be decoded, is hidden completely.
+    """
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
     if made.type in _HARMLESS:
@@ -152,8 +155,9 @@ def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
 def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = True) -> bytes | None:
     """Return a value of Connect's config topic with hidden secrets, as compact JSON like Connect's.
 
-    A value that is not a JSON object is hidden. Unless it ``is_certain`` that the log is that topic, such a value, and
-    one without the fields that hold secrets, is returned unchanged.
+    Only the records of connectors, tasks and session keys are changed. Their value is hidden completely if it is not a
+    JSON object. If not ``is_certain``, the log may be another topic: such a value is then returned unchanged, and so
+    is an object without the fields that hold secrets.
     """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value

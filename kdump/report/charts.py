@@ -37,7 +37,7 @@ AT_ONCE: Final = 14
 MARKS: Final = 40 * AT_ONCE
 """Maximum number of damaged ranges in one drawing."""
 HEATS: Final = 5
-"""Colours of the heat map."""
+"""Number of colours of the heat map."""
 WIDTH: Final = 520
 WIDE: Final = 820
 NAME: Final = 28

@@ -175,9 +175,7 @@ def gather(
 ) -> LogDirs:
     """Fill new collectors from partitions, in this process or with ``workers``, and look up log end offsets for lag.
 
-    Return the log dirs of the partitions.
-
-    ``say`` may be called with the same sentence more than once.
+    Return the log dirs of the partitions. ``say`` may be called with the same sentence more than once.
     """
     if workers is not None:
         gather_with(workers, into, partial(_feed, asked), partitions, say._replace(progress=progress))

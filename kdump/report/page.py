@@ -54,6 +54,7 @@ NOTHING: Final = {
     "groups": "No group is in these paths.",
     "metadata": "No metadata log is in these paths.",
 }
+"""Section -> the sentence that the page has instead of an empty section."""
 
 
 def require() -> None:

@@ -30,7 +30,7 @@ _HOLES: Final = (
 )
 _REBUILD: Final = "They can be rebuilt: each finding has the command."
 _MUCH: Final = 0.5
-"""Minimum share of all log bytes for a topic to be reported. Like retention, this does not count indexes."""
+"""A topic is reported if its logs, without indexes, have at least this share of the bytes of all folders on disk."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The outcomes of the transactions of a partition, and the offset up to which a read_committed consumer may read.
 
 The batches of each segment are read once, by any process, and the results of the segments are combined. The markers in
-the log decide. An entry of ``.txnindex`` counts only if its marker is in a damaged range, and is wrong if another batch
-is at the marker's offset. Without such an entry, a transaction that may end in a damaged range has no known outcome.
+the log decide. The entries of ``.txnindex`` replace only unreadable bytes: an entry ends a transaction whose marker is
+in a damaged range, or adds the first offset of one that begins there. If another batch is at the marker's offset, the
+entry is wrong. A transaction that may end in a damaged range, and has no entry, has an unknown outcome.
 """
 
 from __future__ import annotations
@@ -242,7 +243,7 @@ class TransactionFollower:
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:
-        """Add a region that is not a batch. It may hold markers, unless its headers show only larger batches."""
+        """Add a region that is not a batch. It may hold markers, unless it has only batches above MARKER_BYTES."""
         if isinstance(region, Padding):
             return
         for one in walk.walk(source, region.position, region.position + region.size):
@@ -382,7 +383,7 @@ def _scan(where: Segment) -> SegmentOutcomes:
 
 
 def _of_marker(batch: RecordBatch) -> Outcome | None:
-    """Return the outcome in a marker; None if it is malformed, or its record was removed by compaction."""
+    """Return the outcome in a marker, "none" for another control record; None if malformed or removed by compaction."""
     try:
         for record in batch.records():
             return {control.COMMIT: "committed", control.ABORT: "aborted"}.get(

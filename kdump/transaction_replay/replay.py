@@ -46,7 +46,7 @@ class EndedTransaction(NamedTuple):
     coordinator_epoch: int
 
     def as_entry(self) -> AbortedTxn | None:
-        """Return the entry that a broker writes to ``.txnindex``; None for a committed or empty transaction."""
+        """Return the entry that a broker writes to ``.txnindex``; None if committed, or without a first offset."""
         if not self.aborted or self.first_offset is None:
             return None
         return AbortedTxn(
@@ -55,7 +55,7 @@ class EndedTransaction(NamedTuple):
 
 
 class Replay:
-    """Follows the transactions of one partition, whose batches are added in offset order.
+    """Follows the transactions of one partition. The caller adds batches in offset order.
 
     ``open`` has the open transactions by producer id. ``end_offset`` is the offset after the last added batch, or None.
     """
@@ -166,7 +166,10 @@ class Replay:
 
 
 def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
-    """Yield each transaction at its marker. At the end ``replay`` has the transactions that are still open."""
+    """Yield each transaction at its marker. At the end ``replay`` has the transactions that are still open.
+
+    Raises DamageError for a marker with a malformed record.
+    """
     replay = replay or Replay()
     for batch in batches:
         transaction = replay.add(batch)
@@ -189,6 +192,7 @@ class AbortedRanges:
         self._ranges = {producer_id: sorted(spans) for producer_id, spans in ranges.items()}
 
     def hold(self, batch: RecordBatch) -> bool:
+        """Return whether a batch is data of an aborted transaction."""
         spans = self._ranges.get(-1 if batch.producer_id is None else batch.producer_id)
         if spans is None or not batch.is_transactional or batch.is_control:
             return False

@@ -67,7 +67,10 @@ class CleanedTransactions:
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Return whether a batch is aborted data, or a marker of a transaction without data. Raises DamageError."""
+        """Return whether a batch is aborted data, or a marker whose transaction has no data left in the log.
+
+        Raises DamageError for an unreadable marker.
+        """
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id
@@ -105,8 +108,9 @@ CHUNK: Final = 1 << 13
 class CleanerWalk:
     """Reads the batches of segments like the log cleaner. ``say`` is called with a text for each unreadable range.
 
-    Batches with a wrong CRC are read too, and ``spoiled`` is called with a text for each. Neither Cleaner nor
-    MemoryRecords.filterTo verifies the CRC: a cleaning writes the records again with a valid CRC.
+    Batches with a wrong CRC are read too. ``spoiled`` is called with a text for each of them, and for a damaged end
+    of a segment. Neither Cleaner nor MemoryRecords.filterTo verifies the CRC: a cleaning writes the records again with
+    a valid CRC.
     """
 
     def __init__(
@@ -170,7 +174,7 @@ class CleanerWalk:
 
 
 class CleanerBatch:
-    """One batch, ``first``. ``discards``: the batch is aborted data, or the marker of a transaction without data."""
+    """One batch, ``first``. ``discards`` is the result of :meth:`CleanedTransactions.discards`."""
 
     count = 1
 
@@ -186,7 +190,7 @@ class CleanerBatch:
         return self.first
 
     def read_into(self, keys: AnyFacts) -> Iterator[None]:
-        """Fill ``keys`` with the facts of about CHUNK records, and yield; repeat this up to the last record."""
+        """Read the facts of about CHUNK records at a time into ``keys``, and yield after each chunk."""
         yield from self._read(self.first, keys)
 
     def _read(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:
@@ -368,7 +372,10 @@ class FillPoint(NamedTuple):
 
 
 class Cleaning:
-    """A cleaning of the offsets ``dirty`` at the time ``at`` (ms). ``listed``: whether to list the removed records."""
+    """A cleaning of the offsets ``dirty`` at the time ``at``, with ``delete_retention`` (both in ms).
+
+    ``listed``: whether to list the removed records. ``top``: the number of largest keys to find.
+    """
 
     def __init__(
         self,
@@ -476,7 +483,7 @@ class Cleaning:
         return True
 
     def _dirty_facts(self, newest: AnyOffsetMap) -> Iterator[None]:
-        """Read the facts of the dirty part into a map. One value is yielded after each chunk.
+        """Read the facts of the dirty part into ``newest`` in chunks, and yield after each chunk.
 
         As in Kafka's Cleaner, ``latest`` includes markers, aborted data, and the offsets up to the next segment.
         """

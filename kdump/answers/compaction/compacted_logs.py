@@ -40,7 +40,10 @@ Holder: TypeAlias = Literal["activeSegment", "openTransaction", "highWatermark",
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A reason why the cleaner stops before ``from_offset``; ``bytes`` is the size of the segments after it."""
+    """A reason why the cleaner stops before ``from_offset``.
+
+    ``bytes`` is the size of the segments from there to those of the next reason, or to the log end.
+    """
 
     by: Holder
     why: str
@@ -107,9 +110,9 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield each limit with the number of bytes between its segment and the segment of the next limit.
+    """Yield each limit, with the size of the segments from its own up to that of the next limit.
 
-    Only one limit per segment is yielded.
+    If several limits are in a segment, only the first is yielded.
     """
     bounds: dict[int, _Limit] = {}
     for limit in limits:

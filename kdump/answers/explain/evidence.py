@@ -135,7 +135,7 @@ class PartitionEvidence:
 
     @cached_property
     def deleted(self) -> tuple[Segment, ...]:
-        """The segments that are renamed for deletion, but not deleted yet."""
+        """The segments that a broker renamed to ``.deleted``, ``.swap`` or ``.cleaned``: the log lacks them."""
         return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
 
     def fetches(self, seen: Sighting, offset: int) -> bool:
@@ -217,7 +217,7 @@ class PartitionEvidence:
 
     @property
     def log_start(self) -> int:
-        """The log start offset: from the checkpoint, or else the first base offset."""
+        """The log start offset: from the checkpoint, else the first offset in listed remote segments, or in the log."""
         start = None if self.place is None else self.place.log_start
         if start is None:
             return (

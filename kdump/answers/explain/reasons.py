@@ -81,7 +81,7 @@ class Question(NamedTuple):
         return self.block.log.records.get(self.offset)
 
     def bytes_left(self) -> tuple[Whereabouts, tuple[Fact, ...]]:
-        """Return where else the bytes of the record are, and a fact with the file that holds them."""
+        """Return the place outside the log that holds the record, and a fact with its file; "nowhere" for none."""
         aside = self.block.put_aside(self.offset)
         if aside is not None:
             return "deleted-file", (_holds(aside),)
@@ -259,7 +259,10 @@ def not_named(question: Question) -> Cause | None:
 
 
 def below_log_start(question: Question) -> Cause | None:
-    """The log starts after the offset because of DeleteRecords, or retention by time or size."""
+    """The log starts after the offset because of DeleteRecords, or retention by time or size.
+
+    If the topic is tiered and the offset is not below the log start offset, the record is in remote storage.
+    """
     partition = question.block.partition
     place = partition.place
     if place is None or (question.offset >= partition.first_local and question.offset >= partition.log_start):

@@ -89,8 +89,8 @@ class Sightings:
     def add(self, found: Sighting) -> None:
         """Add a record.
 
-        Of two records at one offset, the record with the newer leader epoch is kept, as in a truncation (KIP-101). Of
-        two with the same epoch, the first is kept, because a fetch finds it first.
+        Of two records at one offset, the one with the newer leader epoch counts, as after a truncation (KIP-101).
+        Within an epoch the first record counts, because a fetch finds that record first. ``older`` keeps the others.
         """
         held = self.records.get(found.offset)
         if held is not None:
@@ -311,7 +311,10 @@ def _control_batches(region: Region) -> Iterable[RecordBatch]:
 
 
 def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[bytes]) -> dict[bytes, int]:
-    """Return the newest offset of each of ``keys`` from offset ``since`` on. Aborted records are ignored."""
+    """Return the newest offset of each of ``keys`` from offset ``since`` on.
+
+    Records of aborted and open transactions do not count. Keys without a record are left out.
+    """
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
     for _, region in _regions(segments, since, SILENT):

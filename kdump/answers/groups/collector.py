@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 NEAR: Final = 4 << 20
-"""Up to this number of bytes after the producer snapshot, the last stable offset is always read."""
+"""The largest number of bytes after the producer snapshot that are read without ``--stable``."""
 
 
 class StableEnd(NamedTuple):

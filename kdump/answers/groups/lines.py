@@ -147,7 +147,7 @@ class MissingLine:
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """Valid records with keys that no schema matches, by reason."""
+    """The records of a partition that are in valid batches, but that no schema matches for ``reason``."""
 
     kind: ClassVar[str] = "unread"
     topic: str

@@ -26,8 +26,8 @@ class Event:
     """An event, with the offset and time of its record.
 
     ``name`` is a topic, a config resource, a user, a feature, a broker's id, or TOPIC-PARTITION for an event of a
-    partition; ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is None if the files do not show
-    it: a partitioned quorum may still drop the record.
+    partition; ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is True, or None if the files do
+    not show whether the quorum committed the record: controllers may still truncate it.
     """
 
     kind: ClassVar[str] = "event"

@@ -100,7 +100,7 @@ class Copies:
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
-        """Yield the batches from offset ``start`` on, or runs of batches from a single copy.
+        """Yield the batches from the one with offset ``start`` on; a single copy yields runs of batches.
 
         If copies differ, the batches of the newer leader epoch are used.
         """
@@ -204,7 +204,9 @@ class MetadataLog:
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
         """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
 
-        Raises UsageError if the log does not begin at offset 0, and no valid snapshot is that old.
+        It begins with the newest valid snapshot that is not later. If none is left and the log does not begin at
+        offset 0, the missing records are reported as damage; but if there are later or invalid snapshots, and
+        ``offset`` or ``at`` is given, UsageError is raised.
         """
         breaks = Breaks(self.copies.report.damage)
         image = self._begin(offset, at, breaks)
@@ -254,7 +256,11 @@ class MetadataLog:
         return ClusterImage()
 
     def _oldest(self, breaks: Breaks) -> ClusterImage:
-        """Return the image from which the log continues. It is empty if the log begins at offset 0."""
+        """Return the image of the newest valid snapshot at or below the first offset of the log.
+
+        If there is none and the log does not begin at offset 0, use the oldest valid snapshot; without one, an empty
+        image.
+        """
         first = self.copies.first_offset() or 0
         there = self.copies.snapshots
         below = [snapshot for snapshot in there if snapshot.end_offset <= first]

@@ -98,10 +98,10 @@ class PartitionImage:
         self.partition_epoch += 1
 
     def is_unclean(self, change: Fields) -> bool:
-        """Return whether ``change``, which is not applied yet, elects a leader outside of ISR and ELR.
+        """Return whether ``change`` elects a leader outside of the ISR and ELR. The change must not be applied yet.
 
-        After an unclean election the ISR is the leader alone, and the leader is RECOVERING (KIP-704, from 3.2). Without
-        RECOVERING, changes that set the replicas do not count: after a reassignment the leader may be new in the ISR.
+        After such an election the ISR is the leader alone, and the leader is RECOVERING (KIP-704, from 3.2). A change
+        that sets the replicas without RECOVERING is a reassignment: its leader may have joined the ISR just before.
         """
         leader = change["leader"]
         if leader < 0 or leader in self.isr or leader in self.elr or change.get("isr") != [leader]:
