@@ -14,6 +14,7 @@ from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
 from kdump.findings import status as findings_status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader import replicas
 from kdump.log_reader.batch_selection import Take, in_batch
 from kdump.log_reader.filter import RECORD_TYPES, Filter, RecordType
@@ -574,7 +575,7 @@ def verify_index(
     given = given_paths(paths)
     found = [
         finding
-        for part in finder.find(given, None)
+        for part in finder.find(given)
         for checked in indexes.check(part, fail=unreadable.append)
         for finding in checked.findings
     ]
@@ -653,7 +654,7 @@ def salvage(
     found = partitions.find(given, wanted, report)
     notes += wanted.missing(found.names, given)
     if not found.replicas:
-        raise unreadable[0] if unreadable else UnreadableError(", ".join(given), "there is no segment to salvage")
+        raise unreadable[0] if unreadable else UnreadableError(shown_paths(given), "there is no segment to salvage")
     inputs = [*given, *(() if wanted.remote is None else wanted.remote.paths)]
     how = partitions.How(writer.SegmentLimits(segment_bytes))
     done = tuple(partitions.write(found, inputs, fspath(out), how, note=notes.append))

@@ -151,7 +151,7 @@ def found(
 
     wanted = wanted._replace(remote=None, leftovers=True, log_dirs=True, siblings=True)
     finder = Finder(wanted, Reporter(note=note, fail=fail))
-    partitions = list(finder.find(paths, None))
+    partitions = list(finder.find(paths))
     for text in wanted.missing(finder.found_names, paths):
         absent(text)
     of, how = prepared(paths, partitions, wanted, how, fail)

@@ -45,6 +45,7 @@ from kdump.api import Path, Time, given_paths, moment, numbers, topics
 from kdump.errors import Reporter, UsageError, raise_it
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.unnamed_logs import BY_PATH, COPY, with_names
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.timestamps import now
@@ -235,7 +236,7 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
     for text in meant.missing(finder.found_names, inputs.paths):
         say.note(text)
     asked_for = names if asked.only or not asked.takes_names else meant
-    asking = Asking(kept, asked_for, inputs.at, say, ", ".join(inputs.paths))
+    asking = Asking(kept, asked_for, inputs.at, say, shown_paths(inputs.paths))
     asking.found_names, asking.unread = finder.found_names, finder.unread
     return asking
 

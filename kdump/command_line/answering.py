@@ -134,7 +134,7 @@ class Answering:
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, self.session.report._replace(note=discard))
         where = self.paths if paths is None else paths
-        found = list(finder.find(where, None))
+        found = list(finder.find(where))
         self.found_names |= finder.found_names
         self.unread |= finder.unread
         self.without_log += finder.without_log

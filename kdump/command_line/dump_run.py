@@ -154,10 +154,10 @@ class Dump:
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
         """Print the records of ``partitions``, then those appended later, until Ctrl-C or the limit.
 
-        New partitions in ``paths`` are read too. Raises UsageError for archives and standard input.
+        New partitions in ``paths`` are read too. Raises UsageError for archives, stores and standard input.
         """
         if any(partition.files is not LOCAL for partition in partitions):
-            raise UsageError("--follow needs files and folders: archives and standard input do not grow")
+            raise UsageError("--follow needs local files: archives, stores and standard input cannot be followed")
         printer = self.printer(out)
         printer.begin()
         left = self.options.limit

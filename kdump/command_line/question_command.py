@@ -14,6 +14,7 @@ from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
 from kdump.command_line.limit_options import ONE_EACH, PATHS, AtLeast
 from kdump.command_line.option_values import Config, Duration, Moment, Release, log_dirs
+from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.unnamed_logs import COPY
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class CommandAsking(Asking):
     """A question asked by a command, whose options control the pass over log dirs."""
 
     def __init__(self, run: Answering, found: list[Partition], asked: Any = None, where: str | None = None) -> None:
-        named = ", ".join(run.paths) if where is None else where
+        named = shown_paths(run.paths) if where is None else where
         super().__init__(found, run.asked if asked is None else asked, run.at, run.report, named)
         self._run, self.found_names, self.unread = run, run.found_names, run.unread
 
@@ -115,7 +116,7 @@ def _brokers(run: Answering) -> list[CommandAsking]:
         paths = log_dirs([path])
         found = run.partitions(paths, COPY)
         run.shortfalls(found, paths)
-        asked.append(CommandAsking(run, found, where=path))
+        asked.append(CommandAsking(run, found, where=shown_paths(paths)))
     return asked
 
 

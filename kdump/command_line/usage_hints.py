@@ -90,16 +90,19 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
 
 
 def command_of_path(path: str) -> str | None:
-    """Return the command for a path: check for a folder or archive, dump for a file; None for any other word."""
+    """Return the command for a path: check for a folder, archive or URI, dump for a file; None for any other word."""
     if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
         return "check"
     from kdump.log_dirs import archives
     from kdump.log_dirs.local import LOCAL
+    from kdump.log_dirs.remote import is_remote
 
     try:
         found = LOCAL.look(path)
         if found is not None:
             return "dump" if archives.opened(LOCAL, found) is None else "check"
+        if is_remote(path):
+            return "check"
         inside = archives.within(path) if ":" in path else None
         entry = None if inside is None else inside[0].look(inside[1])
     except UnreadableError:  # the suggested command reports the error

@@ -80,7 +80,7 @@ def command(
     who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True, leftovers=True, log_dirs=True)
     finder = Finder(wanted._replace(remote=None), run.report)
-    partitions = list(run.watched(finder.find(checking.searchable(paths, configs), None)))
+    partitions = list(run.watched(finder.find(checking.searchable(paths, configs))))
     how = whole_partition.CheckOptions(
         records=not headers_only, interval=interval, at=timestamps.now() if at is None else at
     )
@@ -124,7 +124,7 @@ def _remote(
     unlisted: list[UnreadableError] = []
     unread: list[UnreadableError] = []
     report = Reporter(run.damage, fail=unlisted.append)
-    listing = Finder(of_topic, Reporter(fail=report.fail)).find(paths, None)
+    listing = Finder(of_topic, Reporter(fail=report.fail)).find(paths)
     listed = remote_segments.of_partitions(listing, report)
     for each in unlisted:
         run.fail(each)

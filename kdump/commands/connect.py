@@ -10,6 +10,7 @@ from kdump.command_line.answering import FORM, write_answer
 from kdump.command_line.limit_options import PATHS
 from kdump.command_line.options import LIMITS, REMOTE, SHOW_SECRETS, add, remote_storage
 from kdump.command_line.session import Session
+from kdump.log_dirs.remote import shown_paths
 
 if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine
@@ -57,7 +58,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     )
     found = topics.clusters(ConnectNames(given["configs_topic"], given["status_topic"], given["offsets_topic"]))
     if not found and not run.statuses:
-        run.absent([f"no topic in {', '.join(paths)} has configs of Kafka Connect: name it with --configs-topic"])
+        run.absent([f"no topic in {shown_paths(paths)} has configs of Kafka Connect: name it with --configs-topic"])
     lines: list[AnswerLine] = []
     for names in found:
         cluster = topics.read(names, show_secrets=given["show_secrets"])

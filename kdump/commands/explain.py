@@ -16,6 +16,7 @@ from kdump.command_line.question_command import CommandAsking
 from kdump.errors import SILENT, UnreadableError, UsageError, discard
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import NO_SEGMENT, Finder
+from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.unnamed_logs import with_names
 from kdump.primitives.terminal import harmless_line, path_text
 
@@ -111,7 +112,7 @@ def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
     if len(names) > 1 or any(name.topic is not None for name in run.found_names):
         return []
     every = Finder(run.asked._replace(topics=(), leftovers=False, remote=None), SILENT)
-    unnamed = (one for one in every.find(run.paths, None) if one.is_named and one.segments)
+    unnamed = (one for one in every.find(run.paths) if one.is_named and one.segments)
     return list(with_names(unnamed, run.session.note, name=names.pop()))
 
 
@@ -120,7 +121,7 @@ def _asking(run: Answering, ranges: list[OffsetRange]) -> CommandAsking:
     session, report = run.session, run.report._replace(note=discard)
     found = run.partitions() or _loose(run, ranges)
     if not run.found_names and not session.statuses:
-        session.fail(UnreadableError(", ".join(run.paths), NO_SEGMENT))
+        session.fail(UnreadableError(shown_paths(run.paths), NO_SEGMENT))
     run.shortfalls(found, names={Name(one.topic, one.partition) for one in ranges})
     topics = tuple(topic for topic in QUESTION.also if topic not in run.asked.topics)
     also = Finder(run.asked._replace(topics=topics, leftovers=False, remote=None), report).find(run.paths)

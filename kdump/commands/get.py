@@ -17,6 +17,7 @@ from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD, named_col
 from kdump.command_line.limit_options import in_paths
 from kdump.errors import SILENT, DamageError, ExitStatus, Reporter, UsageError, discard
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
@@ -151,7 +152,7 @@ def command(
     why += "" if held is not None else _in_remote_storage(partitions, offset)
     unread = " in what could be read" if ExitStatus.UNREADABLE in run.statuses else ""
     nothing = f"nothing of {found[1]}-{found[2]}" if found[1] else "no segment"
-    nowhere = f"{nothing} was found in {', '.join(paths)}"
+    nowhere = f"{nothing} was found in {shown_paths(paths)}"
     run.note(f"{what} is not there{unread}: {why or nowhere}")
     return run.status
 

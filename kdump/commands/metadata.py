@@ -16,6 +16,7 @@ from kdump.command_line.options import SHOW_SECRETS
 from kdump.errors import SILENT, ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.unnamed_logs import may_be_of
 from kdump.output.stdout import open_output
 from kdump.primitives.messages import did_you_mean
@@ -169,7 +170,7 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
     damage, note = map(lru_cache(maxsize=1000), (session.damage, session.note))  # a difference reads the log twice
     copies = Copies(found, Reporter(damage=damage, note=note, fail=session.fail))
     if not copies and not session.statuses:
-        session.fail(UnreadableError(given[0], NOTHING))
+        session.fail(UnreadableError(shown_paths(given), NOTHING))
     return MetadataLog(copies) if copies else None
 
 
@@ -188,7 +189,7 @@ def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None 
         begins = None if at is None else log.begins_at()
         if at is not None and begins is not None and at < begins:
             raise UsageError(f"the log begins at {iso_or_ms(begins)}: nothing here is as old as {iso_or_ms(at)}")
-        raise UnreadableError(run.paths[0], "no record of the metadata log can be read")
+        raise UnreadableError(shown_paths(run.paths), "no record of the metadata log can be read")
     if offset is not None and image.end_offset < offset:
         run.session.note(f"the log ends at offset {image.end_offset}")
     return image

@@ -24,6 +24,7 @@ from kdump.findings import Level, salvage
 from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, REMOTE_LOG_METADATA, TRANSACTION_STATE
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.remote import shown_paths, without_secret
 from kdump.log_reader.unnamed_logs import with_names
 from kdump.output.stdout import is_terminal
 from kdump.primitives import timestamps
@@ -93,7 +94,7 @@ def overview(paths: tuple[str, ...]) -> int:
     """Print a summary of ``paths``; return the exit status of a check of the headers."""
     run = Session()
     finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True), Reporter(fail=run.fail))
-    found = list(finder.find(paths, None))
+    found = list(finder.find(paths))
     if len(found) == len(paths) == 1 and _is_its_segment(paths[0], found[0]):
         return _segment(paths[0], found[0], run)
     states = LogDirStates(SILENT)  # the check below reports damage
@@ -112,7 +113,7 @@ def overview(paths: tuple[str, ...]) -> int:
     else:
         _print(f"Not checked: {size(total)} of log. kdump check reads all of it.")
     _print("")
-    _print_next(_next(" ".join(map(shell_path, paths)), lines))
+    _print_next(_next(" ".join(map(shell_path, map(without_secret, paths))), lines))
     return run.status
 
 
@@ -131,7 +132,7 @@ def _what(
     for line in lines:
         by_dir.setdefault(line.log_dir, []).append(line)
     if not lines:
-        yield f"There is no partition in {', '.join(paths)}."
+        yield f"There is no partition in {shown_paths(paths)}."
     by_path = {state.path: state for state in map(states.of, found)}
     for log_dir, within in by_dir.items():
         state = by_path[log_dir]
@@ -222,10 +223,11 @@ _OF_TOPICS: Final = (
 
 def _segment(path: str, partition: Partition, run: Session) -> int:
     """Print the type of a file and its first batches; return the exit status."""
-    shown = shell_path(path)
-    is_log = partition.segments[0].path.endswith(".log") or partition.segments[0].base_offset is not None
-    _print(f"{path}: {size(partition.segments[0].size)}, {'a segment' if is_log else 'batches'} of {partition.name}")
-    beside = ", ".join(posixpath.basename(each) for _, each in sorted(partition.segments[0].siblings.items()))
+    segment = partition.segments[0]
+    shown = shell_path(segment.name)
+    is_log = segment.path.endswith(".log") or segment.base_offset is not None
+    _print(f"{segment.name}: {size(segment.size)}, {'a segment' if is_log else 'batches'} of {partition.name}")
+    beside = ", ".join(posixpath.basename(each) for _, each in sorted(segment.siblings.items()))
     _print(f"  beside it: {beside or 'no index'}")
     _print("")
     sys.stdout.flush()
@@ -239,7 +241,7 @@ def _segment(path: str, partition: Partition, run: Session) -> int:
     rows = [
         (f"kdump dump {shown}", "its records"),
         (f"kdump check {shown}", "a check of it and the files beside it"),
-        (f"kdump ls {shell_path(posixpath.dirname(path) or '.')}", "the segments beside it"),
+        (f"kdump ls {shell_path(posixpath.dirname(segment.name) or '.')}", "the segments beside it"),
         (f"kdump --files {shown} --print-data-log", "as kafka-dump-log.sh prints it"),
     ]
     _print_next(rows if is_local else rows[:-1])

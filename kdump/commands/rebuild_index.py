@@ -13,6 +13,7 @@ from kdump.command_line.limit_options import PATHS, index_interval
 from kdump.errors import DamageError, UsageError, many
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.remote import shown_paths
 from kdump.output import files
 from kdump.output.access import of_sources
 from kdump.recovery.index_builder import Rebuild
@@ -65,7 +66,7 @@ def command(
     if not parts:
         if run.statuses:
             return run.status
-        raise UsageError(f"{', '.join(paths)}: there is no segment")
+        raise UsageError(f"{shown_paths(paths)}: there is no segment")
     how = Rebuild(interval=interval, first_offsets=entry_offset == "first", note=run.note, progress=run.progress)
     single = bool(named) and len(parts) == len(named) == 1 and len(parts[0].segments) == 1
     files.must_be_named(out)

@@ -15,7 +15,7 @@ from kdump.command_line.workers import WORKERS
 from kdump.errors import ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.findings import Level
 from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log
-from kdump.log_dirs.remote import without_secret
+from kdump.log_dirs.remote import shown_paths, without_secret
 from kdump.output.stdout import open_output, paged
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
         for error in run.without_log:
             session.fail(error)
         if not session.statuses:
-            session.fail(UnreadableError(", ".join(map(without_secret, run.paths)), NO_SEGMENT))
+            session.fail(UnreadableError(shown_paths(run.paths), NO_SEGMENT))
     messages = dict.fromkeys(sorted(session.reported.failed))
     say = Reporter(
         _both(messages, session.damage),

@@ -11,6 +11,7 @@ from kdump.command_line import options, session
 from kdump.command_line.limit_options import JOBS, PATHS, AtLeast, index_interval
 from kdump.errors import ExitStatus, UnreadableError, many
 from kdump.log_dirs.file_names import Name
+from kdump.log_dirs.remote import shown_paths
 from kdump.log_salvage import partitions, writer
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def command(
     run.absent(wanted.missing(found.names, paths))
     if not found.replicas:
         if not run.statuses:
-            run.fail(UnreadableError(", ".join(paths), "there is no segment to salvage"))
+            run.fail(UnreadableError(shown_paths(paths), "there is no segment to salvage"))
         return run.status
     run.watched(found.parts)
     how = partitions.How(writer.SegmentLimits(segment_bytes, interval), jobs)

@@ -12,6 +12,7 @@ from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import Reporter, UsageError, many
 from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.remote import without_secret
 from kdump.log_salvage import slice_segment
 from kdump.output import files
 from kdump.output.access import of_sources
@@ -48,7 +49,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     run = session.Session(quiet=quiet)
     partitions = list(Finder(Wanted(max_batch_bytes=max_batch_bytes), Reporter(note=run.note)).find([path]))
     if len(partitions) != 1:
-        raise UsageError(f"{path} holds {len(partitions)} partitions: name one")
+        raise UsageError(f"{without_secret(path)} holds {len(partitions)} partitions: name one")
     segments = partitions[0].segments
     if out == "-":
         raise UsageError("standard output cannot be taken back after an error: name a file")
@@ -70,7 +71,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     elif run.statuses:
         run.note(f"no valid batch has offsets {offset}: nothing is written")
     else:
-        raise UsageError(f"{path} holds no batch with offsets {offset}")
+        raise UsageError(f"{without_secret(path)} holds no batch with offsets {offset}")
     return run.status
 
 

@@ -49,7 +49,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     wanted = options.wanted(given, siblings=True)
     finder = Finder(wanted, run.report)
     with findings_output(run, given) as output:
-        partitions = list(run.watched(finder.find(paths, None)))
+        partitions = list(run.watched(finder.find(paths)))
         run.absent(wanted.missing(finder.found_names, paths))
         workers = who.workers(partitions, costs.READING_HEADERS, run)
         if workers is not None:

@@ -149,7 +149,7 @@ class Finder:
         """The archives in folders, which are not opened."""
         self._has_packed_segments = False
 
-    def find(self, paths: Iterable[str], files: Files | None = LOCAL) -> Iterator[Partition]:
+    def find(self, paths: Iterable[str], files: Files | None = None) -> Iterator[Partition]:
         """Yield the partitions in ``paths``, in the order of ``paths``; in a folder in order of topic and partition.
 
         If ``files`` is None, a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder in

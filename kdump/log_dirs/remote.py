@@ -92,6 +92,11 @@ def without_secret(path: str) -> str:
     return path if _URI.match(path) is None else re.sub(r"//[^/@]*@", "//", path.partition("?")[0])
 
 
+def shown_paths(paths: Iterable[str]) -> str:
+    """Return the user's paths, separated by commas, without credentials and options, for messages."""
+    return ", ".join(map(without_secret, paths))
+
+
 def is_there(shown: str, paths: Iterable[str]) -> bool:
     """Return whether the file or folder exists that a message names ``shown``.
 

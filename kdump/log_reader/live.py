@@ -56,7 +56,7 @@ class LiveReader:
 
     def _find_new(self) -> bool:
         base = self._segments[0].base_offset if self._segments else None
-        for partition in Finder().find([self._partition.folder]):
+        for partition in Finder().find([self._partition.folder], self._partition.files):
             if partition.folder == self._partition.folder:
                 self._segments += [
                     where

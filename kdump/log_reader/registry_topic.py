@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.errors import RAISING, SILENT, Reporter, UnreadableError
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.reader import PartitionReader
 from kdump.schemas import TOPIC
 from kdump.schemas.decoder import FORMATS, PayloadDecoder
@@ -93,4 +94,4 @@ def _is_of_registry(unnamed: Partition) -> bool:
 def no_record(topic: str, paths: Sequence[str]) -> UnreadableError:
     """Return the error for paths that hold no record of a registry's topic."""
     reason = f"no record of {topic} is there: if the topic has another name, give it with --schemas-topic"
-    return UnreadableError(", ".join(paths), reason)
+    return UnreadableError(shown_paths(paths), reason)

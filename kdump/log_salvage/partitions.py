@@ -157,7 +157,7 @@ def find(paths: tuple[str, ...], wanted: Wanted, report: Reporter) -> Found:
     finder, elsewhere = Finder(wanted._replace(remote=None), quiet), Finder(wanted, quiet)
     found: dict[str, Replicas] = {}
     checkpoints = CheckpointOffsets(report._replace(fail=failed))
-    local = list(finder.find(paths, None))
+    local = list(finder.find(paths))
     for part in local:
         if part.segments:
             found.setdefault(_name(part), Replicas()).add(part, checkpoints.facts(part).log_start)

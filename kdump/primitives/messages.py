@@ -27,6 +27,8 @@ INDENT: Final = 2
 """Spaces before the second and later lines of a message."""
 _TOGETHER: Final = r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\S*|\S*[/@]\S*|[A-Z]+\b))*"
 """A command in a sentence, with its paths and options. It is not broken across lines."""
+_KEYS: Final = r"(?<=://)[^/\s@:]+:[^/\s@]+@"
+"""User and password, or the two keys, in the URI of a store. They are not printed."""
 _PATH: Final = r"[\w./@%+,=-]*/[\w./@%+,=-]*[\w/]"
 """A path at the beginning of a message. Paths with other characters get no link."""
 _NO_BREAK: Final = "\xa0"
@@ -40,10 +42,14 @@ _VTE: Final = 5000
 
 def message(level: Level, text: object, hint: str = "") -> None:
     """Write a message to standard error, and the hint below it. The text of an error ends with its hint."""
-    sys.stderr.write(_shown(level, harmless_line(str(text).removesuffix(f" ({hint})" if hint else ""))))
+    sys.stderr.write(_shown(level, _printable(str(text).removesuffix(f" ({hint})" if hint else ""))))
     if hint:
-        sys.stderr.write(_shown("hint", harmless_line(hint)))
+        sys.stderr.write(_shown("hint", _printable(hint)))
     sys.stderr.flush()
+
+
+def _printable(text: str) -> str:
+    return re.sub(_KEYS, "", harmless_line(text))
 
 
 def _shown(level: Level, text: str) -> str:

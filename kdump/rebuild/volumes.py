@@ -21,7 +21,7 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import Partition
-from kdump.log_dirs.remote import is_remote, without_secret
+from kdump.log_dirs.remote import is_remote, shown_paths, without_secret
 from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
@@ -155,8 +155,8 @@ def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
         if search.failed:
             raise search.failed[0]
         raise UsageError(
-            f"{', '.join(paths)}: no log dir found (a folder with meta.properties, or with folders such as orders-0): "
-            "name the folders of log.dirs"
+            f"{shown_paths(paths)}: no log dir found (a folder with meta.properties, or with folders such as "
+            "orders-0): name the folders of log.dirs"
         )
     _one_cluster(found)
     return Volumes(found)

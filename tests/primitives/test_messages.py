@@ -41,6 +41,12 @@ def test_a_pipe_gets_one_line(level, capsys):
     assert capsys.readouterr().err == f"{level}: {SENTENCE}\\x0aand\\x1b[31m\n"
 
 
+def test_keys_of_a_store_are_not_printed(capsys):
+    message("error", "s3://key:se+cret==@bucket/logs?region=x: gone", "kdump check hdfs://user:secret@host:80/a")
+    shown = capsys.readouterr().err
+    assert shown == "error: s3://bucket/logs?region=x: gone\nhint: kdump check hdfs://host:80/a\n"
+
+
 def test_hints_have_lines_of_their_own(capsys):
     message("error", "no such option", "kdump check --help")
     assert capsys.readouterr().err == "error: no such option\nhint: kdump check --help\n"

@@ -20,6 +20,7 @@ from kdump.spark.session import store_settings
 from kdump.spark.source import options as words
 from kdump.spark.source import planning, reading, register, streaming
 from testing import GOLDEN
+from tests.helpers.asking import LINES
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 FOLDERS = ("txn-0", "c-zstd-0", "multi-0", "multi-1")
@@ -147,8 +148,39 @@ def test_commands_say_of_a_bucket_what_they_say_of_the_local_files(bucket, spark
         assert run(*line, bucket.format("broker"), "--master", "local[2]") == alone
         assert run(*line, bucket.format("broker"), "--jobs", "2") == alone
         assert alone[1]
+    record = f"{FOLDERS[0]}@0"
+    for line in (["dump", "-o", "jsonl"], ["get", record, "--in"], ["metadata"], ["groups"], ["compaction"]):
+        assert run(*line, bucket.format("broker")) == run(*line, tmp_path / "broker")
+    for name, place in (("local", tmp_path / "broker"), ("store", bucket.format("broker"))):
+        assert run("salvage", place, "--out", tmp_path / name)[0] == 0
+    saved = [path for path in (tmp_path / "local" / "logs").rglob("*") if path.is_file()]
+    assert len(saved) > 5
+    for path in saved:
+        copy = tmp_path / "store" / path.relative_to(tmp_path / "local")
+        assert copy.read_bytes() == path.read_bytes()
     status, _, said = run("check", bucket.format("broker"), "--topic", "nowhere")
     assert (status, said) == (1, "error: no partition of topic 'nowhere' is in s3://logs/broker\n")
+
+
+@pytest.mark.parametrize("place", ["broker", "empty"])
+def test_no_command_shows_the_keys_of_a_bucket(bucket, tmp_path, place, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    uri = bucket.format(place)
+    lines = [[word.format(folder=uri) for word in line] for line in LINES.values()]
+    lines += [
+        [*line.split(), uri] for line in ("dump --follow", "check", "verify-index", "report", "report --text", "")
+    ]
+    lines += [[*line.split(), uri, "--out", "o"] for line in ("salvage", "slice --offset 3", "rebuild-cluster")]
+    lines += [["get", "nowhere-0@3", "--in", uri], ["rebuild-index", uri, "--out", "indexes"]]
+    lines += [["sql", "select count(*) from records", uri], ["sql", "select * from findings", uri]]
+    lines += [["slice", uri, uri], [uri, "--topic"], ["get", uri], ["dump", f"{uri}@5"]]
+    for line in lines:
+        monkeypatch.setattr(sys, "argv", ["kdump", *line])
+        main()
+        shown = "".join(capfd.readouterr())
+        assert shown, line
+        assert "secret" not in shown, line
+        assert "Traceback" not in shown, line
 
 
 def test_what_stands_here_is_no_uri(tmp_path, monkeypatch):
@@ -164,6 +196,16 @@ def test_what_stands_here_is_no_uri(tmp_path, monkeypatch):
 def test_a_scheme_that_nothing_opens_is_reported():
     with pytest.raises(UsageError, match=r"ftp://host/path: .*"):
         read("ftp://user:secret@host/path")
+
+
+def test_every_command_reads_a_file_uri(capfd, monkeypatch):
+    for line in (["dump", "{}", "-o", "jsonl"], ["get", "one-0@0", "--in", "{}"], ["check", "{}"]):
+        results = []
+        for place in (BROKER / "one-0", (BROKER / "one-0").as_uri()):
+            monkeypatch.setattr(sys, "argv", ["kdump", *(word.format(place) for word in line)])
+            results.append((main(), capfd.readouterr()))
+        assert results[0] == results[1]
+        assert results[0][0] == 0
 
 
 def test_hadoop_names_and_file_uris():
