@@ -87,7 +87,7 @@ def command(
             access = of_sources([part])
             for segment, made in how.of(part):
                 if isinstance(made, DamageError):
-                    left = part.segments[part.segments.index(segment) + 1 :]
+                    left = [one for one in part.segments if (one.base_offset or 0) > (segment.base_offset or 0)]
                     rest = f", and not for {many(len(left), 'later segment')} of its folder" if left else ""
                     advice = "kdump salvage recovers the valid batches"
                     run.damage(f"{segment.name}: {made}: nothing was written for it{rest} ({advice})")

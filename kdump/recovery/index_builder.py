@@ -1,7 +1,7 @@
 """Writes new ``.index``, ``.timeindex`` and ``.txnindex`` files of segments, as a broker does.
 
-Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``). From 3.9 on, a broker
-decides for each batch whether it gets an entry. Older brokers decide for each append (KAFKA-806).
+Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``). Each batch may get an entry,
+as since Kafka 3.9. Older brokers write at most one entry per append, which may have several batches (KAFKA-806).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if kernel.COMPILED:
 
 
 class Indexes(NamedTuple):
-    """The contents of the three files, without padding. A broker does not write an empty ``.txnindex``."""
+    """The contents of the three files, not padded with zeros. A broker does not write an empty ``.txnindex``."""
 
     offset_index: bytes
     time_index: bytes
@@ -122,7 +122,7 @@ class IndexBuilder:
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def close(self) -> None:
-        """Add the time entry of the largest timestamp, unless the index has it."""
+        """Add a time entry for the largest timestamp, unless the last time entry has it."""
         if self.highest > self.timed:
             self.refuses = self.refuses or bool(self.time_offsets and self.held_by < self.time_offsets[-1])
             self.timestamps.append(self.highest)
@@ -165,33 +165,28 @@ class Rebuild:
     progress: Callable[[int], None] = lambda _: None
 
     def of(self, partition: Partition) -> Iterator[tuple[Segment, Indexes | DamageError]]:
-        """Yield each segment with its indexes. A segment with an invalid batch ends the list, with the error.
+        """Yield each segment with its indexes. At an invalid batch, yield its segment with the error, and stop.
 
-        The ``.txnindex`` of later segments depends on the invalid batch. Raises UnreadableError.
+        The ``.txnindex`` of later segments depends on the invalid batch. Earlier segments of the folder are read if
+        their transactions may end in the partition's segments, so one of them may be the segment with the invalid
+        batch. Raises UnreadableError.
         """
         replay = Replay()
-        for segment in partition.segments:
+        for number, segment in enumerate(partition.segments):
+            read = segment
             try:
-                if segment is partition.segments[0]:
-                    indexes, replay = self._first(partition, segment)
-                else:
+                indexes, aborts = self._read(segment, replay)
+                if not number and (aborts or len(partition.segments) > 1) and (earlier := _earlier(partition, segment)):
+                    replay = Replay()
+                    for read in earlier:
+                        for region in _batches(read, self.note, lambda _: None):
+                            replay.add(region)
+                    read = segment
                     indexes, _ = self._read(segment, replay)
             except DamageError as damage:
-                yield segment, damage
+                yield read, damage
                 return
             yield segment, indexes
-
-    def _first(self, partition: Partition, segment: Segment) -> tuple[Indexes, Replay]:
-        """Read the first segment. Earlier segments of the folder are read if their transactions may end in it."""
-        replay = Replay()
-        indexes, aborts = self._read(segment, replay)
-        if (aborts or len(partition.segments) > 1) and (earlier := _earlier(partition, segment)):
-            replay = Replay()
-            for before in earlier:
-                for region in _batches(before, self.note, lambda _: None):
-                    replay.add(region)
-            indexes, _ = self._read(segment, replay)
-        return indexes, replay
 
     def _read(self, segment: Segment, replay: Replay) -> tuple[Indexes, bool]:
         """Return the indexes of a segment, and whether it ends aborted transactions."""

@@ -232,6 +232,20 @@ def test_damage_ends_the_indexes_of_its_folder_alone(partition, tmp_path):
     assert {file.name[:20] for file in (tmp_path / "new" / "sound-0").iterdir()} == {f"{n:020}" for n in (0, 89, 180)}
 
 
+def test_damage_before_the_named_segments_is_reported_for_its_own_segment(partition, tmp_path):
+    shutil.copytree(partition, tmp_path / "broken-0")
+    logs = sorted((tmp_path / "broken-0").glob("*.log"))
+    size = logs[0].stat().st_size
+    logs[0].write_bytes(logs[0].read_bytes()[:-10])
+    done = kdump("rebuild-index", *logs[1:], "--out", tmp_path / "new")
+    assert done.returncode == 3
+    (error,) = done.stderr.decode().splitlines()
+    position = int(error.partition(f"{logs[0]}: byte ")[2].partition(":")[0])
+    assert 0 < position < size
+    assert "nothing was written for it, and not for 2 later segments of its folder" in error
+    assert not (tmp_path / "new").exists()
+
+
 def test_rebuild_wants_segments_with_an_offset(tmp_path):
     assert kdump("rebuild-index", tmp_path, "--out", tmp_path / "new").returncode == 1
     odd = tmp_path / "odd.log"
