@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 class CheckedPaths(NamedTuple):
-    """The input of a check: partitions, the metadata image, and the brokers to start dry."""
+    """The input of a check: partitions, the metadata image, and the brokers whose start is simulated (a dry start)."""
 
     partitions: list[Partition]
     wanted: Wanted
     image: ClusterImage | None
     configs: Mapping[str, str]
     whole: ClusterImage | None = None
-    """The image of the metadata log, if the paths have only one and all its records replay."""
+    """``image`` if it is complete: the paths have one metadata log, and all its records were replayed. Else None."""
     options: StartOptions | None = None
     """The options of the dry starts; None if no log dir is among the paths."""
     brokers: Sequence[BrokerDirs] = ()
@@ -63,7 +63,7 @@ class CheckedPaths(NamedTuple):
     def starts(
         self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[Started]:
-        """Yield the result of a dry start of each broker among the paths. A StoreError ends them.
+        """Yield the result of a dry start of each broker. ``fail`` receives a StoreError, which ends the results.
 
         ``results`` are the checked partitions, ``dirs`` has their log dirs.
         """
@@ -101,7 +101,10 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input and options of a check, completed from the metadata log. ``fail`` receives StoreErrors."""
+    """Return the input and options of a check, completed from the metadata log. ``fail`` receives StoreErrors.
+
+    Raises UsageError for an unknown release or a wrong node.id.
+    """
     given = configs or {}
     options: StartOptions | None = None
     brokers: Sequence[BrokerDirs] = ()
@@ -190,7 +193,10 @@ LOG_DIR_FILES: Final = frozenset({*READERS, file_names.BOOTSTRAP_SNAPSHOT})
 def log_dirs(
     paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
 ) -> list[tuple[Files, str]]:
-    """Return the log dirs for dry starts: all PATHs if a node.id is given, else the log dirs in the PATHs."""
+    """Return the log dirs for dry starts: all PATHs if a node.id is given, else the log dirs in the PATHs.
+
+    Raises StoreError; a log dir that is unreadable for another cause is left out.
+    """
     if node_id(configs) is not None:
         return _each_once(place for path in paths for place in _place(path))
     given = [each for path in paths for each in _given(path)]
@@ -293,7 +299,7 @@ def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted) -> St
 
 
 def node_id(configs: Mapping[str, str]) -> int | None:
-    """Return the node.id in configs, or None. Raises UsageError if it is not a number."""
+    """Return the node.id or broker.id in configs, or None. Raises UsageError if it is not a number."""
     given = configs.get("node.id", configs.get("broker.id"))
     if given is None:
         return None

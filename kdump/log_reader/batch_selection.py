@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 RECORD_COST: Final = 300
 """Approximate memory of a record object in bytes, in addition to the record's own size."""
 HELD: Final = 16 << 20
-"""Maximum size in bytes of a batch's records in memory. The records of a larger batch are read on each iteration."""
+"""Maximum memory in bytes of a batch's selected records. With more, each iteration reads the batch again."""
 
 CHUNK_BYTES: Final = 256 << 10
 """Approximate memory in bytes of the records that are read at a time."""
@@ -134,9 +134,11 @@ class BatchSelection:
             yield from self._read(batch, file, outcome, looks=looks)
 
     def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
-        """Return the valid batches at the start of a run as one item, and the item's records; None if there are none.
+        """Return the valid batches at the start of a run as one item, and the item's records.
 
-        The filter must select all records, or all committed records. Any thread may call this method.
+        Return None if there are none, if their records must be selected by the outcome of a transaction, or if they
+        reach the last stable offset. The filter must select all records, or all committed records. Any thread may call
+        this method.
         """
         if not _is_plain(run):
             return None
@@ -257,7 +259,7 @@ class BatchSelection:
         return self._search
 
     def _counts(self, batch: RecordBatch) -> bool:
-        """Return whether to trust the number of records in a batch's header. If compressed, it is not checked."""
+        """Return whether the number of records in a batch's header can be used. It is not checked if compressed."""
         if not isinstance(batch, Batch) or batch.count < 0:
             return False
         return batch.codec != compression.NONE or self._is_sound(batch)
@@ -300,7 +302,7 @@ def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
-    """Return damage in the records of a batch as a region, without its position if the batch is compressed."""
+    """Return damage in the records of a batch as the region of the batch; without a byte if it is compressed."""
     if batch.codec != compression.NONE:
         damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
     return walk.as_region(damage, batch.position, batch.size)

@@ -1,9 +1,9 @@
 """The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`).
 
-Expressions are searched in linear time. In Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b`` exponential
-time. RE2 (google-re2) takes linear time. It searches all expressions with the same meaning in both. ``re`` searches the
-others: those with references to groups, lookaround, atomic groups, possessive or over 1,000 repetitions, flags other
-than ``(?s)`` and ``(?m)``, ``\\Z``, or a ``$`` before the end.
+RE2 (google-re2) searches each expression that has the same meaning in RE2 and ``re``, because it takes linear time. In
+Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b`` exponential time. ``re`` searches the other expressions:
+those with references to groups, lookaround, atomic groups, possessive or over 1,000 repetitions, flags other than
+``(?s)`` and ``(?m)``, ``\\Z``, or a ``$`` before the end.
 """
 
 from __future__ import annotations
@@ -100,10 +100,11 @@ class Filter(NamedTuple):
 
     @property
     def takes_runs(self) -> bool:
+        """Whether all records are selected, or all committed records."""
         return self in (Filter(), Filter(committed=True))
 
     def may_hold(self, batch: RecordBatch) -> bool:
-        """Return whether a batch may hold selected records, by its header."""
+        """Return whether a batch may hold selected records, by its header. ``last_offset`` is not compared."""
         return self._may_be_held_by(batch) and not (
             (self.first_offset is not None and batch.last_offset < self.first_offset)
             or (self.since is not None and _latest(batch) < self.since)
@@ -115,6 +116,7 @@ class Filter(NamedTuple):
         )
 
     def may_hold_rows(self, run: Run) -> list[bool]:
+        """Return :meth:`may_hold` for each batch of a run."""
         first = run.first
         if not self._may_be_held_by(first):
             return [False] * run.batch_count
@@ -141,7 +143,7 @@ class Filter(NamedTuple):
         )
 
     def takes_all(self, low: int, high: int, early: int, late: int) -> bool:
-        """Return whether offsets ``low`` to ``high`` and times ``early`` to ``late`` (ms) fulfil the conditions."""
+        """Return whether offsets ``low`` to ``high`` and times ``early`` to ``late`` (ms) fulfil their conditions."""
         return not (
             (self.first_offset is not None and low < self.first_offset)
             or (self.last_offset is not None and high > self.last_offset)
@@ -207,7 +209,7 @@ class Prefilter:
     """Counts the records of magic 2 batches that fulfil a filter's conditions on records, in compiled code.
 
     If it is ``exact``, it counts the selected records; else it may also count other records. ``looks`` is true if there
-    are conditions on more than offsets.
+    are conditions on times or on fields of records.
     """
 
     def __init__(self, wanted: Filter) -> None:
@@ -229,7 +231,7 @@ class Prefilter:
 
     @classmethod
     def of(cls, wanted: Filter) -> Self | None:
-        """Return the prefilter of a filter, or None if compiled code cannot apply it or it selects all records."""
+        """Return the prefilter of a filter; None if the filter selects all records or compiled code cannot apply it."""
         few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
         takes_all = not wanted.looks_into_records and not wanted.looks_into_headers
         if not kernel.COMPILED or wanted.decoded or takes_all or not few or not all(map(is_local, wanted.greps)):
@@ -337,7 +339,7 @@ _PART: Final = (
     rb"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<group>\((?!\?)|\(\?(?::|P<\w+>))|(?P<flags>\(\?[a-zA-Z-]*\)?)"
     rb"|(?P<repeat>(?:[*+?]|\{\d*,?\d*\})(?P<more>[+?]?))|(?P<end>\$)|(?P<other>.)"
 )
-"""The parts of an expression. It is compiled for the first --grep, because compiling takes a millisecond of a start."""
+"""The parts of an expression. Not compiled at import: that would delay each start of kdump by a millisecond."""
 _SAME_ESCAPES: Final = rb"\\(?:[dDwWbBAafnrtv]|x[0-9a-fA-F]{2}|[^a-zA-Z0-9])"
 _SPACES: Final = rb"\t-\r "
 """The bytes of ``\\s``. RE2's ``\\s`` lacks the vertical tab."""
@@ -363,6 +365,7 @@ def linear(pattern: re.Pattern[bytes]) -> Expression | None:
 
 
 def search(pattern: re.Pattern[bytes], text: bytes) -> bool:
+    """Return whether an expression matches in a text. RE2 searches it if possible."""
     return (linear(pattern) or pattern).search(text) is not None
 
 
@@ -411,7 +414,7 @@ _SIDES: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 
 
 class DecodedSearch:
-    """Returns the decoded keys and values of a topic's records as compact JSON texts (of their ``data``).
+    """Returns the ``data`` of the decoded keys and values of a topic's records, as compact JSON texts.
 
     A key or value that has no schema or cannot be decoded has no text.
     """

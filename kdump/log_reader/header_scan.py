@@ -38,8 +38,8 @@ FAR: Final = 4096
 class ChunkSummary:
     """Counts of the part of a segment from ``start`` to ``end`` (bytes), which one task reads.
 
-    ``counts_known`` is False if a wrapper of magic 0 or 1 cannot be decompressed. Offsets are None if there is no
-    batch. Wrong checksums and malformed records do not count as damage.
+    ``counts_known`` is False if a wrapper of magic 0 or 1 cannot be decompressed, or if the disk fails. Offsets are
+    None if there is no batch. Malformed records do not count as damage; wrong checksums count if they are verified.
     """
 
     start: int
@@ -108,7 +108,7 @@ def _count(batch: RecordBatch) -> int:
 class Survey(NamedTuple):
     """The chunks of one segment and the outcomes of its transactions.
 
-    ``runs`` are ranges of consecutive offsets with one leader epoch; empty if checksums were not verified.
+    ``runs`` are ranges of consecutive offsets with one leader epoch; empty unless :func:`survey` has ``checked``.
     """
 
     chunks: list[ChunkSummary]
@@ -117,7 +117,7 @@ class Survey(NamedTuple):
 
 
 class _AstrayError(Exception):
-    """The header scan found an invalid header."""
+    """The header scan found an invalid header, a damaged transaction marker, or bytes that are not a batch."""
 
 
 def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
@@ -143,8 +143,8 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
     """Return the survey of a segment. On a failing disk the segment is one chunk with unknown counts.
 
-    Then only the ``.txnindex`` shows the outcomes of transactions, and the task that reads the chunk raises the error.
-    Raises UnreadableError for any other cause, because outcomes would be missing if the task can read the chunk.
+    Only the ``.txnindex`` then shows the outcomes of transactions, and the task that reads the chunk raises the error.
+    Raises UnreadableError for other causes: the task might be able to read the chunk, and would lack the outcomes.
     """
     try:
         return survey(segment, split_bytes, checked=checked)

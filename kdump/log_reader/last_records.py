@@ -26,9 +26,9 @@ RANGE_BYTES: Final = 1 << 16
 
 
 class TailRange(NamedTuple):
-    """The bytes from ``start`` to ``end``. They hold ``held`` selected records or batches.
+    """The bytes from ``start`` to ``end`` (exclusive), which hold ``held`` selected records or batches.
 
-    The checksums of all batches are right if ``crc_valid`` is true, and wrong if it is false.
+    ``crc_valid``: whether the checksums of all these batches are right. Otherwise all are wrong.
     """
 
     start: int
@@ -92,6 +92,7 @@ class TailRanges:
 
 
 def joined(parts: Iterable[TailRanges]) -> Iterator[TailRange]:
+    """Yield the ranges of all parts. Adjacent ranges with the same ``crc_valid`` become one."""
     last: TailRange | None = None
     for one in chain.from_iterable(part.ranges() for part in parts):
         if last is None:
@@ -125,7 +126,7 @@ def without_first(
 
 
 FIRST: Final = 1 << 18
-"""Approximate size of the last part in bytes. Each part is half as large as the one before it."""
+"""Approximate size in bytes of the part at the end. Each earlier part is twice as large as the part after it."""
 MOST: Final = 1 << 24
 """Approximate size of the largest part in bytes."""
 AT_ONCE: Final = 1 << 12
@@ -135,7 +136,7 @@ AT_ONCE: Final = 1 << 12
 def backwards(segment: Segment) -> Iterator[SegmentPart]:
     """Yield the parts of a segment from the last to the first. Each starts at a valid batch or at byte 0.
 
-    A segment that is not a local file is one part. Raises UnreadableError.
+    A small segment, or one that is not a local file, is one part. Raises UnreadableError if it cannot be opened.
     """
     with segment.open() as source:
         stop, size = source.size, FIRST
@@ -168,7 +169,7 @@ def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
 
 
 def _apart(source: Source) -> list[int]:
-    """Return positions of batches, FIRST bytes or more apart. The lengths of batches are followed while valid."""
+    """Return positions of batches, FIRST bytes or more apart, by the length fields up to the first invalid one."""
     starts = [0]
     position = at = size = 0
     block = b""

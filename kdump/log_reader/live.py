@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads one partition repeatedly, from the batch after the offset ``after`` on. Outcomes are not determined."""
+    """Reads one partition repeatedly, from the batch after the offset ``after`` on. Outcomes are not determined.
+
+    ``after`` must be an offset of the last segment.
+    """
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader
@@ -37,7 +40,10 @@ class LiveReader:
         self._doubt: tuple[int, int] | None = None
 
     def poll(self) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the batches and damaged ranges since the last call."""
+        """Yield the batches and damaged ranges since the last call.
+
+        Raises UnreadableError for the last segment. Another unreadable segment is noted, and the next one is read.
+        """
         while True:
             rolled = len(self._segments) > 1 or self._find_new()
             if not self._segments:

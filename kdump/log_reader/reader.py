@@ -42,7 +42,7 @@ M = TypeVar("M", bound="SizedResult")
 
 
 class ReadStart(NamedTuple):
-    """A batch or a damaged range: the segment's file as rows name it, and the position of its first byte."""
+    """Where reading begins: a segment's file as rows name it, and the first byte of a batch or damaged range in it."""
 
     file: str
     position: int
@@ -76,8 +76,8 @@ class PartitionReader:
     ) -> None:
         """Create a reader.
 
-        With ``outcomes`` items have the outcome of their transaction, which may require a second pass over headers.
-        With ``include_damaged`` the readable records of batches with a wrong checksum are yielded too. ``decoder``
+        With ``outcomes``, items have the outcome of their transaction, which may require a second pass over headers.
+        With ``include_damaged``, the readable records of batches with a wrong checksum are yielded too. ``decoder``
         decodes payloads for the column ``decoded``.
         """
         self.filter, self.take, self.outcomes = filter, take, outcomes
@@ -128,7 +128,7 @@ class PartitionReader:
                 yield from self._pairs(segment, selection, facts._replace(name=segment.name), None, make)
 
     def _first_byte(self, segment: Segment) -> int | None:
-        """Return the byte of ``begin`` if it is in this segment."""
+        """Return the byte at which reading begins if ``begin`` is in this segment, else None."""
         return self.begin.position if self.begin is not None and self.begin.file == path_text(segment.name) else None
 
     def records(
@@ -145,7 +145,7 @@ class PartitionReader:
     def read_part(
         self, partition: Partition, segment: Segment, part: SegmentPart
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches and damaged ranges of a part of a segment, then set the results in ``part``.
+        """Yield the selected batches and damaged ranges of a part of a segment. Set the results of ``part`` at the end.
 
         The filter must have no offsets and no times.
         """

@@ -39,10 +39,10 @@ def stream(
 ) -> Generator[tuple[Region, M | None], None, None]:
     """Yield the regions of a range of bytes, each with the result of ``make`` or None. ``span`` None is an empty range.
 
-    With ``runs`` several batches may be one Run. ``packed`` is false if the caller needs headers only; if it is true,
+    With ``runs``, several batches may be one Run. ``packed`` is false if the caller needs only headers. If it is true,
     compressed batches are not in runs, and threads read a whole local file ahead
-    (:func:`kdump.segments.read_ahead.read_making`). With ``check`` the threads also check that records are well-formed.
-    Raises UnreadableError.
+    (:func:`kdump.segments.read_ahead.read_making`). With ``check``, the threads also check that records are
+    well-formed. Raises UnreadableError.
     """
     if span is None:
         return
@@ -63,7 +63,7 @@ def stream(
 def part_of(
     segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool, packed: bool
 ) -> Generator[tuple[Region, None], None, None]:
-    """Yield the regions of a part of a segment like :func:`stream`, then set the results in ``part``."""
+    """Yield the regions of a part of a segment like :func:`stream`, then set its ``reached`` and ``skips_left``."""
     first = segment.base_offset if part.start == 0 else None
     kinds = _kinds(source, runs=runs, packed=packed)
     reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=kinds)

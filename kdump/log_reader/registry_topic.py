@@ -61,7 +61,8 @@ def read_store(
 ) -> SchemaStore:
     """Return the schemas of a registry's topic in ``paths``: log dirs, partition folders, segments or archives.
 
-    Each offset of several replicas is replayed once. Unreadable files are reported. ``lost`` gets damaged ranges.
+    An offset that several replicas have is replayed once. ``report`` receives unreadable files, ``lost`` receives
+    damaged ranges. Without any record of the topic the store is empty.
     """
     from kdump.schemas.store import SchemaStore
 

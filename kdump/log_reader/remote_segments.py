@@ -68,7 +68,7 @@ class RemoteSegments:
         self.last_copied: dict[TopicIdPartition, int] = {}
 
     def read(self, regions: Iterable[Region], report: Reporter) -> None:
-        """Replay the records of a segment of the topic. Unreadable records are reported as damage."""
+        """Replay the records of a segment of the topic. Malformed records are reported as damage."""
         for region in regions:
             self.is_damaged |= isinstance(region, Damage)
             if isinstance(region, RecordBatch) and not region.is_control:
@@ -117,13 +117,16 @@ class RemoteSegments:
             del self.segments[listed.id]
 
     def only(self, takes: Callable[[TopicIdPartition], bool]) -> None:
-        """Remove the partitions for which ``takes`` returns False."""
+        """Remove the segments and deletions of partitions for which ``takes`` returns False."""
         self.segments = {name: one for name, one in self.segments.items() if takes(one.partition)}
         self.deletions = {key: state for key, state in self.deletions.items() if takes(key)}
 
 
 def of_partitions(partitions: Iterable[Partition], report: Reporter) -> RemoteSegments:
-    """Return the remote segments that are listed in those ``partitions`` that belong to ``__remote_log_metadata``."""
+    """Return the segments that the partitions of ``__remote_log_metadata`` among ``partitions`` list.
+
+    ``report`` receives unreadable files and malformed records.
+    """
     found = RemoteSegments()
     for partition in partitions:
         if partition.topic == remote_log_metadata.TOPIC:

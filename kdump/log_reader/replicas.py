@@ -85,8 +85,8 @@ def choose(partitions: Sequence[Partition], held: Sequence[list[EpochRange]]) ->
 def _logs_of(partitions: Sequence[Partition]) -> list[Hashable]:
     """Return a key for the log of each partition; replicas and copies have equal keys.
 
-    The key of a named log has its topic id, because a topic that was created again has a new log. Without a valid
-    ``partition.metadata`` the id is that of the other replicas, if they have only one.
+    The key of a named log has its topic id, because a topic that was created again has a new log. A log without a valid
+    ``partition.metadata`` counts as a replica of the others if these have one topic id.
     """
     keys: list[Hashable] = [(one.topic, one.partition, None) for one in partitions]
     named: defaultdict[Name, list[int]] = defaultdict(list)
@@ -143,7 +143,7 @@ def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int,
 
 
 UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
-"""The end of an unreadable replica. It is above every other end, so that the replica is not skipped."""
+"""The end of an unreadable replica. It is above every other end, so the replica is read and its error is reported."""
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
@@ -179,8 +179,8 @@ def _spare_replicas(partitions: Iterable[Partition]) -> list[Partition]:
     """Return all replicas for which the same partition has a better replica.
 
     The best replica has the newest leader epoch, then the highest log end offset, then the lowest first offset,
-    then the first place in the list. Folders count as replicas of one partition if they have equal topic ids or none,
-    and common offsets. Leftover folders (deleted, stray, future) do not count.
+    then the first place in the list. Folders count as replicas of one partition if their topic ids do not differ, and
+    they have common offsets or one is empty. Leftover folders (deleted, stray, future) do not count.
     """
     same: defaultdict[tuple[str, int], list[Partition]] = defaultdict(list)
     for one in partitions:
@@ -193,7 +193,7 @@ def _spare_copies(partitions: Iterable[Partition]) -> list[Partition]:
     """Return all copies for which there is a better one, in the order of :func:`_spare_replicas`.
 
     They are searched among the logs without a topic, and among several logs of one folder. Logs are copies if they
-    have offsets and a batch in common, by last offset and CRC, among the first of their segments.
+    have offsets in common, and :class:`kdump.log_reader.unnamed_logs.LogCopies` finds a common batch.
     """
     pools: defaultdict[Hashable, list[Partition]] = defaultdict(list)
     for one in partitions:

@@ -104,6 +104,7 @@ class CheckpointOffsets:
         self._states = LogDirStates(report, readers)
 
     def facts(self, partition: Partition) -> SegmentFacts:
+        """Return the facts of a partition for rows, without the name of a segment."""
         key = partition.topic, partition.partition
         if None in key:
             return SegmentFacts("", *key, None, None)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 
 BY_PATH: Final = Name(None, None)
-"""The name for a log that is named after its records, or else after its folder."""
+"""Stands for a name from the log: Kafka's own topic that its records belong to, or else the path of its folder."""
 COPY: Final = Name("log", 0)
 """The name for logs of several brokers that are replicas of one partition of an unknown topic."""
 _SAMPLED: Final = 20
@@ -41,12 +41,13 @@ def with_names(
     every: bool = False,
     only_known: bool = False,
 ) -> Iterator[Partition]:
-    """Yield the partitions, with a name for each path of the user whose folder name has no topic: ``name`` or BY_PATH.
+    """Yield the partitions. A log that is a path of the user, and whose folder name has no topic, gets ``name``.
 
-    Other partitions without a topic are skipped, or yielded unchanged with ``every``. Folders without a segment are
-    yielded unchanged. With ``only_known`` no log is named after its folder. Copies of a log, by :class:`LogCopies`,
-    have one name, and different logs have different names. ``note`` is called for each renamed or skipped partition,
-    each named file without records, and each folder in which the user named only some segments.
+    Other logs without a topic are skipped, or yielded unchanged with ``every``. Folders without a segment are yielded
+    unchanged. With ``only_known``, logs that are not of Kafka's own topics are skipped instead of named, and so are
+    folders without a segment. With BY_PATH, copies of a log (:class:`LogCopies`) get one name, and different logs
+    different names. ``note`` is called for each renamed or skipped log, each file of the user that is not a segment, and
+    each folder in which the user named only some segments.
     """
     of_topics: defaultdict[str, LogCopies] = defaultdict(LogCopies)
     by_path = _PathNames()
@@ -89,8 +90,8 @@ def with_names(
 class LogCopies:
     """Numbers logs: copies of a log have one number.
 
-    Logs are copies if they have a batch in common, by last offset and CRC, among the first of their segments. Without
-    one a log counts as another partition, because the real numbers are unknown.
+    Logs are copies if the first batches of their segments have one in common, with the same last offset and CRC. A log
+    without a common batch counts as another partition.
     """
 
     def __init__(self) -> None:
@@ -165,7 +166,7 @@ def first_records(partition: Partition) -> Iterator[Record]:
 
 
 def _first_batches(partition: Partition) -> Iterator[RecordBatch]:
-    """Yield the data batches in the first _SAMPLED_BYTES of each segment."""
+    """Yield the data batches in the first _SAMPLED_BYTES of each segment. Unreadable segments are skipped."""
     from kdump.records.record_batch import RecordBatch
     from kdump.segments import resync
 

@@ -10,9 +10,9 @@ base offset of this segment. After an unclean stop the broker reads each segment
 truncates the log at the first invalid batch, and deletes all later segments.
 Sources: Kafka's classes LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
 
-Recovery accepts every size field. The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does
-not check the order of offsets, but the entries of the new index must rise: if an entry has a lower offset than the
-entry before it, the whole segment is lost.
+The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does not check the order of offsets, but
+the entries of the new index must rise: if the offset of an entry is not above that of the entry before it, the whole
+segment is lost.
 
 A broker lists each ``.log`` and ``.log.swap`` file as a segment. Its base offset is the number before the first dot:
 ``+8.log``, ``8.log`` and ``8.x.log`` have base offset 8. Then the broker opens the name with 20 digits. If this file
@@ -69,7 +69,7 @@ class OpenedNames(NamedTuple):
 
 
 def opened(partition: Partition) -> OpenedNames:
-    """Return the segments that a broker opens, without names that have no offset: with them a broker does not start."""
+    """Return the segments that a broker opens. A name without an offset is left out: it prevents the start."""
     held = {posixpath.basename(each.path): each for each in partition.segments}
     for entry in partition.others:
         if entry.name.endswith(OPENED) and file_names.offset_of(entry.name) is not None:
@@ -92,9 +92,9 @@ def _is_opened(name: str) -> bool:
 
 
 def content_of(each: Segment, code: Code) -> Cut:
-    """Return the records in a file that the broker does not read.
+    """Return the records in a file that the broker lists but does not read, as a loss of the whole file.
 
-    The number is 0 if the first offset is not the offset in the name: the file is then a copy of another segment.
+    The loss has no bytes if the first offset is not the offset in the name: the file is a copy of another segment.
     """
     name = posixpath.basename(each.path)
     base = file_names.offset_of(name)
@@ -105,7 +105,7 @@ def content_of(each: Segment, code: Code) -> Cut:
 
 
 class Outcome(NamedTuple):
-    """The result of a start for a partition. Files are given by their paths as messages show them."""
+    """The result of loading the log of a partition. Files are given by their paths as messages show them."""
 
     recovered: tuple[str, ...]
     """The segments that recovery reads."""
@@ -119,7 +119,7 @@ class Outcome(NamedTuple):
     splits: tuple[str, ...]
     """The segments that are split first, because they have an offset 2^31 or more above their base offset."""
     hidden_by: str | None
-    """The ``.index`` with an entry that points past the end of its segment.
+    """The ``.index`` with an entry that points past the last batch of its segment, or None.
 
     The log then ends at the base offset, or consumers do not receive new records.
     """
@@ -154,16 +154,19 @@ class LoaderRules(NamedTuple):
     """The rules that differ between releases. The defaults are those of the newest release."""
 
     searches_bases: bool = True
-    """Whether an offset is searched by base offsets of batches (from 4.1 on, KAFKA-18989), or by their last offsets."""
+    """Whether a broker searches an offset by the base offsets of batches (from 4.1 on, KAFKA-18989).
+
+    Before 4.1 it searches by their last offsets.
+    """
     forgives_io: bool = True
     """Whether recovery empties a segment if it cannot read it, or cannot write a file beside it (from 4.0 on).
 
-    Before 4.0 its log dir fails instead.
+    Before 4.0 the log dir goes offline instead.
     """
 
     @property
     def searched(self) -> str:
-        """The field of a batch by which an offset is searched."""
+        """The field of a batch that is compared with the searched offset."""
         return "base_offset" if self.searches_bases else "last_offset"
 
 
@@ -175,7 +178,7 @@ class SoundLog(NamedTuple):
 
     end: int
     has_sound_indexes: bool = False
-    """Whether a broker that searches the end by the indexes finds it."""
+    """Whether a broker that uses the indexes finds the log end offset."""
 
 
 def dry_run(
@@ -189,12 +192,12 @@ def dry_run(
     snapshot_folders: frozenset[int] = frozenset(),
     rules: LoaderRules = NEWEST_RULES,
 ) -> Outcome:
-    """Return the result of a start for a partition, whose segments include ``.swap`` files.
+    """Return the result of loading the log of a partition, whose segments include ``.swap`` files.
 
-    ``clean``: the broker had a clean shutdown. ``recovery_point`` and ``log_start`` come from the checkpoints of the
+    ``clean``: the last shutdown was clean. ``recovery_point`` and ``log_start`` come from the checkpoints of the
     log dir. ``interval`` is index.interval.bytes. ``sound``: the batches are known to be valid, and are not read again.
     ``snapshot_folders`` are the offsets of producer snapshots that a broker cannot write, because folders have
-    their names. Raises UnreadableError.
+    their names. A failing disk is part of the result. Raises UnreadableError for other causes.
     """
     partition, unread = opened(partition)
     sound = None if unread else sound  # these segments are not those that were checked
@@ -264,7 +267,7 @@ class _Start:
         self._done: dict[int, _Recovered] = {}
 
     def load(self, segments: list[Segment]) -> list[Segment]:
-        """Recover segments without a valid index. Return all segments; an overflowing one is split."""
+        """Recover the segments that are recovered even after a clean stop. Return all segments, split where needed."""
         number = 0
         while number < len(segments):
             each = segments[number]
@@ -291,7 +294,7 @@ class _Start:
 
         ``loading``: the broker recovers it while it loads the segments, before the recovery of the log.
         """
-        if self.sound is None or each not in self.read:  # a valid one is not done: it may be recovered again
+        if self.sound is None or each not in self.read:  # a valid segment may come twice: it is never in _done
             self.read.append(each)
         if self.sound is not None:
             return False
@@ -323,7 +326,7 @@ class _Start:
         return done.valid < each.size
 
     def recover_from(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
-        """Recover the segments that may not be flushed. Return the segments that are kept."""
+        """Recover the segments from the recovery point on. Return the segments that are kept."""
         while True:
             try:
                 return self._recover_once(segments, recovery_point)
@@ -365,7 +368,8 @@ class _Start:
     def replay(self, segments: list[Segment], end: int) -> bool:
         """Read the batches from the newest producer snapshot up to offset ``end`` (``rebuildProducerState``).
 
-        Return whether there are any. Recovered segments are not read again. Raises FailsError for a wrong size field.
+        Return whether the snapshot is older than ``end``. Recovered segments are not read again. Raises FailsError at
+        a wrong size field, a wrong transaction marker or a wrapper that cannot be decompressed.
         """
         start = max((offset for offset in self.snapshots if self.log_start < offset <= end), default=self.log_start)
         if start >= end:
@@ -398,7 +402,7 @@ class _Start:
         """Search offset ``end`` from the last index entry on, as a broker does for its producer state.
 
         Raises FailsError for a wrapper that cannot be decompressed: ``FileRecords.searchForOffsetFromPosition`` reads
-        the base offset of each batch. Before 4.1 ``searchForOffsetWithSize`` reads only last offsets.
+        the base offset of each batch. Before 4.1 ``searchForOffsetWithSize`` reads only last offsets, and cannot fail.
         """
         if not self.rules.searches_bases:
             return
@@ -414,7 +418,7 @@ class _Start:
                         raise FailsError(text, last.name, Code.LOG_UNREADABLE) from None
 
     def find_new_records(self, last: Segment, end: int) -> None:
-        """Set ``hidden_by`` if a fetch of the log end, where the next record will be, begins past the segment."""
+        """Set ``hidden_by`` if the ``.index`` leads a fetch of the log end offset past the end of the segment."""
         is_sound = self.sound is not None and self.sound.has_sound_indexes
         if is_sound or last in self.read or base_of(last) >= end or file_names.INDEX not in last.siblings:
             return
@@ -449,8 +453,8 @@ def _snapshots(partition: Partition) -> set[int]:
 def _loads_by_recovery(each: Segment) -> bool:
     """Return whether a segment is recovered even after a clean stop: without ``.index`` or with a bad ``.txnindex``.
 
-    A ``.swap`` has an ``.index``: to find its end, a broker opens ``.index.swap`` (LogSegment.readNextOffset), and
-    creates it without entries if it is missing.
+    A ``.swap`` always has an ``.index``: to find its end, a broker opens ``.index.swap`` (LogSegment.readNextOffset),
+    and creates it without entries if it is missing. Raises FailsError for a version of an entry that is unknown.
     """
     if file_names.INDEX not in each.siblings and not each.path.endswith(f".{file_names.SWAP}"):
         return True
@@ -465,7 +469,7 @@ def _loads_by_recovery(each: Segment) -> bool:
 
 
 def _recover(each: Segment, interval: int) -> _Recovered:
-    """Recover a segment as ``LogSegment.recover`` does."""
+    """Recover a segment as ``LogSegment.recover`` does. Raises OffsetOverflowError and _BackwardsError."""
     index = IndexBuilder(base_of(each), interval=interval)
     valid, next_offset = 0, base_of(each)
     reason = ""
@@ -493,7 +497,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
 
 
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
-    """Yield the regions of a segment. A run with an offset that does not fit is split into its batches."""
+    """Yield the regions of a segment. A run is split into its batches if an offset does not fit into the segment."""
     for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and not all(map(index.fits, region.column("last_offset"))):
             yield from region.batches()
@@ -518,7 +522,10 @@ def _invalid(region: RecordBatch) -> str:
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
-    """Return the reason why a transaction marker cannot be read: recovery ends after its batch. Else an empty text."""
+    """Return the reason why a transaction marker cannot be read: recovery ends after its batch. Else an empty text.
+
+    Raises FailsError if the first record of a control batch is not a transaction marker.
+    """
     if not region.is_control or region.producer_id is None or region.producer_id < 0:
         return ""
     try:

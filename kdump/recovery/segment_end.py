@@ -76,7 +76,7 @@ def at(segment: Segment, position: int) -> str:
 
 
 def lost(each: Segment, position: int, reason: str) -> Cut:
-    """Return the loss if a segment is truncated at byte ``position``. It includes all valid batches after this byte.
+    """Return the loss if a segment is truncated at byte ``position``: the later bytes, and the valid batches in them.
 
     Batches after a byte that the disk cannot read are not counted.
     """
@@ -103,7 +103,7 @@ def _span(region: Batches) -> tuple[int, int, int]:
 
 
 def indexed_at(each: Segment, offset: int) -> int:
-    """Return the byte at which a broker begins to read when it searches an offset with the ``.index``."""
+    """Return the byte at which a broker begins to search an offset: that of the ``.index``, or 0 without entries."""
     data = each.sibling(file_names.INDEX)
     return _position(OffsetIndex(data, base_of(each)), offset) if data else 0
 
@@ -116,8 +116,9 @@ def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
 def read_next_offset(each: Segment, searched: str) -> int | None:
     """Return the offset after the last batch, as ``LogSegment.readNextOffset`` finds it from the last index entry on.
 
-    ``searched`` is the field of a batch that is searched. None if it finds no batch there: the broker then uses the
-    base offset of the segment.
+    ``searched`` is the field of a batch that is compared with the offset of this entry. Return None if no batch is
+    found: the broker then uses the base offset of the segment. Raises FailsError for a wrong size field and for a
+    wrapper that cannot be decompressed.
     """
     data = each.sibling(file_names.INDEX) or b""
     index = OffsetIndex(data, base_of(each))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OffsetOverflowError(Exception):
-    """A segment has an offset that does not fit. ``indexed`` is the position in the last entry of its new index."""
+    """A segment has an offset too large for its index. ``indexed`` is the position in the last entry of a new index."""
 
     def __init__(self, segment: Segment, position: int, offset: int, indexed: int) -> None:
         begins = f"a segment that begins at {segment.base_offset or 0}"
@@ -108,7 +108,8 @@ def _part(whole: Segment, start: int, end: int, base: int) -> SplitPart:
 def _overflows(segment: Segment, indexed: int) -> bool:
     """Return whether the last offset does not fit (``hasOverflow``). A broker splits a segment only in this case.
 
-    The broker reads from the last entry of the new index on. If all offsets are below this entry, it finds no batch.
+    The broker reads from the last entry of the new index on. Without an entry it reads the whole segment, and finds no
+    batch if all offsets are below the base offset.
     """
     base = segment.base_offset or 0
     last, found = base - 1, False

@@ -36,7 +36,7 @@ class Swaps(NamedTuple):
 def after_swaps(partition: Partition, searched: str) -> Swaps:
     """Return the log after a start has finished an interrupted swap, or dropped it because cleaning was incomplete.
 
-    ``searched`` is the field of a batch by which the release searches an offset.
+    ``searched`` is that of :class:`kdump.recovery.log_loader.LoaderRules`.
     """
     live: list[Segment] = []
     swaps: list[Segment] = []
@@ -63,7 +63,10 @@ def after_swaps(partition: Partition, searched: str) -> Swaps:
 
 
 def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
-    """Return a swapped segment with its index files. A time index and a txnindex that it does not overwrite stay."""
+    """Return a swapped segment with its index files, and those of the segment ``under`` it that it does not replace.
+
+    The ``.index`` of ``under`` is always replaced.
+    """
     stays = {} if under is None else {name: path for name, path in under.siblings.items() if name != file_names.INDEX}
     return swap._replace(siblings=stays | swap.siblings)
 
@@ -133,7 +136,7 @@ def _count(each: Segment) -> int:
 
 
 MOST_KEYS: Final = 1 << 18
-"""The largest number of keys that are searched. If there are more, all records with keys count as lost."""
+"""The largest number of keys that are searched. If there are more, records with a newer value count as lost."""
 
 
 def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
