@@ -31,12 +31,15 @@ LEAST_MS: Final = 10**11
 
 
 def zone(name: str) -> tzinfo:
-    """Return a time zone: ``UTC``, ``local``, a name such as Europe/Berlin, or an offset such as +02:00."""
+    """Return a time zone: ``UTC``, ``local``, a name such as Europe/Berlin, or an offset such as +02:00.
+
+    Raises UsageError.
+    """
     if name == "UTC":
         return UTC
     if name == "local":
         return datetime.now().astimezone().tzinfo or UTC
-    if re.fullmatch(r"[+-]\d\d:\d\d", name, re.ASCII):
+    if re.fullmatch(r"[+-](?:[01]\d|2[0-3]):[0-5]\d", name, re.ASCII):
         return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or UTC
     from zoneinfo import ZoneInfo
 
@@ -100,7 +103,7 @@ def offsets(text: str) -> tuple[int | None, int | None]:
 
 
 def payload(text: str) -> bytes:
-    """Return the UTF-8 of a text, or the decoded bytes of a text after ``hex:`` or ``base64:``."""
+    """Return the UTF-8 of a text, or the decoded bytes of a text after ``hex:`` or ``base64:``. Raises UsageError."""
     name, colon, rest = text.partition(":")
     try:
         if colon and name == "hex":
@@ -115,7 +118,7 @@ def payload(text: str) -> bytes:
 
 
 def header(text: str) -> tuple[bytes, bytes | None]:
-    """Return name and value of ``k=v``, or the name and None of ``k``."""
+    """Return name and value of ``k=v``, or the name and None of ``k``. Raises UsageError; the value is a payload."""
     name, equals, value = text.partition("=")
     return name.encode("utf-8", "surrogateescape"), payload(value) if equals else None
 

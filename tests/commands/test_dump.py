@@ -591,7 +591,7 @@ def test_a_time_without_an_offset_lies_in_the_zone_asked_for(zone, text, value):
     assert option_values.moment(text, tz=option_values.zone(zone)) == value
 
 
-@pytest.mark.parametrize("name", ["Nowhere/Land", "", "+2", "../etc"])
+@pytest.mark.parametrize("name", ["Nowhere/Land", "", "+2", "+25:00", "-24:00", "+01:60", "../etc"])
 def test_a_zone_that_is_none(name):
     with pytest.raises(UsageError, match="is not a time zone"):
         option_values.zone(name)
