@@ -148,11 +148,7 @@ class TxnIndexCheck(IndexFileCheck):
                 self.faults.setdefault(slot, fault)
         yield from self.of_size(len(self.data), ABORTED_TXN.size)
         yield from self._entries()
-        if alone and not self.exists and self._missing:
-            text = f"the file and the .index are missing. The log has {len(self._missing)} aborted transactions"
-            yield self.finding(Code.ABSENT, text, level=Level.REMARK, found=len(self._missing))
-            return
-        yield from self._absent()
+        yield from self._absent(alone=alone)
 
     def _entries(self) -> Iterator[Finding]:
         last, stable = -1, -1
@@ -171,8 +167,12 @@ class TxnIndexCheck(IndexFileCheck):
             what = f"producer {entry.producer_id}, offsets {entry.first_offset} to {entry.last_offset}"
             yield self.of_entry(slot, what, fault, ABORTED_TXN.size)
 
-    def _absent(self) -> Iterator[Finding]:
-        for transaction in self._missing:
+    def _absent(self, *, alone: bool) -> Iterator[Finding]:
+        is_rebuilt = alone and not self.exists
+        if is_rebuilt and self._missing:
+            text = f"the file and the .index are missing. The log has {len(self._missing)} aborted transactions"
+            yield self.finding(Code.ABSENT, text, level=Level.REMARK, found=len(self._missing))
+        for transaction in () if is_rebuilt else self._missing:
             state = "is missing" if self.exists else "is missing, because the file is missing"
             first, last = transaction.first_offset, transaction.last_offset
             yield self.finding(

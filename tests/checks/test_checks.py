@@ -342,6 +342,15 @@ def test_a_missing_entry_or_file_is_a_finding(there):
     assert all("read_committed" in f.text for f in found if f.kind == "missing")
 
 
+def test_without_any_index_remarks_replace_the_missing_entries():
+    found = check(TXN_LOG, None, None, None)
+    assert wrong(found) == []
+    assert [what for what in remarks(found) if what[0] == "txnindex"] == [
+        ("txnindex", "absent"),
+        ("txnindex", "empty abort"),
+    ]
+
+
 def test_swapped_doubled_and_cut_aborted_transactions():
     assert wrong(txn_check(*GOOD_TXNS[::-1])) == [("txnindex", "order", 1)]
     assert wrong(txn_check(GOOD_TXNS[0], *GOOD_TXNS)) == [("txnindex", "order", 1)]
