@@ -249,7 +249,7 @@ class BrokerDirs:
 
     @property
     def dispensable(self) -> list[LogDirFiles]:
-        """The log dirs without which the broker starts."""
+        """The log dirs that may be missing: the broker starts without one of them."""
         if self.has_others:
             return list(self.log_dirs)
         return [each for each in self.log_dirs if each is not self.metadata_dir]
@@ -262,9 +262,9 @@ def brokers(
 
     If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
     cluster.id do. Two log dirs with the same directory.id and a common partition are copies of one log dir: each copy
-    counts as a broker. A log dir without ids also counts as a broker. But one with a broken ``meta.properties`` belongs
-    to the only broker of the other log dirs, unless they have a partition of it too. Log dirs among ``partitions`` are
-    not listed again.
+    counts as a broker. A log dir without ids also counts as a broker. But if the other log dirs are of one broker, and
+    have no partition of a log dir with a broken ``meta.properties``, that log dir belongs to the broker too. Log dirs
+    that a finder listed for ``partitions`` are not listed again. Raises StoreError.
     """
     listed = listed_log_dirs(partitions)
     dirs = [ids_of(LogDirFiles(files, path, listed.get((files, path)))) for files, path in places]

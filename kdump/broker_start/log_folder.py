@@ -172,7 +172,7 @@ class KnownLog(NamedTuple):
     partition: Partition | None = None
     sound: log_loader.SoundLog | None = None
     has_sound_files: bool = False
-    """Whether the leader epochs and ``topic_id`` are known to be readable."""
+    """Whether the files of the leader epochs and of ``topic_id`` are known to be valid."""
     topic_id: bytes | None = None
 
 
@@ -191,7 +191,10 @@ class Loading(NamedTuple):
 
 
 def load(folder: LogFolder, how: Loading) -> LogStart:
-    """Load a log. Raises StopsError if a broker cannot load it, UnreadableError if kdump cannot read a file."""
+    """Return the result of loading a log.
+
+    Raises StopsError if a broker cannot load it, UnreadableError if kdump cannot read a file.
+    """
     known = how.known
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first

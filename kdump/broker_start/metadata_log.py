@@ -43,7 +43,7 @@ TOPIC_ID: Final = bytes(15) + b"\x01"
 
 
 class MetadataStart(NamedTuple):
-    """The metadata log after a start. ``image`` is None if there are no metadata."""
+    """The metadata log after a start. ``image`` is None if the log is missing or empty, or if the node fails early."""
 
     log: LogStart
     image: ClusterImage | None
@@ -76,7 +76,7 @@ class Opening(NamedTuple):
 
 
 def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
-    """Open the metadata log of a log dir. Raises UnreadableError."""
+    """Return the result of opening the metadata log of a log dir. Raises UnreadableError."""
     entry = log_dir.entry(FOLDER)
     if entry is None or not entry.is_folder:
         text = "the metadata log is missing: a node that is the only controller begins a new log, without any topic"

@@ -37,12 +37,12 @@ class StartRelease(NamedTuple):
 
     @property
     def searches_bases(self) -> bool:
-        """Whether a broker searches a segment by base offsets of batches (KAFKA-18989), not by last offsets."""
+        """Explained at :class:`kdump.recovery.log_loader.LoaderRules`."""
         return self.number >= (4, 1)
 
     @property
     def forgives_io(self) -> bool:
-        """Whether recovery empties a segment if it cannot write a file next to it (``LogLoader.recoverLog``)."""
+        """Explained at :class:`kdump.recovery.log_loader.LoaderRules`. Source: ``LogLoader.recoverLog``."""
         return self.number >= (4, 0)
 
     @property

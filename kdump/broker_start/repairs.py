@@ -68,7 +68,7 @@ SPARE: Final = {
         "Restore __cluster_metadata-0 and this file from a backup.",
     ),
 }
-"""Advice on files that a node does not need if it has its metadata log, and advice if it has not."""
+"""Cause -> the advice if the metadata log makes the file unnecessary, and the advice if the node needs the file."""
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
 """Causes that are repaired by writing ``meta.properties``."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
@@ -153,8 +153,8 @@ class Repairs:
     def _is_unneeded(self, cause: StartCause) -> bool:
         """Return whether the broken file can be moved away, because the metadata log has its records.
 
-        ``bootstrap.checkpoint`` is needed only by a node without a metadata log, a snapshot only if the log lacks its
-        first records.
+        Only a node without a metadata log needs ``bootstrap.checkpoint``. A snapshot is needed only if the metadata log
+        lacks its own first records.
         """
         logs = [log for log in self._start.logs if log.topic == CLUSTER_METADATA]
         if cause.code not in SPARE or not any(log.log_end_offset for log in logs):

@@ -53,7 +53,7 @@ def dry_start(
     image: ClusterImage | None = None,
     states: Mapping[str, LogDirState] | None = None,
 ) -> BrokerStart:
-    """Return the result of a broker's start. Its ``unknown`` lists unreadable files.
+    """Return the result of a broker's start. Raises StoreError; other unreadable files are causes in ``unknown``.
 
     ``known``: path of a folder in messages -> the facts that a check found. ``image`` is the image of the metadata log,
     if all its records could be applied. ``states``: path of a log dir in messages -> its files that were read before.

@@ -65,7 +65,10 @@ class LogEvidence(NamedTuple):
     recovers: bool = False
     """Whether the check advises to move the clean shutdown marker away, so that a start recovers the log."""
     is_closed: bool = False
-    """Whether the newest segment is closed, though the broker had nearly all other logs of the log dir open."""
+    """Whether the indexes of the newest segment are trimmed, although the broker had nearly all other logs open.
+
+    The broker then had a newer segment of this log, or had not loaded it.
+    """
 
 
 class Context(NamedTuple):
@@ -656,7 +659,7 @@ class _StartFindings:
         return f"sed -i.bak {shell_word(expression)} {shell_path(checkpoint)}"
 
     def _hidden(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the finding on an index that hides records (LogSegment.readNextOffset) or new records from a broker."""
+        """Yield the finding on an index with which a broker does not find records (LogSegment.readNextOffset)."""
         hidden = next((cause for cause in log.causes if cause.code is Code.INDEX_BEYOND_LOG), None)
         if hidden is None or facts.recovers:
             return

@@ -76,7 +76,10 @@ class Started:
         self.known = self.name
 
     def join(self, found: list[Finding]) -> list[Finding]:
-        """Return the findings to add. If ``found`` has a fatal finding on the same file, add the commands there."""
+        """Return the findings to add to ``found``, and keep only these.
+
+        If ``found`` has a fatal finding on the same file, that finding gets the commands instead.
+        """
         new = []
         for one in self.findings:
             same = (at for at, held in enumerate(found) if one.fatal and held.fatal and held.file == one.file)
@@ -178,9 +181,10 @@ def started(
 
 
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
-    """Return a verdict on each broker. If there are several brokers, the first line lists them.
+    """Return a verdict on each broker. If there are several brokers, another verdict before them lists their log dirs.
 
-    ``found`` are all findings. ``unreadable`` is whether a file could not be read.
+    ``found`` are all findings. ``unreadable`` is whether a file could not be read. Without a dry start, return a
+    verdict on "a broker" if a finding is grave.
     """
     if not started:
         return [verdict(found, "a broker")] if any(one.is_grave for one in found) else []
@@ -211,10 +215,10 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
 
 
 def _closed(partitions: Sequence[Partition]) -> set[str]:
-    """Return the folders whose newest segment is closed, in log dirs where a broker has nearly all others open.
+    """Return the folders explained at :attr:`LogEvidence.is_closed`.
 
-    A broker preallocates both indexes of the newest segment (AbstractIndex), and trims them when the segment is rolled
-    or the log is closed. The newest segment of an open log is thus never trimmed.
+    A broker preallocates both indexes of the newest segment (AbstractIndex), and trims them when it starts the next
+    segment or closes the log.
     """
     found: set[str] = set()
     by_dir: dict[str, dict[str, bool]] = {}
@@ -229,7 +233,7 @@ def _closed(partitions: Sequence[Partition]) -> set[str]:
 
 
 def _is_closed(part: Partition) -> bool | None:
-    """Return whether the indexes of the newest segment are trimmed; None if an index or the segment is missing."""
+    """Return whether the indexes of the newest segment are trimmed; None if unknown, or for a folder not in use."""
     logs = [each for each in part.segments if each.path.endswith(f".{file_names.LOG}")]
     if part.topic in {None, CLUSTER_METADATA} or not logs or leftover_of(part):
         return None

@@ -108,7 +108,8 @@ def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs, *, is_one_brok
 def _missing(part: Partition, shown: str) -> Finding:
     """Return the finding on a missing ``meta.properties``.
 
-    It is only a remark if the broker is old: 0.8 has no such file, and later ones with ZooKeeper write a missing one.
+    It is only a remark if the folder has no ``partition.metadata``: a broker of 0.8 has no such file, and a later one
+    with ZooKeeper writes a missing one.
     """
     modern = any(entry.name == file_names.PARTITION_METADATA for entry in part.others)
     text = "the file is missing: a KRaft broker does not start without it"
@@ -125,7 +126,7 @@ def _missing(part: Partition, shown: str) -> Finding:
 
 
 def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
-    """Yield the findings on log dirs of another cluster than the first. If two brokers own them, both start."""
+    """Yield the findings on log dirs of another cluster than the first. They are fatal only for one broker."""
     first, *others = of_one
     for other in others:
         if other.properties.cluster_id != first.properties.cluster_id:
@@ -142,7 +143,7 @@ def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
 
 
 def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
-    """Yield the findings on log dirs with the same directory.id, except log dirs that share a partition: copies."""
+    """Yield the findings on log dirs with the same directory.id, except copies of a log dir: they share a partition."""
     earlier: dict[str, _Ids] = {}
     for ids in of_one:
         directory = ids.properties.directory_id

@@ -61,10 +61,10 @@ def proves_end(end: int, recovery_point: int | None, evidence: Mapping[str, int]
 
 
 def indexed_end(segment: Segment) -> int:
-    """Return the offset after the last batch that both indexes of a segment have an entry for.
+    """Return the offset after the last entry of ``.index`` or of ``.timeindex``, whichever is lower; 0 without one.
 
     Only the entries up to the first one that does not rise are counted. A broker adds entries to both indexes together
-    (LogSegment.append), so one damaged index proves nothing. 0 without such a batch.
+    (LogSegment.append), so one damaged index proves nothing.
     """
     base = segment.base_offset or 0
     offsets = [(each.offset, each.position) for each in OffsetIndex(segment.sibling(INDEX) or b"", base)]

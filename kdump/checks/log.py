@@ -150,7 +150,7 @@ class LogCheck:
 
     @property
     def may_share(self) -> bool:
-        """Whether other processes can check the records: only with compiled code, and not in Kafka's own topics."""
+        """Whether other processes can check batches: only in compiled code, and not records of Kafka's own topics."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:

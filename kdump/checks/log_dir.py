@@ -65,14 +65,14 @@ NO_BOOTSTRAP: Final = f"With the node stopped, move the file away: {STARTS_WITHO
 
 
 class IfBroken(NamedTuple):
-    """The rest of the advice on a broken file, and the effect of the file on a start."""
+    """The advice on a broken file, and the effect of the file on a start. Messages have the effect first."""
 
     advice: str
     effect: Effect = Effect.STOPS
     of_number: Effect = Effect.READS_AS_EMPTY
-    """The effect of a NumberDamageError, which a broker catches in another place than other damage."""
+    """The effect of a NumberDamageError. A broker handles it differently from other damage."""
     in_dispensable: Effect = Effect.LEAVES_OUT
-    """The effect in a log dir without which the broker starts. It replaces :attr:`Effect.STOPS`."""
+    """The effect that replaces :attr:`Effect.STOPS` in a log dir without which the broker starts."""
 
     def effect_of(self, damage: DamageError, *, dispensable: bool) -> Effect:
         found = self.of_number if isinstance(damage, NumberDamageError) else self.effect
@@ -97,9 +97,9 @@ IF_BROKEN: Final = {
 
 
 class LogDir(NamedTuple):
-    """The values of one partition in the files of its log dir. A value is None if no file has it.
+    """The facts that the checkpoints and other files of a log dir have on one partition. None: no file has the fact.
 
-    ``known``: the parent folder is a log dir. ``clean``: its broker had a clean shutdown.
+    ``known``: the parent folder is a log dir. ``clean``: it has ``.kafka_cleanshutdown``.
     """
 
     known: bool = False
@@ -117,7 +117,7 @@ class LogDir(NamedTuple):
 class LogDirs(LogDirStates):
     """The log dirs of the checked partitions. Each file is read once, and each problem is reported once.
 
-    ``dispensable`` are the log dirs without which their broker starts (paths as messages show them).
+    ``dispensable`` are the paths (as messages show them) of log dirs that may be missing when their broker starts.
     """
 
     def __init__(self, dispensable: frozenset[str] = frozenset()) -> None:
@@ -134,9 +134,9 @@ class LogDirs(LogDirStates):
         return found
 
     def facts(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
-        """Return the values of a partition.
+        """Return the facts on a partition.
 
-        For each partition ``fail`` receives each unreadable file of the log dir; by default it raises.
+        ``fail`` receives the unreadable files of the log dir, again for each partition; by default it raises.
         """
         log_dir = self.identity(partition)
         if log_dir not in self._checked:

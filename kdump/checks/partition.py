@@ -71,10 +71,11 @@ def check(
 ) -> Iterator[CheckedSegment]:
     """Check the indexes of a partition's segments in order, then index files without a log.
 
-    ``log`` checks the batches in the same pass; ``tap`` receives batches and damage. Without ``log`` only the indexes
-    are checked. Where segments that the user did not name are in between, nothing is compared across them. ``read``
-    receives the number of bytes read since its last call. ``fail`` receives unreadable files; by default it raises.
-    ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
+    ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only the
+    indexes are checked, and ``tap`` is not called. If the user did not name all segments, segments are not compared
+    with those after a missing one. ``read`` receives the number of bytes read since its last call. ``fail`` receives
+    unreadable files; by default it raises. ``jobs`` processes share a large segment if there is a ``log`` and no
+    ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments, fail)

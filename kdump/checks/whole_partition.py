@@ -58,7 +58,7 @@ class CheckOptions(NamedTuple):
     ids: Mapping[str, str] = {}
     """Topic name -> id in base64, from the metadata log."""
     dispensable: frozenset[str] = frozenset()
-    """The log dirs without which their broker starts (paths as messages show them)."""
+    """See :class:`kdump.checks.log_dir.LogDirs`."""
 
 
 class CheckedPartition(NamedTuple):
@@ -199,7 +199,7 @@ def _has_sound_files(part: Partition, parsed: Mapping[str, object]) -> bool:
 def _finds_end(part: Partition, log: _Log) -> bool:
     """Return whether a broker finds the end of a valid log by its indexes: none is wrong or will be replaced.
 
-    It decompresses old messages to search in them, which this check may not have done.
+    False for a log of magic 0 or 1: a broker decompresses these messages for the search, and this check may not have.
     """
     return not (log.check.has_old_messages or index_swaps(part)) and all(each.is_remark for each in log.findings)
 
