@@ -100,7 +100,7 @@ class Answering:
         every_folder: bool = False,
         judges: bool = False,
     ) -> None:
-        """Take the options of :func:`inputs` out of ``options``.
+        """Remove the options of :func:`inputs` from ``options``, and use them.
 
         ``topics`` replace those of --topic. The topics ``also`` are read completely, despite --topic and --partition.
         ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: read folders without a partition
@@ -180,7 +180,11 @@ class Answering:
         session.report_shortfalls(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
-        """Return the workers, or None if this process reads alone, as with remote storage, whose keys stay in it."""
+        """Return the workers, or None if this process reads alone.
+
+        Without --master it reads remote storage alone, so that the keys stay in this process. Raises the errors of
+        :meth:`WhoReads.workers`.
+        """
         if self.asked.remote is not None and self._who.master is None:
             return None
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)

@@ -38,9 +38,9 @@ class Piece(NamedTuple):
 
 
 def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list[Piece]:
-    """Return the pieces of partitions in order. With ``cut`` large segments are divided.
+    """Return the pieces of partitions in order. With ``cut``, large segments are divided.
 
-    With ``unpacks`` batches are decompressed, so parts of compressed segments are smaller.
+    With ``unpacks``, batches are decompressed, so parts of compressed segments are smaller.
     """
     found: list[Piece] = []
     runs: list[tuple[Partition, tuple[Segment, ...]]] = []

@@ -326,7 +326,10 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Take the options that select inputs out of ``options``; return the selection, with ``more`` fields."""
+    """Remove the options that select inputs from ``options``; return the selection, with ``more`` fields.
+
+    Raises UsageError and UnreadableError.
+    """
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),
@@ -337,7 +340,7 @@ def wanted(options: dict[str, Any], **more: Any) -> Wanted:
 
 
 def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
-    """Take REMOTE out of ``options``; return the remote storage, or None. Raises UsageError and UnreadableError."""
+    """Remove REMOTE from ``options``; return the remote storage, or None. Raises UsageError and UnreadableError."""
     paths, given = options.pop("remote", ()), options.pop("remote_keys", ())
     if not paths and not given:
         return None
@@ -352,7 +355,7 @@ def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
 
 
 def filter_of(options: dict[str, Any]) -> Filter:
-    """Take FILTERS out of ``options``; return the filter. Raises UsageError."""
+    """Remove FILTERS from ``options``; return the filter. Raises UsageError."""
     given = {name: options.pop(name) for name in FILTERS}
     first, last = (None, None) if given["offset"] is None else option_values.offsets(given["offset"])
     tz = option_values.zone(given["tz"])

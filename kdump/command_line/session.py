@@ -31,7 +31,7 @@ EVERY: Final = 0.2
 FULL, EMPTY = "━", "╌"
 """The characters of a progress bar."""
 LONGEST_BAR, SHORTEST_BAR = 30, 5
-"""Minimum width of a progress bar, in columns. A narrower terminal has no bar."""
+"""Maximum and minimum width of a progress bar, in columns. With less room, the line has no bar."""
 BESIDE: Final = 9
 """Columns of the progress line without bar and text: the percentage, the gaps, and the free last column."""
 SHOWN: Final = 10
@@ -201,7 +201,7 @@ class Session:
         self._say("warning", text)
 
     def must_be_whole(self, out: str) -> None:
-        """Raise UnreadableError if an input could not be read: an output without an account must not look whole."""
+        """Raise UnreadableError for the output ``out`` if an input could not be read: it would look complete."""
         if ExitStatus.UNREADABLE in self.statuses:
             raise UnreadableError(
                 out, "it is not written, because an input cannot be read", "leave that input out, or make it readable"

@@ -84,7 +84,7 @@ class WhoReads(NamedTuple):
 
     @classmethod
     def taken(cls, options: dict[str, Any]) -> WhoReads:
-        """Take the options of WORKERS out of ``options``, or --jobs alone. Raises UsageError."""
+        """Remove the options of WORKERS from ``options``; a command may have only --jobs. Raises UsageError."""
         conf = with_packages(options.pop("conf", {}), options.pop("packages", ()))
         who = cls(options.pop("jobs"), options.pop("master", None), conf)
         if who.master is None and who.conf:
