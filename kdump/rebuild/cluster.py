@@ -101,8 +101,8 @@ def prepare(
 ) -> RebuiltCluster:
     """Read the volumes, and plan the new cluster. ``done`` is called after each partition.
 
-    ``writer`` writes each partition as soon as it is planned. Raises UsageError for an option that the volumes
-    contradict.
+    ``writer`` writes each partition as soon as it is planned. Raises UsageError for an option that does not fit the
+    volumes or is missing, UnreadableError if a coordinators' partition cannot be read, and the errors of ``choose``.
     """
     cluster_id = _cluster_id(volumes, wish.cluster_id)
     lost = metadata.found(volumes, wish.release, report)
@@ -197,7 +197,7 @@ def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterCh
 
 
 def _keep_tiers(image: ClusterImage, plans: Sequence[PartitionPlan]) -> None:
-    """Set the config of tiered topics whose configs are lost. Their first records are in remote storage."""
+    """Set ``remote.storage.enable`` for tiered topics, because the configs of topics are lost."""
     for each in plans:
         if each.is_tiered:
             image.configs.resources.setdefault((TOPIC_RESOURCE, each.topic), {})["remote.storage.enable"] = "true"
@@ -283,10 +283,11 @@ def choose(
 ) -> list[PartitionPlan]:
     """Return the plan of each partition of an image, by topic and partition.
 
-    ``has_configs`` is False for an image without topic configs: topics in the cleaner's checkpoint then count as
-    compacted. ``write`` receives each plan in the worker process that made it, because the page cache has the copies
-    then. ``done`` receives it in this process. Raises KdumpError if a worker ends without a result, and the errors of
-    ``write``.
+    ``has_configs`` is False for an image without topic configs. Then a partition counts as compacted if a cleaner's
+    checkpoint has it. It counts as tiered if its log starts before its first local segment, and a volume has the topic
+    of remote log metadata. ``write`` receives each plan in
+    the worker process that made it, because the page cache has the copies then. ``done`` receives it in this process.
+    Raises KdumpError if a worker ends without a result, and the errors of ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}

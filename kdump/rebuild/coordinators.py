@@ -1,7 +1,7 @@
 """The groups and transactions of a rebuilt cluster, and the number of partitions of the coordinators' topics.
 
-This module reads the coordinators' partitions after they are merged from all copies. When a broker starts, it deletes
-expired committed offsets (``offsets.retention.minutes``, KIP-211). Its coordinators abort their open transactions. A
+:func:`read` reads the coordinators' partitions as they are merged from all copies. When a broker starts, it deletes
+expired committed offsets (``offsets.retention.minutes``, KIP-211). Its coordinators end their open transactions. A
 transaction without a coordinator hangs.
 """
 
@@ -185,7 +185,7 @@ def transactions_of(
 
 
 def retention_minutes(groups: Iterable[RebuiltGroup], at: int) -> int:
-    """Return a value of ``offsets.retention.minutes`` that keeps all committed offsets for some weeks after ``at``."""
+    """Return the ``offsets.retention.minutes`` that keeps all committed offsets for SPARE_MINUTES after ``at`` (ms)."""
     oldest = min((one.oldest_commit_ms for one in groups if one.oldest_commit_ms is not None), default=at)
     return max(0, at - oldest) // 60_000 + SPARE_MINUTES
 
@@ -197,10 +197,7 @@ SPARE_MINUTES: Final = 30 * 24 * 60
 MOST: Final = 1_000
 """All numbers of partitions below this one are tried."""
 CHANCE: Final = 1e-7
-"""A number of partitions is used only if the probability that it fits by chance is at most this.
-
-A thousand are tried.
-"""
+"""A number of partitions above the smallest that fits is used only if it fits by chance with a lower probability."""
 
 
 def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[UnreadableError], None]) -> dict[str, int]:
@@ -240,8 +237,9 @@ def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, i
 def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
     """Return a number of partitions, at least ``least``, for which each id is in its partition.
 
-    Usually this is the smallest such number. A greater number is returned if it also fits and this is unlikely to be
-    chance: if the smaller number were right, half of the ids would be in another partition for twice this number.
+    Usually this is the smallest such number. A greater number that fits too is returned if it is unlikely to fit by
+    chance: if the smaller number were right, twice this number would put half of the ids into another partition.
+    Without ids, or if no number fits, ``least`` is returned.
     """
     known = tuple(ids)
     fits = [

@@ -67,9 +67,9 @@ class BatchSpan(NamedTuple):
 class ScannedCopy:
     """The contents of a folder: the spans in the order of the files, and the invalid bytes.
 
-    ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours, because no checksum
-    covers these two fields. Here they have the corrected base offset. ``left_out``: damaged ranges, with the offsets
-    that may be missing because of them; ``missing_until`` is None if the log ends with the range.
+    ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours (no checksum covers these
+    two fields). Their base offset is already corrected, their leader epoch is not. ``left_out``: damaged ranges, with
+    the offsets that may be missing because of them; ``missing_until`` is None if the log ends with the range.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class ScannedCopy:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every byte belongs to a valid batch with a right offset."""
+        """Whether every byte belongs to padding, or to a valid batch with the right offset and leader epoch."""
         return not (self.left_out or self.doubtful)
 
     @property
@@ -222,9 +222,9 @@ class ScannedCopy:
     def _doubt_offsets(
         self, each: Segment, spans: Sequence[BatchSpan], following: int | None, damaged: Sequence[LeftOutRange]
     ) -> tuple[list[BatchSpan], list[LeftOutRange]]:
-        """Return the spans with the right base offset, and the ranges of the other spans.
+        """Return the spans with the right base offset (no checksum covers this field), and the ranges of the others.
 
-        No checksum covers this field. The offsets of a segment increase from its base offset to ``following``, the base
+        The offsets of a segment increase from its base offset to ``following``, the base
         offset of the next segment. If the log is not compacted, a batch starts at the end offset of the batch before
         it. A batch whose right offset is known is added to ``doubtful`` instead.
         """
@@ -356,7 +356,9 @@ class ClaimedOffsets(NamedTuple):
 
 
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
-    """Return the offsets according to the batch headers of a damaged range that continues at ``expected``; else 0, 0.
+    """Return the offsets in the batch headers of a damaged range, up to a header that does not continue the offsets.
+
+    The first header must have the offset ``expected`` (in a compacted log, at least this offset); else 0 and 0.
 
     A flipped bit is mostly in the records, and a truncated batch at the end of a file mostly has its header.
     """

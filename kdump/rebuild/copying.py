@@ -62,7 +62,7 @@ class CopiedFile(NamedTuple):
 
     @property
     def sum(self) -> str:
-        """A checksum of the path, the pieces, and the sizes and change times of the source files."""
+        """A checksum of the path, the pieces, and the sizes and modification times of the source files."""
         plan = json.dumps([self.path, self.segment, self.seen])
         return hashlib.sha256(plan.encode()).hexdigest()[:32]
 
@@ -163,7 +163,7 @@ def flush_partition(root: Path, one: PlacedPartition, journal: Journal) -> None:
 
 
 def _write_folders(root: Path, one: PlacedPartition, access: Access) -> None:
-    """Write the folders of a partition without segments."""
+    """Write the folders of a partition with their small files, but without segments."""
     for node in one.nodes:
         _write_small(files.make_folders(root, node, one.plan.name, access=access), one.plan, access)
 
@@ -295,6 +295,7 @@ class Journal:
         self._file.flush()
 
     def end(self) -> None:
+        """Delete the journal: all segments are written."""
         self._file.close()
         files.drop(self._path)
 

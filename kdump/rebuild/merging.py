@@ -63,7 +63,7 @@ JOINED_BYTES: Final = 64 << 20
 class TakenSpan(NamedTuple):
     """Batches of the new log, from copy number ``copy``.
 
-    ``corrected``: the batch header in the file is wrong, so ``base_offset`` and ``epoch`` are written into it.
+    ``corrected``: the batch header in the file is wrong; the new log gets a header with ``base_offset`` and ``epoch``.
     """
 
     base_offset: int
@@ -86,6 +86,7 @@ class MergedLog:
     def add(self, copy: int, spans: Sequence[BatchSpan], allows: Callable[[int, int], bool] = lambda *_: True) -> None:
         """Take the batches that fit into holes of the log and belong to its history.
 
+        Other batches are added to ``left_out``, unless the log has all of their offsets.
         ``allows``: first offset, last offset -> whether batches with these offsets may be taken from this copy.
         """
         for span in sorted(spans, key=lambda one: one.base_offset):
@@ -120,7 +121,10 @@ class MergedLog:
         self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
 
     def cut(self, offset: int) -> None:
-        """Drop the batches whose last offset is ``offset`` or above, because they are uncommitted."""
+        """Leave out the batches whose last offset is ``offset`` or above, because they are uncommitted.
+
+        ``left_out`` gets them, except corrected ones. Raises UnreadableError.
+        """
         kept: list[TakenSpan] = []
         for one in self.taken:
             if one.last_offset < offset:

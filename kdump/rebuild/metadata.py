@@ -51,13 +51,11 @@ For the given copies 1 would be enough, but a node that was not given may have a
 two records a second, so this number covers five days.
 """
 ABOVE: Final = 1_000
-"""The difference between the epoch of the new snapshot and the highest epoch found.
-
-Failed elections raise the epoch.
-"""
+"""The epoch of the new snapshot minus the highest epoch found. Failed elections may have raised the epoch further."""
 SPARE_IDS: Final = 1_000
 """The size of a block of producer ids. One block is skipped, because a broker may have used it without a trace."""
 OLD_LEADER: Final = -1
+"""Stands for each replica of a partition whose replicas are unknown."""
 
 INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
     consumer_offsets.TOPIC: {
@@ -134,9 +132,9 @@ class CopyEnds(NamedTuple):
 
 
 def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
-    """Return the highest end offset and epoch in the batches, snapshots and ``quorum-state`` of all copies.
+    """Return the highest end offset and epoch in all copies: in batches, snapshots, and the files of :func:`_epochs`.
 
-    ``note`` receives a message for each invalid checkpoint or ``quorum-state``, and for each unreadable segment.
+    ``note`` receives a message for each invalid or unreadable file.
     """
     end, epoch = 0, 0
     for copy in copies:
@@ -155,7 +153,7 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
 
 
 def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
-    """Yield the epochs in the ``quorum-state`` and checkpoint of a copy."""
+    """Yield the highest epoch in ``quorum-state`` and in ``leader-epoch-checkpoint`` of a copy."""
     readers: dict[str, Callable[[bytes], int]] = {
         file_names.QUORUM_STATE: lambda data: quorum_state.read(data).leader_epoch,
         file_names.LEADER_EPOCHS: lambda data: max((entry.epoch for entry in leader_epoch.read(data)), default=0),
@@ -171,9 +169,10 @@ def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
 
 
 def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> LostCluster:
-    """Return the metadata of the lost cluster, from its metadata log. If this is damaged, folder names complete it.
+    """Return the metadata of the lost cluster, from its metadata log.
 
-    ``release`` is the release of the new nodes. Raises UsageError if there is neither a metadata log nor a release.
+    If there is none, the topics come from folder names. If it is damaged, folder names complete it. ``release`` is the
+    release of the new nodes; it is needed if no metadata log has a metadata.version. Raises UsageError without it.
     """
     copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOPIC_STATES]
     breaks: list[str] = []
@@ -260,7 +259,7 @@ def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list
 def _add_topics(
     image: ClusterImage, folders: Sequence[VolumeFolder], fail: Callable[[UnreadableError], None]
 ) -> list[ClusterChange]:
-    """Add topics that only folders have. If a name has several ids, the one that was written last is used."""
+    """Add topics that only folders have. If a name has several ids, the one with the highest :func:`_rank` is used."""
     by_name: dict[str, dict[bytes | None, list[VolumeFolder]]] = {}
     for folder in folders:
         by_name.setdefault(folder.topic, {}).setdefault(folder.topic_id, []).append(folder)
@@ -279,7 +278,7 @@ def _add_topics(
 
 
 def _rank(number: bytes | None, folders: Sequence[VolumeFolder]) -> tuple[object, ...]:
-    """Return a sort key for the ids of a topic name. The newest id has the highest key."""
+    """Return a sort key for the ids of a topic name: ids of live folders are higher, then ids written to later."""
     is_live = any(not each.state for each in folders)
     return number is not None, is_live, max(each.newest_ms for each in folders), len(folders)
 
@@ -390,7 +389,7 @@ def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]
 
 
 def _next_producer_id(known: int, used: int) -> int:
-    """Return the first producer id of the next block that is above all used ids."""
+    """Return the first producer id of a block above all used ids. One block is skipped."""
     first = max(known, used + 1) + SPARE_IDS
     return -(-first // SPARE_IDS) * SPARE_IDS
 
@@ -509,7 +508,7 @@ def _registration(node: NewNode, to: NewCluster, lost: LostCluster, level: int) 
 
 
 def protocol_of(listener: str, image: ClusterImage) -> int:
-    """Return the number of a listener's security protocol, from the listener's name or from the old brokers."""
+    """Return the number of a listener's security protocol, by its name or the old brokers; 0 (PLAINTEXT) if unknown."""
     if listener in PROTOCOLS:
         return PROTOCOLS[listener]
     endpoints = (one for broker in image.cluster.brokers.values() for one in broker["endPoints"])
@@ -517,4 +516,5 @@ def protocol_of(listener: str, image: ClusterImage) -> int:
 
 
 def snapshot(image: ClusterImage) -> tuple[str, bytes]:
+    """Return the file name and the bytes of the snapshot of an image."""
     return snapshot_writer.file_name(image), snapshot_writer.encode(image)

@@ -83,7 +83,10 @@ def new_directory_id() -> bytes:
 
 
 def parse_nodes(texts: Sequence[str]) -> list[NewNode]:
-    """Return the nodes of ``--node``. Raises UsageError for malformed values, repeated ids or addresses, no voter."""
+    """Return the nodes of ``--node``; if it is not given, the node DEFAULT.
+
+    Raises UsageError for a malformed value, a repeated id or address, and if no node is a controller.
+    """
     found = [_node(text) for text in texts or (DEFAULT,)]
     _once("node id", (each.id for each in found))
     addresses = ((each.host, port) for each in found for port in (each.port, each.controller_port) if port is not None)
@@ -178,11 +181,11 @@ def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int
 
 
 def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) -> Replicas:
-    """Return the nodes of each partition, the leader first.
+    """Return the nodes of each partition, the leader first. ``wanted`` is the value of ``--replication``, or None.
 
-    If the new brokers have the same ids as the old ones, each keeps its replicas, so their placement in racks stays the
-    same. Otherwise leaders are assigned round-robin, beginning one node later for each topic, and followers at a
-    growing distance from the leader.
+    If it is None, and the new nodes have the ids of the nodes that had replicas, each keeps its replicas, so their
+    placement in racks stays the same. Otherwise leaders are assigned round-robin, beginning one node later for each
+    topic, and followers at a growing distance from the leader.
     """
     ids = [node.id for node in nodes]
     partitions = [

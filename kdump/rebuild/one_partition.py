@@ -64,7 +64,7 @@ class WantedPartition(NamedTuple):
 
 
 class _Copy:
-    """A folder, with the contents of its checkpoints and snapshots. Its batches are read when they are needed."""
+    """A partition folder, its leader epochs and its end offset. Its batches are read when they are needed."""
 
     def __init__(self, folder: VolumeFolder, notes: list[str], *, is_compacted: bool) -> None:
         self.folder = folder
@@ -134,7 +134,7 @@ class _Copy:
 
     @property
     def missing_segments(self) -> list[tuple[int, int]]:
-        """The offsets of segments without a log but with index files: base offset, and next base offset - 1."""
+        """The segments that have index files but no log: base offset, and base offset of the next segment."""
         partition = self.folder.partition
         there = {each.base_offset for each in partition.segments if each.base_offset is not None}
         found = (INDEX_NAME.fullmatch(entry.name) for entry in partition.others)
@@ -144,7 +144,7 @@ class _Copy:
 
     @property
     def unknown(self) -> list[tuple[int, int]]:
-        """The offsets at which other copies may have more records: in damaged ranges, and outside this log."""
+        """The offsets at which other copies may have more records: in damage, missing segments, or outside this log."""
         damaged = [_missing(one) for one in self.scanned.left_out]
         return [*damaged, *self.missing_segments, (0, self.first), (max(self.end, self.scanned.end_offset), NEVER)]
 
@@ -387,7 +387,7 @@ class _Planning:
         return max((one for one in found if one is not None), default=None)
 
     def _evidence(self) -> int:
-        """Return the lowest log end offset that is possible according to checkpoints, snapshots and file names."""
+        """Return the lowest log end offset that is possible according to checkpoints, file names and batch headers."""
         return max(map(self._evidence_of, self._in_lineage()), default=0)
 
     def _evidence_of(self, copy: _Copy) -> int:
@@ -404,7 +404,10 @@ class _Planning:
         return max([0, *names, *(mark for mark in marks if mark is not None)])
 
     def _log_start(self, first: int, end: int) -> int:
-        """Return the highest log start offset in a checkpoint that is at most ``end``, else the first offset."""
+        """Return the highest log start offset in a checkpoint that is not above ``end``, but at least ``first``.
+
+        The log of a tiered topic may start before ``first``; without a checkpoint it starts at its first leader epoch.
+        """
         found = [copy.folder.log_start for copy in self._copies]
         noted_start = max((one for one in found if one is not None and one <= end), default=None)
         if self._wanted.is_tiered:
@@ -531,7 +534,10 @@ class _Planning:
         return "no copy has them"
 
     def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
-        """Yield the bytes that the new log does not get: of another history, of an older topic, damaged ranges."""
+        """Yield the bytes that the new log does not get.
+
+        These are batches of another history, segments of an older topic, and damaged ranges whose offsets are lost.
+        """
         for one in self._log.left_out:
             yield _left(one)
         for copy in self._others:
@@ -546,7 +552,7 @@ class _Planning:
     def _producers(self, base: int) -> str | None:
         """Return the path of the producer snapshot at the base offset of the first segment, or None.
 
-        No batch has the producers in this file, because their batches were deleted or are only in remote storage.
+        Only this file has the producers whose batches were deleted or are only in remote storage.
         """
         if base == 0:
             return None
@@ -645,7 +651,7 @@ def _is_near(epoch: int, other: int) -> bool:
 
 
 def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
-    """Return the size and change time of files before they are read. The reader reports unreadable files."""
+    """Return the sizes and modification times of files before they are read. The reader reports unreadable files."""
     found = []
     for each in segments:
         with suppress(UnreadableError):

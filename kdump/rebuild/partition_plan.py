@@ -54,7 +54,7 @@ class PlannedPiece(NamedTuple):
 
 
 class SeenFile(NamedTuple):
-    """The size in bytes and the change time in ns of a file when its batches were verified."""
+    """The size in bytes and the modification time in ns of a file when its batches were verified."""
 
     path: str
     size: int
@@ -62,7 +62,7 @@ class SeenFile(NamedTuple):
 
     @classmethod
     def of(cls, path: str) -> SeenFile:
-        """Return the file's current size and change time. Raises UnreadableError."""
+        """Return the file's current size and modification time. Raises UnreadableError."""
         try:
             status = os.stat(path)  # noqa: PTH116  of each segment
         except OSError as reason:
@@ -129,7 +129,7 @@ class PartitionPlan:
     sources: tuple[SourceRange, ...] = ()
     segments: tuple[PlannedSegment, ...] = ()
     seen: tuple[SeenFile, ...] = ()
-    """The source files of the pieces, with size and change time before their batches were verified."""
+    """The source files of the pieces, with size and modification time before their batches were verified."""
     log_start: int = 0
     end: int = 0
     leader_epoch: int = -1
@@ -143,7 +143,7 @@ class PartitionPlan:
     newest_ms: tuple[tuple[str, int], ...] = ()
     """For each copy that was read: the path of its last segment, and the newest timestamp there in ms."""
     has_transactions: bool = False
-    """Whether a copy has a transactional batch."""
+    """Whether a copy may have a transactional batch: one that is transactional, control or compacted (KIP-534)."""
     is_tiered: bool = False
     repaired: bool = False
     notes: tuple[str, ...] = ()

@@ -60,7 +60,7 @@ def least_values(to: StartRelease) -> list[LeastValue]:
 
 
 def default_features(to: StartRelease) -> dict[str, int]:
-    """Return the feature levels of a cluster that a release formats. Raises UsageError for a release without KRaft."""
+    """Return the feature levels of a cluster that a release formats. Raises UsageError for a release before 3.3."""
     known = [minor for minor in FEATURES if minor <= to.number[:2]]
     if not known:
         raise UsageError(f"--release {to.name} has no KRaft: use 3.3 or later")

@@ -146,8 +146,9 @@ _ORDER: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER, file_nam
 def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
     """Find the log dirs of one cluster. ``paths`` are log dirs, or folders that contain log dirs.
 
-    ``report`` receives a note for each invalid small file, and each unreadable file. Raises UsageError for a file, for
-    archives and object stores, for paths without a log dir, and for log dirs of several clusters.
+    ``report`` receives a note for each invalid checkpoint, ``meta.properties`` or ``partition.metadata``, and each
+    unreadable file. Raises UsageError for a file, for archives and object stores, for paths without a log dir, and for
+    log dirs of several clusters; UnreadableError if there is no log dir because of an unreadable path.
     """
     search = _Survey(report)
     found = tuple(search.log_dirs(paths))
