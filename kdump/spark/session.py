@@ -72,7 +72,7 @@ def check_version() -> None:
 
 
 def check() -> None:
-    """Raise KdumpError, with the package to install, if PySpark or Java is missing."""
+    """Raise KdumpError, with the package to install, if PySpark, pyarrow or Java is missing, or PySpark is too old."""
     check_version()
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
@@ -88,6 +88,7 @@ def start(master: str, settings: Mapping[str, str], output: SparkOutput | None =
     """Return a session on ``master``. Its executors run this Python, unless the user chose another.
 
     ``output`` collects Spark's own output. If Spark does not start, the output is printed and KdumpError is raised.
+    Also raises the errors of :func:`check` and :func:`check_master`.
     """
     check()
     check_master(master)
@@ -276,7 +277,7 @@ def check_alive(spark: SparkSession) -> None:
 
 @contextmanager
 def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], None]) -> Iterator[None]:
-    """Call ``report`` with ``what``, tasks done and all tasks of Spark, while the block runs."""
+    """Call ``report`` with ``what``, finished tasks and all tasks of Spark, twice a second while the block runs."""
     done = threading.Event()
     tracker = spark.sparkContext.statusTracker()
 
@@ -300,7 +301,8 @@ def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], No
 def interruptible(spark: SparkSession) -> Iterator[None]:
     """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait until they have stopped writing.
 
-    PySpark's own handler would call Java during another call to Java; this call fails and logs stack traces.
+    PySpark's own handler would call Java during another call to Java; this call fails and logs stack traces. Outside of
+    the main thread this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -55,8 +55,8 @@ class SparkWorkers:
     ) -> Iterator[R]:
         """Yield the result of ``work`` for each task, in order.
 
-        If ``merge`` is given, results of adjacent tasks are merged. Tasks run in the current folder if it exists on the
-        executor. Raises KdumpError if Spark fails.
+        If ``merge`` is given, results of adjacent tasks are merged until at most FAN are left. Tasks run in the current
+        folder if it exists on the executor. Raises KdumpError if Spark fails.
         """
         context = self.spark.sparkContext
         with (

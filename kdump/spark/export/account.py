@@ -111,7 +111,8 @@ def manifest(
 ) -> dict[str, Any]:
     """Return the manifest entry of one run: ``settings``, the totals, and the outcome of each file's bytes.
 
-    The bytes of each file add up to its size. ``notRead`` counts the bytes of splits without selected records.
+    The bytes of each file add up to its size. ``notRead`` counts the bytes that no split has, because they have no
+    selected records.
     """
     ranges = defaultdict(list)
     for listed in lost:

@@ -157,6 +157,7 @@ def recover(output: Output) -> Commit | None:
 
 
 def clear(output: Output) -> None:
+    """Delete the hidden folders of killed runs."""
     for name in output.hidden_names():
         output.hidden(name).delete()
 

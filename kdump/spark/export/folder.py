@@ -187,9 +187,10 @@ class Folder:
             stream.close()
 
     def write_text(self, name: str, text: str) -> None:
-        """Write or replace a file. A reader sees the old or the new text, never a part of it.
+        """Write or replace a file. A reader never sees a part of the text.
 
-        On the driver's own disks this is atomic. Elsewhere a killed run may leave the file under its :data:`NEW` name.
+        On the driver's own disks this is atomic. Elsewhere the file is missing for a moment, and a killed run may leave
+        it under its :data:`NEW` name.
         """
         with writing(f"{self.shown}/{name}"):
             self._create(name + NEW, text)
@@ -197,13 +198,11 @@ class Folder:
         self._replace(self, name + NEW, name)
 
     def take_text(self, source: Folder, name: str) -> None:
+        """Move a text file from ``source`` to this folder, and replace the old one."""
         self._replace(source, name, name)
 
     def text_name(self, name: str) -> str | None:
-        """Return the name of a text file:
-
-        ``name``, or ``name`` + :data:`NEW` after a killed run; None if there is neither.
-        """
+        """Return ``name``, or ``name`` + :data:`NEW` if a killed run left the file there; None if there is neither."""
         return next((one for one in (name, name + NEW) if self.exists(one)), None)
 
     def _replace(self, source: Folder, old: str, name: str) -> None:

@@ -97,9 +97,10 @@ class Follower:
         return Added(summary, self._steps, tuple(self._lost))
 
     def run(self, *, forever: bool, pause: float = PAUSE) -> Added:
-        """Write all new records. If ``forever``, list the inputs again every ``pause`` seconds until Ctrl-C.
+        """Write all new records. If ``forever``, list the inputs again every ``pause`` seconds.
 
-        Raises the errors of :func:`kdump.spark.export.job.run`.
+        Raises the errors of :func:`kdump.spark.export.job.run`, and KeyboardInterrupt on Ctrl-C; ``added`` then has the
+        result.
         """
         self._forever = forever
         job.check(self._export, adds=True)
@@ -341,9 +342,9 @@ class Checkpoint:
     def commit(
         self, state: State, offsets: Offsets, step: dict[str, Any], staged: tuple[str, Output], *, is_first: bool
     ) -> State:
-        """Move the files of a step from ``staged`` (name, folder) to the output.
+        """Write the commit of a step, then move its files from ``staged`` (name, folder) to the output.
 
-        ``is_first``: the first step of a run.
+        ``is_first``: the first step of a run. Raises KdumpError if another run has written here.
         """
         staging = staged[1]
         number = state.number + 1

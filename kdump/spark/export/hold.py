@@ -42,7 +42,7 @@ _PAUSE: Final = 0.02
 
 
 class Holder(NamedTuple):
-    """The process that holds a lock. ``place`` identifies the machine since its boot; ``since`` is the time (UTC)."""
+    """The process that holds a lock. ``place`` identifies a machine and its boot, ``since`` the time of the lock."""
 
     host: str
     place: str

@@ -106,7 +106,8 @@ def run(export: Export, listener: Listener) -> Summary:
     """Run an export and return its summary.
 
     Raises UsageError, UnreadableError, MalformedError (damage in mode FAILFAST), and KdumpError if Spark fails or the
-    counts of rows differ. Then nothing is published.
+    counts of rows differ. Then no file is published; a table, which Spark itself commits, may have the rows. After an
+    error of the commit itself, the next run completes it.
     """
     options = source_options(export)
     check(export, adds=False)

@@ -242,7 +242,8 @@ class Output(Folder):
         """Return the manifest entries of earlier runs into this output.
 
         Raises UsageError if ``mode`` must not change the output. In mode ``append`` it is also raised if an earlier run
-        left out unreadable bytes, unless ``skip_unreadable`` counts them as damage.
+        left out unreadable bytes, unless ``skip_unreadable`` counts them as damage. Raises KdumpError if kdump did not
+        write the manifest.
         """
         if not self.exists() or (self.is_empty() and mode != "append"):
             return []
@@ -340,7 +341,11 @@ class Table(Output):
         return made
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
-        """Return the manifest entries of earlier runs. Raises like :meth:`Output.check`, and if a run was killed."""
+        """Return the manifest entries of earlier runs.
+
+        Raises the errors of :meth:`Output.check`, UsageError in mode ``overwrite`` for a table of another program, and
+        KdumpError if a run was killed while it wrote the table.
+        """
         if self.exists(WRITING):
             began = json.loads(self.read_text(WRITING))["began"]
             raise KdumpError(

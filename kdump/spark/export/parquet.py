@@ -2,7 +2,7 @@
 
 Files, schema and folders are the same as those of Spark's own writer. Each attempt of a task writes its own files
 (:class:`LocalParts`, :class:`StoreParts`). The driver moves the files of successful attempts to their paths in the
-output, and deletes the others.
+output, and deletes the others. In a store that does not rename folders, it ignores the others instead.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ Parts: TypeAlias = LocalParts | StoreParts
 def parts_of(output: Output, note: Callable[[str], None]) -> Parts | None:
     """Return the place of the workers' files for a new output, or None if Python cannot write there.
 
-    ``note`` receives the reason for None.
+    ``note`` receives the reason for None. In a store the folder is created; for None it is deleted again.
     """
     local = output.local
     if local is not None:
@@ -183,7 +183,7 @@ class FolderLayout:
     columns: tuple[str, ...]
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the rows of each folder, in order, with the columns of the files.
+        """Yield the path of each folder and its rows, in their order, with the columns of the files.
 
         All rows of ``batch`` are of one segment.
         """

@@ -27,7 +27,7 @@ def register(spark: SparkSession) -> None:
     """Add the source ``kdump`` to ``spark``, so that several of its streams can begin at the same time.
 
     The source reads stores with the settings of the session (:func:`kdump.spark.session.store_settings`). Raises
-    KdumpError if PySpark is older than 4.0, because older releases have no data sources in Python.
+    KdumpError if PySpark or pyarrow is missing, or PySpark is older than 4.0, which has no data sources in Python.
     """
     from kdump.log_dirs import stores
     from kdump.spark.session import check_version, store_settings

@@ -22,7 +22,7 @@ FEW_BYTES: Final = 4096
 
 
 def batches(source: Source, start: int, end: int) -> Iterator[RecordBatch]:
-    """Yield the batches between two positions (bytes), found by their headers. After damage, search the next one."""
+    """Yield the batches between two positions (bytes), found by their headers. Damaged ranges are skipped."""
     for region in regions(source, start, end, strict=False):
         if isinstance(region, RecordBatch):
             yield region

@@ -70,7 +70,8 @@ def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: 
     """Return the offsets to read of a partition; ``log_start`` is the log start offset in the checkpoint.
 
     ``lost`` is called for offsets that are not in the log. If it returns, the nearest offset is used. Raises
-    UnreadableError, and UsageError if all records are before the start time, or if the end is before the start.
+    UnreadableError, and UsageError if the end is before the start, or if all records are before the start time
+    (``query.strays`` allows this).
     """
     first = partition.segments[0].base_offset if partition.segments else None
     earliest = max(first or 0, log_start or 0)

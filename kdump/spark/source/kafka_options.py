@@ -349,7 +349,10 @@ def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, s
 
 
 def _agree(start: Edge | None, end: Edge | None) -> None:
-    """Raise UsageError if both edges are given for the same partition, and contradict each other."""
+    """Raise UsageError if start and end name different partitions, or the end of a partition is before its start.
+
+    Offsets are not compared with times.
+    """
     if start is None or end is None or start.named is None or end.named is None:
         return
     if (start.times is None) != (end.times is None):

@@ -133,7 +133,10 @@ class SourceOptions:
         return timestamps.now() if self.at is None else self.at
 
     def narrowed(self, filters: Iterable[Any]) -> SourceOptions:
-        """Return options that do not read the rows which fail Spark's ``filters``, as far as columns allow it."""
+        """Return options that leave out rows which fail Spark's ``filters``.
+
+        Only filters on ``topic``, ``partition``, ``offset`` and ``timestamp`` are used.
+        """
         spans = {"topic": ValueSpan(), "partition": ValueSpan()}
         if self.output == RECORDS:
             spans |= {
@@ -161,7 +164,7 @@ class SourceOptions:
 class Option(NamedTuple):
     """An option: name, parser of the text (which raises ValueError), description of valid texts, and meaning.
 
-    ``of`` has the outputs that have the option; empty for most outputs.
+    ``of`` has the outputs that use the option; empty if most outputs use it.
     """
 
     name: str
@@ -170,7 +173,7 @@ class Option(NamedTuple):
     doc: str
     of: tuple[str, ...] = ()
     parts: Mapping[str, FieldOption] = {}
-    """Output -> the option of the question with this output. All these options have the same name."""
+    """For an option of questions: output -> the option of this name in the output's question."""
 
     @property
     def field(self) -> str:
@@ -395,7 +398,10 @@ _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
 
 def parse(given: Mapping[str, str]) -> SourceOptions:
-    """Parse the options from Spark. Raises UsageError for an unknown name, a bad value and a missing path."""
+    """Parse the options from Spark.
+
+    Raises UsageError for an unknown name, a bad value, a missing path, and options that do not fit together.
+    """
     given, kafka, ignored = kafka_options.translate({name.lower(): text for name, text in given.items()})
     values: dict[str, Any] = {"paths": _paths(given), "ignored": ignored}
     asked: list[tuple[Option, str]] = []
@@ -485,7 +491,7 @@ def _agree(options: SourceOptions) -> None:
 
 
 WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_batch_bytes", "skip_unreadable")
-"""Options of the outputs that cover whole partitions."""
+"""The fields of options that the outputs of :data:`OF_WHOLE` accept."""
 
 
 def _check_taken(options: SourceOptions) -> None:

@@ -130,8 +130,8 @@ def plan(
     """Return all segments of the inputs, in order, with the splits to read.
 
     Headers are read only if an option needs them. ``note`` is called for each skipped input, and for each invalid file
-    next to a log. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with texts. Raises UsageError
-    and UnreadableError.
+    next to a log. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with texts. Raises
+    UsageError, UnreadableError, and DataLossError if the query of Kafka's source names records that are gone.
     """
     partitions = look(options, note) if inputs is None else inputs
     if options.kafka is not None:
@@ -166,7 +166,8 @@ def _with_progress(partitions: Sequence[T], progress: Callable[[str], None]) -> 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
     """Return the splits of each task. Small splits share a task, because each task has a cost.
 
-    There are about ``min_partitions`` tasks if there are enough bytes. No task gets more bytes than the split size.
+    There are about ``min_partitions`` tasks if there are enough bytes. A task with several splits does not get more
+    bytes than the split size.
     """
     splits = list(splits)
     total = sum(split.size + OPEN_COST for split in splits)
@@ -226,7 +227,8 @@ def look(
 ) -> list[Partition]:
     """Return the partitions of the inputs; ``progress`` is called with texts.
 
-    Raises UnreadableError for every unreadable input, like Spark's own file sources, because it may have records.
+    Raises UnreadableError for an unreadable input, like Spark's own file sources, because it may have records. A tiered
+    segment that is partly unreadable is noted instead.
     """
 
     def fail(error: UnreadableError) -> None:
@@ -414,7 +416,7 @@ def _may_hold(chunk: ChunkSummary, options: SourceOptions, stable: int | None, o
 def cuts(segment: Segment, split_bytes: int, start: int = 0, stop: int | None = None) -> list[int]:
     """Return positions that divide a part of a segment: starts of valid batches, about ``split_bytes`` apart.
 
-    A valid offset index has the positions, otherwise the headers of batches.
+    They come from the offset index if it is valid, else from the headers of batches.
     """
     stop = segment.size if stop is None else stop
     if stop - start <= split_bytes:

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcomes
 
 TRAILING: Final = "trailing"
-"""The kind of damage that is a truncated batch at the end of a file."""
+"""The kind of damage for a truncated batch at the end of a file."""
 GROWING: Final = "a broker was writing this batch when the file was listed"
-"""The reason for a batch that was truncated when the file was listed, but is complete now. This is not an error."""
+"""The reason for a truncated batch that a broker is still writing, or that is complete now. It is not an error."""
 UNREADABLE: Final = "unreadable"
-"""With ``skipUnreadable``: the kind of damage that is bytes which a failing disk does not return."""
+"""The kind of damage for bytes that a failing disk does not return, with ``skipUnreadable``."""
 DAMAGED_BYTES: Final = 8 << 20
 """The maximum number of bytes in a row of the output ``damaged``. A longer range has several rows."""
 
@@ -80,8 +80,9 @@ def contents(split: Split, source: files.Source, options: SourceOptions, rows: R
 
     If compiled code supports a batch, its records are added to ``rows``, and the batch is yielded without records.
 
-    Raises UnreadableError at the first damage in mode FAILFAST, and in every mode if bytes cannot be read; then Spark
-    retries. If ``skip_unreadable`` is set, the bytes that a failing disk does not return are one damaged range.
+    Raises UnreadableError at the first damage in mode FAILFAST. In every mode it is raised if bytes cannot be read, or
+    the file has become shorter; then Spark retries. If ``skip_unreadable`` is set, the bytes that a failing disk does
+    not return are one damaged range.
     """
     at = split.start
     try:

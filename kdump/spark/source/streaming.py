@@ -54,7 +54,10 @@ class TriggerLimits(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The bytes of a segment that a trigger reads. ``live``: their offsets (end exclusive), by segment names."""
+    """The bytes of a segment that a trigger reads, and the mark after them (``until``).
+
+    ``live``: their offsets (end exclusive), by segment names.
+    """
 
     partition: Partition
     segment: Segment
@@ -97,7 +100,7 @@ class Advance(NamedTuple):
 
 
 def initial(options: SourceOptions, note: Callable[[str], None], listings: Listings | None = None) -> Offsets:
-    """Return the first offset of a stream, by the options of Kafka's source. By default folders begin at their start.
+    """Return the first offset of a stream, by the options of Kafka's source; without these, the start of the folders.
 
     ``note`` is called for each missing topic or partition; ``listings`` are the run's listings. Raises UsageError,
     DataLossError and UnreadableError.
@@ -141,15 +144,16 @@ def advance(
     listings: Listings | None = None,
     checked: Container[str] = (),
 ) -> Advance:
-    """Return the end of a trigger that begins at ``start`` and does not end after ``target``.
+    """Return the end of a trigger that begins at ``start``.
 
+    If ``target`` is given, the trigger ends there at the latest, and reads only the folders in it.
     A closed segment within the limits is used as listed, without reading it. In other segments the headers are read,
     beginning at an index entry; in folders of ``checked`` all bytes are read. A trigger ends after a batch with a right
     checksum, so that the next trigger reads a batch that is still truncated now. The folder that has waited longest
     comes first.
 
-    ``fail`` is called for each error, perhaps several times; by default it raises. A folder with an error stops before
-    it. It is also an error if a segment of ``listings`` has disappeared
+    ``fail`` is called for each error, perhaps several times; by default it raises. In a folder with an error, the
+    trigger ends before the error. It is also an error if a segment of ``listings`` has disappeared
     (:class:`~kdump.spark.source.listings.Listings`). Without ``failOnDataLoss`` the folder continues with the remaining
     segments.
     """
@@ -261,9 +265,10 @@ def partitions(
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
-    """Return the mark to continue from:
+    """Return the mark to continue from.
 
-    ``mark``, or the mark at which the log differs from the records read before it.
+    This is START if the topic was created again, the offset at which the log differs from the records read before
+    ``mark``, or ``mark``.
     """
     if mark.topicId and here and here != mark.topicId:
         return START
@@ -294,12 +299,15 @@ class _Meter:
         self._limits = limits
         self._files = self._bytes = self._records = 0
         self.stable: int | None = None
-        """The last stable offset of the partition if the trigger must stop there, else None."""
+        """The offset at which the trigger must stop in the partition; None for no limit.
+
+        It is the last stable offset with read_committed, or the partition's end offset in the target.
+        """
         self.is_stopped = self.is_full = False
         self._before = (0, 0, False)
 
     def go_on(self, stable: int | None) -> None:
-        """Begin the next partition. The trigger stops at its last stable offset, ``stable``."""
+        """Begin the next partition. The trigger stops at the offset ``stable`` (None: no limit)."""
         self.is_stopped = False
         self.stable = stable
 
@@ -341,7 +349,7 @@ class _Meter:
         return (room.bytes is None or size <= room.bytes) and (room.records is None or records <= room.records)
 
     def takes(self, size: int, records: int) -> bool:
-        """Count bytes and records if they are within the limits, else stop. The first batch always counts."""
+        """Count bytes and records if they are within the limits, else stop. A trigger's first batch always fits."""
         if self._bytes and not self.holds(size, records):
             self.is_stopped = self.is_full = True
             return False
