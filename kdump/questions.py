@@ -114,10 +114,9 @@ K = TypeVar("K")
 
 @dataclass(frozen=True)
 class Answer(Generic[L]):
-    """The lines of an answer, and the problems found.
+    """The lines of an answer, and sentences about problems.
 
-    ``damage`` has a sentence for each problem of a log, ``wrong`` for each index or checkpoint that was not used, and
-    ``notes`` for the rest.
+    ``damage`` has those on damaged logs, ``wrong`` those on index and checkpoint files that were not used.
     """
 
     lines: tuple[L, ...]
@@ -158,10 +157,7 @@ class Answer(Generic[L]):
         return answer_lines.table(kinds[kind], [line for line in self.lines if line.kind == kind])
 
     def to_arrow(self) -> pa.Table:
-        """Return the lines as an Arrow table. Requires pyarrow.
-
-        Lines of several kinds share one table with a column ``kind``: fields that a line lacks are null.
-        """
+        """Return the lines as an Arrow table. For several kinds it has a column ``kind``; missing fields are null."""
         from kdump.arrow import answer_lines
 
         kinds = tuple(dict.fromkeys(map(type, self.lines))) or self.kinds[:1]
@@ -182,8 +178,7 @@ class Answer(Generic[L]):
 class Inputs(NamedTuple):
     """The inputs of every question: the paths of log dirs, and the selected topics and partitions (empty: all).
 
-    ``at`` is the time that counts as now, in ms. ``brokers`` has the paths of each broker, to compare brokers;
-    ``paths`` is then not used.
+    ``at`` is the time that counts as now, in ms. ``brokers`` replaces ``paths`` to compare brokers: the paths of each.
     """
 
     paths: tuple[str, ...]
@@ -294,9 +289,7 @@ def ls(
     partition: int | Iterable[int] = (),
     segments: bool = False,
 ) -> Answer[PartitionUsage | SegmentSpan]:
-    """Return the partitions of log dirs, sorted by name.
-
-    If all paths are partition folders, or with ``segments``, return their segments instead.
+    """Return the partitions of log dirs, sorted by name; for paths of partitions, or with ``segments``, the segments.
 
     >>> [(line.base_offset, line.end_offset) for line in ls("golden/brokers/4.2.2/one-0").of(SegmentSpan)]
     [(0, 1)]
@@ -373,9 +366,9 @@ def groups(
 ) -> Answer[GroupLine | CommittedLine | CommitLine | MissingLine | UnreadLine | WriterLine]:
     """Return the consumer groups with their offsets. ``group``: ids or globs. ``topic``: only offsets of these topics.
 
-    ``history`` adds every commit; ``retention_ms`` is offsets.retention.minutes of the brokers, in ms. ``stable``
-    always reads the last stable offsets, even if many bytes must be read for them. With ``top`` (``bytes`` or
-    ``commits``) the lines are the groups that wrote most into ``__consumer_offsets`` instead.
+    ``history`` adds every commit, ``stable`` every last stable offset. ``retention_ms`` is offsets.retention.minutes of
+    the brokers, in ms. With ``top`` (``bytes`` or ``commits``) the lines are the groups that wrote most into
+    ``__consumer_offsets`` instead.
 
     >>> answer = groups("golden/brokers/4.2.2", group="eos", at="2026-11-22")
     >>> [(line.topic, line.partition, line.offset, line.lag) for line in answer.of(CommittedLine)]
@@ -413,8 +406,8 @@ def statistics(
 ) -> Answer[PartitionStatistics | ProducerStatistics | HourStatistics | WhatIfAnswer]:
     """Return the codecs, batch sizes and producers of topics.
 
-    ``records`` adds the sizes of keys and values, and the ``top`` largest of them. ``hours`` adds sums by the hour.
-    ``what_if`` adds the estimated sizes in other codecs, such as ``zstd:9``.
+    ``records`` adds the sizes of keys and values, and the ``top`` largest; ``hours`` adds sums by hour; ``what_if``
+    adds the sizes in other codecs, such as ``zstd:9``.
     """
     codecs = tuple(map(target, what_if))
     return _answer("stats", paths, topic, partition, at, records=records, top=top, hours=hours, what_if=codecs)
@@ -453,9 +446,8 @@ def compaction(
 ) -> Answer[PartitionCompaction | CleanedRecord | KeyUsage]:
     """Return the range of the next compaction, the reasons for a delay, and the records that it removes.
 
-    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records, ``top`` this
-    number of largest keys. ``map_entries`` is the number of keys in the cleaner's map. kdump holds at most
-    ``max_keys`` keys in memory.
+    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records, ``top`` the
+    ``top`` largest keys. ``map_entries`` is the capacity of the cleaner's map, ``max_keys`` of kdump's memory, in keys.
     """
     options = {"records": records, "top": top, "map_entries": map_entries, "max_keys": max_keys}
     return _answer("compaction", paths, topic, partition, at, config=_configs(config), **options)

@@ -45,11 +45,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "diff": ("differences",),
     "explain": (),
 }
-"""Question -> the names of its tables in SQL.
-
-The question itself declares the tables. This copy lets a query of records run without importing a question. A question
-that is missing here is imported by every query.
-"""
+"""Question -> the names of its tables in SQL. The question declares them; with this copy a query need not import it."""
 
 
 def question_named(name: str) -> LogQuestion[Any]:

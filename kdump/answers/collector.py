@@ -38,10 +38,7 @@ class Needs(IntEnum):
 
 
 class Reading(NamedTuple):
-    """The part of a partition that a collector needs: batches from offset ``since`` on.
-
-    Some before it may be added too.
-    """
+    """The part of a partition that a collector needs: batches from offset ``since`` on. It may get earlier ones too."""
 
     needs: Needs
     since: int = 0
@@ -87,10 +84,7 @@ class Place(NamedTuple):
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset in the checkpoint.
-
-        None: the checkpoint has none, so the log starts at its first base offset.
-        """
+        """The log start offset in the checkpoint. None: the log starts at its first base offset."""
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
@@ -109,8 +103,7 @@ class Collector:
 
     For each partition the pass calls ``begin``. If ``begin`` returns more than FILES, the pass calls ``turn_to`` for
     each segment, and then, in file order, ``add`` for valid batches and ``lose`` for damaged ranges and truncated
-    batches. At last it calls ``end``. A collector may get more batches than it needs, because all collectors share one
-    pass.
+    batches. At last it calls ``end``. Collectors share one pass, so one may get more batches than it needs.
     """
 
     takes_control_runs: ClassVar[bool] = False

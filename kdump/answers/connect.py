@@ -92,10 +92,7 @@ ConnectLine: TypeAlias = ConnectorLine | ConnectTaskLine | SourceOffsetLine
 
 
 def role_of(keys: Iterable[bytes | None]) -> Role | None:
-    """Return which topic of Connect has the keys of some records, or None.
-
-    None: a key is not Connect's, or two contradict.
-    """
+    """Return the role of a topic from the keys of some records; None if a key is not Connect's, or roles differ."""
     roles = {_role(key) for key in keys}
     return roles.pop() if len(roles) == 1 else None
 
@@ -280,7 +277,6 @@ class ConnectCluster:
 
 
 def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
-    """Return the config in a value of the configs topic, or None if there is none."""
     found = (value or {}).get("properties")
     return found if isinstance(found, dict) else None
 

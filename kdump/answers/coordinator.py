@@ -37,10 +37,9 @@ class TopicPartitions(NamedTuple):
 
 
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
-    """Return the number of partitions of a topic, and the partitions that are not in ``here``.
+    """Return the number of partitions of a topic, and the partitions that are not in ``here``. None is ignored.
 
-    ``here`` has partition numbers; None is a folder without a number in its name. ``count`` is the number of partitions
-    if known, else the highest partition in ``here`` is the last one.
+    ``count`` is the number of partitions; if it is None, the highest partition in ``here`` counts as the last one.
     """
     numbers = {number for number in here if number is not None}
     whole = max(numbers, default=-1) + 1 if count is None else count

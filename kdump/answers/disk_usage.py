@@ -105,10 +105,7 @@ class SegmentUsage:
 
 @dataclass(frozen=True, slots=True)
 class TopicUsage:
-    """The current replicas of a topic:
-
-    ``replicas`` is the number of folders, ``partitions`` that of different partitions.
-    """
+    """The current replicas of a topic. ``replicas`` counts folders, ``partitions`` counts different partitions."""
 
     kind: ClassVar[str] = "topic"
     topic: str

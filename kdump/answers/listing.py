@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 class SegmentSpan:
     """A segment. ``state``: log, deleted, swap, cleaned.
 
-    ``end_offset`` is the offset after the last valid batch: the base offset without a batch, None if damage follows
-    the batch. ``oldest_ms`` and ``newest_ms`` are the largest timestamps of the first and the last batch; None without
-    a batch.
+    ``end_offset`` is the offset after the last batch (without a batch the base offset); None if damage follows it.
+    ``oldest_ms`` and ``newest_ms`` are the largest timestamps of the first and the last batch; None without a batch.
     """
 
     kind: ClassVar[str] = "segmentSpan"
@@ -108,8 +107,6 @@ Exit status: 0 all could be read, 1 something cannot be read, 2 wrong usage, 3 t
 
 @dataclass(frozen=True)
 class ListingOptions:
-    """The options of the question ``ls``."""
-
     segments: bool = option(False, "switch", "--segments", "List segments even if PATH is a log dir.")
 
 

@@ -35,10 +35,9 @@ FIRST, BLOCK = 1 << 14, 1 << 18
 
 
 class LogCopy:
-    """A copy of a log, read forwards.
+    """A copy of a log, read forwards. The position is the first byte of a batch.
 
-    The position is the first byte of a batch. ``report`` receives damaged ranges and progress;
-    ``damaged`` is whether a damaged range was found.
+    ``report`` receives damaged ranges and progress; ``damaged`` is whether a damaged range was found.
     """
 
     def __init__(self, partition: Partition, report: Reporter) -> None:
@@ -65,7 +64,6 @@ class LogCopy:
 
     @property
     def segment(self) -> Segment | None:
-        """The segment of the position, or None at the end of the log."""
         return self._segments[self._number] if self._number < len(self._segments) else None
 
     @property
@@ -119,10 +117,7 @@ class LogCopy:
         return max(0, found - self._position)
 
     def whole(self, start: int, end: int) -> int:
-        """Return the end of the last valid batch from ``start`` to ``end``, or ``start``.
-
-        All three are distances from the position in bytes.
-        """
+        """Return the end of the last valid batch from ``start`` to ``end``, or ``start``: bytes after the position."""
         first, last = self._position + start, self._position + end
         for region in resync.read(self.source, first, last, on_error="resync", runs=PLAIN_DATA):
             if isinstance(region, Batches):
@@ -254,7 +249,6 @@ def _equal(left: LogCopy, right: LogCopy, size: int) -> int:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """Return the length of the common prefix."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -379,8 +373,8 @@ class Lineage:
     def truncation(self, leader: Lineage) -> int | None:
         """Return the offset to which this replica truncates its log when it follows ``leader``; None if it keeps all.
 
-        This is the smaller of the two end offsets of the newest common epoch. The result is None too if the logs have
-        no common epoch, or if the replica's newest epoch is not older than the leader's.
+        This is the smaller end offset of the newest common epoch. None also without a common epoch, or if the newest
+        epoch of the replica is not older than the leader's.
         """
         if self.newest is None or leader.newest is None or self.newest >= leader.newest:
             return None

@@ -146,10 +146,9 @@ class PassTap:
         self._next = 0
 
     def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
-        """Yield the regions of a segment, and feed the collectors with each.
+        """Feed the collectors with each region of a segment, and yield it. Raises UnreadableError.
 
-        Segments must come in order: a segment before the last one, or of another partition, is not fed. After an
-        UnreadableError the collectors get the rest of the segment as damage, and the error is raised.
+        Each segment is fed once, and not after a later segment.
         """
         number = next((number for number, one in enumerate(self._segments) if one.path == segment.path), None)
         if number is None or number < self._next:
@@ -204,10 +203,7 @@ def first_segment(segments: Sequence[Segment], offset: int) -> int:
 
 
 def size_after(partition: Partition, offset: int) -> int:
-    """Return the approximate number of bytes of the log from ``offset`` on, by the offset index.
-
-    Raises UnreadableError.
-    """
+    """Return the approximate bytes of the log from ``offset`` on, by the offset index. Raises UnreadableError."""
     segments = partition.segments[first_segment(partition.segments, offset) :]
     size = sum(segment.size for segment in segments)
     if segments and offset > (segments[0].base_offset or 0):

@@ -43,10 +43,7 @@ class TimeAnswer:
 
 
 class TimeLookup:
-    """Looks up times (ms) in a partition. ``start``: log start offset.
-
-    The caller calls ``turn_to`` for each segment, and ``add`` for its batches, in log order.
-    """
+    """Looks up times (ms) in the batches of a partition, added in log order. ``start``: log start offset."""
 
     def __init__(self, segments: Sequence[Segment], times: Sequence[int], start: int) -> None:
         self._times = times
@@ -208,8 +205,6 @@ class Offsets(Collector):
 
 
 class _PartitionPass:
-    """The offsets of the partition that is being read."""
-
     def __init__(self, place: Place, key: tuple[str, int], times: tuple[int, ...], facts: OffsetsFacts) -> None:
         self._key = key
         segments = place.partition.segments
@@ -256,7 +251,6 @@ class _PartitionPass:
         )
 
     def _max_timestamp(self) -> tuple[int | None, int | None]:
-        """Return the largest timestamp and the first offset that has it."""
         if self._largest is None:
             return None, None
         try:

@@ -189,10 +189,7 @@ class ProducerReplay:
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Take a damaged range, in which every open transaction may have ended.
-
-        A truncated batch at the end changes nothing, because a broker truncates it too.
-        """
+        """Doubt the open transactions, unless ``region`` is a truncated batch, which a broker truncates too."""
         if isinstance(region, Damage) and (region.missing_until is None or region.missing_until > self.since):
             self.doubted |= set(self.state.open)
 

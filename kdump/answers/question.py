@@ -89,9 +89,8 @@ def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
 class LineTable:
     """The lines of one class as a table of SQL.
 
-    The command prints these lines with the options ``words``; ``options`` are the same options by the names of their
-    fields. ``omits`` are JSON fields without a column: scripts rely on the columns of this table, so later fields are
-    columns of a second table only.
+    The command prints these lines with the options ``words``; ``options`` has the values of these options by field.
+    ``omits`` are later JSON fields. They are columns of a second table, because scripts rely on the columns of this.
     """
 
     name: str
@@ -112,10 +111,7 @@ class LogQuestion(Generic[O]):
     collector: Callable[[Asking, O], Collector] | None = None
     """Returns a new collector; None for a question that has ``answer``."""
     answer: Callable[[Any, O], Iterable[AnswerLine]] | None = None
-    """Returns the lines of a question without a collector.
-
-    Its first argument is an :class:`Asking`; if ``compares``, a list with one for each broker.
-    """
+    """Returns the lines of a question without a collector. If ``compares``, it gets an Asking for each broker."""
     more: Callable[[Asking, O, Any], Iterable[AnswerLine]] | None = None
     """Returns further lines, which need a second pass. They come after the lines of the collector."""
     notes: Callable[[Asking, Any], Iterable[str]] | None = None
@@ -150,7 +146,6 @@ class LogQuestion(Generic[O]):
 
     @property
     def called(self) -> str:
-        """The name of its command."""
         return self.command or self.name
 
     def parts(self) -> tuple[FieldOption, ...]:

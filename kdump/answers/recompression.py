@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 SAMPLE: Final = 64 << 20
-"""The approximate number of bytes of a partition that are compressed again. A smaller partition is compressed whole."""
+"""The approximate number of bytes of a partition that are compressed again: all if it has less than twice as many."""
 
 
 class Target(NamedTuple):
@@ -62,7 +62,7 @@ def target(text: str) -> Target:
 class WhatIfAnswer:
     """The bytes of a topic's batches in another codec. ``sampled`` counts the batches that were compressed again.
 
-    The true size is within ``error_bytes`` of ``bytes`` at 95% confidence; 0 if every batch was compressed.
+    The true size differs from ``bytes`` by at most ``error_bytes`` (95% confidence), 0 if every batch was compressed.
     """
 
     kind: ClassVar[str] = "whatIf"
@@ -78,14 +78,13 @@ class WhatIfAnswer:
 class Sample:
     """A sample of a partition: x are the stored sizes of its batches, y their sizes after compression, in bytes.
 
-    ``batches``, ``size`` and ``squares`` are of all batches except those of ``fixed``. The other fields are of the
-    sample.
+    ``batches``, ``size`` and ``squares`` are of all batches but those of ``fixed``, the other fields of the sample.
     """
 
     batches: int = 0
     size: int = 0
     squares: int = 0
-    """The sum of the squares of the sizes of all batches."""
+    """The sum of the squares of the sizes."""
     fixed: int = 0
     """The bytes of batches whose size no codec changes: control batches, and batches of magic 0 and 1."""
     taken: int = 0

@@ -61,8 +61,7 @@ class LogFacts(NamedTuple):
 def log_facts(place: Place) -> LogFacts:
     """Return the facts of a partition. ``place.report.fail`` receives unreadable files.
 
-    ``largest`` of the segment that :func:`unclean_end` returns is only its last write time. The caller must read its
-    batches for the largest timestamp.
+    For the segment :func:`unclean_end` ``largest`` is the last write time: its batches have the largest timestamp.
     """
     segments = tuple(_facts(place))
     first = segments[0].base_offset if segments else 0
@@ -272,7 +271,6 @@ class RetentionCheck:
         return len(self._reasons())
 
     def _reasons(self) -> list[Reason]:
-        """Return the reason for each deleted segment, the oldest segment first."""
         found: list[Reason] = []
         for rule in self._rules.order:
             if rule == "logStart" and not (self._deletes or self._rules.compact_goes_below_log_start):
@@ -325,7 +323,6 @@ class RetentionCheck:
         return self._after(largest)
 
     def _after(self, largest: int) -> int:
-        """Return the first time in ms at which the largest timestamp is too old."""
         return largest + self._limits.ms + 1
 
     def _says_why(self, segment: AgedSegment, reason: Reason) -> str:

@@ -48,10 +48,7 @@ class SchemaLine:
 
 
 class SchemaQuery(NamedTuple):
-    """Selects current versions, and with ``deleted`` the deleted versions too. A field of None selects all.
-
-    ``schema_type`` is in lower case.
-    """
+    """Selects current versions, and with ``deleted`` the deleted ones. None selects all; types are in lower case."""
 
     deleted: bool = False
     id: int | None = None

@@ -351,10 +351,7 @@ class Statistics(Collector):
 
 
 def _first_file(partition: Partition) -> tuple[Files, str] | None:
-    """Return the storage and path of a log's first segment. They identify the log.
-
-    A folder does not: the user may name two of its files as two logs.
-    """
+    """Return the identity of a log. It is not the folder: the user may name two of its files as two logs."""
     return (partition.files, partition.segments[0].path) if partition.segments else None
 
 
@@ -452,8 +449,6 @@ and batches of magic 0 and 1, stay unchanged.
 
 @dataclass(frozen=True)
 class StatisticsOptions:
-    """The options of the question ``stats``."""
-
     records: bool = option(
         False, "switch", "--records", "Read records too: sizes of keys and values, tombstones, ratio."
     )

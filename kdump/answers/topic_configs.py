@@ -31,8 +31,8 @@ _DAY: Final = 86_400_000
 class ConfigKey(NamedTuple):
     """A config of topics: its default, and the broker configs that replace the default.
 
-    Each broker config has the factor that converts its value: 3600000 for hours to ms, else 1. A broker accepts values
-    from ``lowest`` to ``highest`` (validators of LogConfig); None means no bound.
+    Each has the ms in a unit of its value, or 1. A broker accepts values from ``lowest`` to ``highest`` (validators of
+    LogConfig); None means no bound.
     """
 
     default: str

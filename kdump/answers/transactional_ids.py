@@ -46,9 +46,7 @@ class TransactionalId:
     last_update_ms: int
     partitions: tuple[str, ...]
     previous_producer_id: int | None
-    """The previous producer id. A state has it while the coordinator ends a transaction whose producer used up its
-    epochs (transactions version 2, KIP-890).
-    """
+    """The producer id before a change, while the coordinator ends a transaction whose epochs are used up (KIP-890)."""
     next_producer_id: int | None
 
     @property
@@ -192,10 +190,8 @@ class KnownIds:
         return self._any.get(producer_id)
 
     def is_sure(self, producer_id: int) -> bool:
-        """Return whether the last state of a producer id is certain.
-
-        It is not if this state is truncated, or if states are unreadable in its partition of ``__transaction_state``.
-        For a producer id without a state, unreadable states in any partition count.
+        """Return whether the last state of a producer id is certain: it is not truncated, and no state is unreadable
+        in its partition of ``__transaction_state``, or in any partition if the producer id has no state.
         """
         if producer_id in self._lost:
             return False

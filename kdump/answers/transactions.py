@@ -58,10 +58,7 @@ TERMINATE: Final = (4, 1)
 
 
 class AbortLines(NamedTuple):
-    """Makes the command lines that end transactions on a broker of ``release``, such as ``(3, 9)``.
-
-    Without a release, the files of a partition decide whether the broker is older than 3.0.
-    """
+    """Makes the commands that end transactions on a broker of ``release``, by default of the release in the files."""
 
     bootstrap_server: str = "HOST:9092"
     release: tuple[int, ...] | None = None
@@ -281,10 +278,8 @@ class _Judge(NamedTuple):
     max_timeout: int
 
     def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
-        """Return the line of an open transaction.
-
-        As in ``find-hanging`` it hangs if no coordinator will end it, and its last timestamp is older than
-        ``max_timeout``.
+        """Return the line of an open transaction. It hangs if it is too old and no coordinator ends it, as in
+        ``find-hanging``.
         """
         (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
@@ -362,11 +357,7 @@ def _start_of(named: TransactionalId) -> int:
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:
-    """Yield the open transactions that only one of two replicas has.
-
-    Those that a shorter log of ``other`` explains are left out: one of ``best`` that begins after its end, and one of
-    ``other`` that may have ended after its end.
-    """
+    """Yield the open transactions that only one replica has, but none that begins or may end after ``other`` ends."""
     ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
     theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
     texts = [

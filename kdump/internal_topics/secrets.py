@@ -133,10 +133,7 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 
 
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the metadata log with hidden secrets.
-
-    A value of an unknown type, or one that may have secrets and cannot be decoded, is hidden completely.
-    """
+    """Return a value of the metadata log with hidden secrets; a malformed value that may have secrets is hidden."""
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
     if made.type in _HARMLESS:

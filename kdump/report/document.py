@@ -208,7 +208,6 @@ def _hottest(request: ReportRequest, found: ReportCollectors, stats: Iterable[Li
 
 
 def _forecast(request: ReportRequest, found: ReportCollectors) -> ReportAnswer:
-    """Return the bytes of each topic that retention keeps on the next days, without new records."""
     lines: list[Line] = []
     for day in range(FORECAST_DAYS + 1):
         at = request.at + day * DAY
@@ -269,7 +268,6 @@ def _name(line: Line) -> str:
 
 
 def _pairs(request: ReportRequest, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
-    """Return the differences between replicas of several brokers; None for a single broker."""
     states = LogDirStates(SILENT)
     owners: dict[object, list[Place]] = {}
     for partition in live_of(partitions):
@@ -291,5 +289,4 @@ def _pairs(request: ReportRequest, partitions: Iterable[Partition], say: Reporte
 
 
 def _place_name(place: Place) -> str:
-    """Return the path of a log dir as on the command line."""
     return place.log_dir.path

@@ -38,7 +38,6 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
 def draw(report: LogDirReport, out: IO[str]) -> None:
-    """Draw the short version, with colours only on a terminal."""
     console = Quiet(file=out, highlight=False, width=None if out.isatty() else LINE)
     paths = ", ".join(map(harmless_line, report.paths))
     console.print(Text(f"{paths} at {time(report.at)}", style="bold"), soft_wrap=True)

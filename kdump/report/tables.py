@@ -92,7 +92,6 @@ def _columns(text: str) -> dict[str, str]:
 
 
 def _of_lines(lines: Iterable[Line], columns: dict[str, str], **about: str) -> ReportTable:
-    """Return a table with a row for each line and a column for each of ``columns``."""
     found = list(lines)
     rows = [[_CELLS.get(name, plain)(line[name]) for name in columns.values()] for line in found[:MOST]]
     return ReportTable(columns=tuple(columns), rows=rows, left_out=len(found) - len(rows), **about)

@@ -121,7 +121,6 @@ def _salvage(report: LogDirReport) -> Iterator[str]:
 
 
 def _unreadable(report: LogDirReport) -> str:
-    """Return the sentence on unreadable bytes, or empty."""
     amount = sum(line["damagedBytes"] for line in report.lines("damage", "damagedFile"))
     return f" {size(amount)} cannot be read." if amount else ""
 

@@ -156,7 +156,6 @@ class Outcomes:
 
 
 def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
-    """Return whether an offset is in one of the rising ranges ``spans``."""
     at = bisect_right(spans, (offset, INT64_END)) - 1
     return at >= 0 and offset <= spans[at][1]
 
@@ -383,7 +382,7 @@ def _scan(where: Segment) -> SegmentOutcomes:
 
 
 def _of_marker(batch: RecordBatch) -> Outcome | None:
-    """Return the outcome in a marker, "none" for another control record; None if malformed or removed by compaction."""
+    """Return the outcome in a marker; None if it is malformed, or its record was removed by compaction."""
     try:
         for record in batch.records():
             return {control.COMMIT: "committed", control.ABORT: "aborted"}.get(

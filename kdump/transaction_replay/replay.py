@@ -153,7 +153,6 @@ class Replay:
         return otherwise
 
     def _sort(self) -> None:
-        """Rebuild the heap of first offsets from the open transactions."""
         self._firsts = [(one.first_offset, one.producer_id) for one in self.open.values()]
         heapify(self._firsts)
 
@@ -166,10 +165,7 @@ class Replay:
 
 
 def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
-    """Yield each transaction at its marker. At the end ``replay`` has the transactions that are still open.
-
-    Raises DamageError for a marker with a malformed record.
-    """
+    """Yield each transaction at its marker; ``replay`` keeps those that are still open. Raises DamageError."""
     replay = replay or Replay()
     for batch in batches:
         transaction = replay.add(batch)

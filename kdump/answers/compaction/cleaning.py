@@ -67,10 +67,7 @@ class CleanedTransactions:
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Return whether a batch is aborted data, or a marker whose transaction has no data left in the log.
-
-        Raises DamageError for an unreadable marker.
-        """
+        """Return whether a batch is aborted data, or a marker of a transaction without data. Raises DamageError."""
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id
@@ -209,7 +206,7 @@ class CleanerBatch:
             yield from self._read_each(batch, keys)
 
     def _begins(self, batch: Batch, keys: compiled.FactBuffer) -> bool:
-        """Let compiled code read the records of a batch, if it can read them all; return whether it can."""
+        """Pass a batch to the compiled reader; return False if it refuses. It checks more than CHUNK records first."""
         try:
             data, start = batch.payload()
         except DamageError:  # _read_each reports the damage
@@ -372,10 +369,7 @@ class FillPoint(NamedTuple):
 
 
 class Cleaning:
-    """A cleaning of the offsets ``dirty`` at the time ``at``, with ``delete_retention`` (both in ms).
-
-    ``listed``: whether to list the removed records. ``top``: the number of largest keys to find.
-    """
+    """A cleaning of the offsets ``dirty``. Times are in ms. ``listed``: whether to list the removed records."""
 
     def __init__(
         self,
@@ -499,10 +493,7 @@ class Cleaning:
             newest.latest = end - 1
 
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
-        """Count the removed records whose keys are in one part of the keys.
-
-        Records without a key belong to the first part.
-        """
+        """Count the removed records of one part of the keys. Records without a key belong to the first part."""
 
         def say(text: str) -> None:
             done.damage = done.damage or text
@@ -546,10 +537,7 @@ class Cleaning:
 
 
 def _count(segment: Segment, most: int) -> int:
-    """Return the number of records in a segment by its batch headers.
-
-    A wrapper without a count has ``most`` records.
-    """
+    """Return the number of records in a segment by its headers. A wrapper without a count has ``most`` records."""
     with segment.open() as source:
         batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
         return sum(_claimed(batch, most) for batch in batches)

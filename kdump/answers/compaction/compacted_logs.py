@@ -40,10 +40,7 @@ Holder: TypeAlias = Literal["activeSegment", "openTransaction", "highWatermark",
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A reason why the cleaner stops before ``from_offset``.
-
-    ``bytes`` is the size of the segments from there to those of the next reason, or to the log end.
-    """
+    """A reason why the cleaner stops at ``from_offset``; ``bytes`` is the size of the segments up to the next one."""
 
     by: Holder
     why: str
@@ -52,8 +49,6 @@ class HeldBack:
 
 
 class _Limit(NamedTuple):
-    """An offset at which the cleaner stops, and the reason."""
-
     offset: int
     by: Holder
     why: str
@@ -110,10 +105,7 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield each limit, with the size of the segments from its own up to that of the next limit.
-
-    If several limits are in a segment, only the first is yielded.
-    """
+    """Yield the first limit of each segment, with the size of the segments up to the next limit."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)

@@ -94,7 +94,7 @@ class KeyFacts:
 
 
 class OffsetMap(KeyFacts):
-    """The newest offset of each key. ``latest`` is the last offset read, ``most`` the capacity in keys."""
+    """The newest offset of each key. ``latest`` is the last offset added, ``most`` the capacity in keys."""
 
     def __init__(self, since: int, most: int, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
         """Offsets below ``since`` are ignored. The compiled class allocates memory for ``keys`` keys."""
@@ -147,10 +147,7 @@ class OffsetMap(KeyFacts):
         return records, tombstones, gone, size, removed
 
     def _why(self, offset: int, digest: bytes | None, *, keeps: bool) -> int:
-        """Return the outcome of a record.
-
-        ``keeps``: whether the cleaner keeps the newest record of a key if it is a tombstone.
-        """
+        """Return the outcome of a record. ``keeps`` is whether the newest record of its key stays."""
         if digest is None:
             return _KEYLESS
         newest = self._newest.get(digest)

@@ -382,8 +382,7 @@ def evidence_of(
 ) -> PartitionEvidence:
     """Return the evidence of the first broker that has a folder of the partition. Folders of other brokers are copies.
 
-    Log dirs with the same broker id in meta.properties belong to one broker. A log dir without an id is a broker of its
-    own.
+    Log dirs with the same broker id in meta.properties belong to one broker; one without an id is a broker of its own.
     """
     brokers: dict[str, list[Place]] = {}
     for place in places:

@@ -259,10 +259,7 @@ def not_named(question: Question) -> Cause | None:
 
 
 def below_log_start(question: Question) -> Cause | None:
-    """The log starts after the offset because of DeleteRecords, or retention by time or size.
-
-    If the topic is tiered and the offset is not below the log start offset, the record is in remote storage.
-    """
+    """The local log starts after the offset: DeleteRecords, retention by time or size, or a copy in remote storage."""
     partition = question.block.partition
     place = partition.place
     if place is None or (question.offset >= partition.first_local and question.offset >= partition.log_start):
@@ -476,7 +473,6 @@ def cleaned(question: Question) -> Cause | None:
 
 
 def _is_cleaned(partition: PartitionEvidence) -> bool:
-    """Return whether the files show that the log is compacted."""
     policy = partition.history.config(partition.topic, "cleanup.policy")
     return partition.first_dirty is not None or "compact" in (policy or "")
 

@@ -75,9 +75,7 @@ class Sightings:
     damaged: list[tuple[str, int, str]] = field(default_factory=list)
     """Every damaged range, even at other offsets: file, first byte, reason."""
     older: dict[int, list[Sighting]] = field(default_factory=dict)
-    """Further records at the same offset with the same or an older leader epoch. They exist if two leaders wrote the
-    log.
-    """
+    """Further records at an offset, with the same or an older leader epoch. Only a log of two leaders has them."""
     _sorted: list[Span] = field(default_factory=list)
 
     def covering(self, offset: int) -> Span | None:
@@ -311,10 +309,7 @@ def _control_batches(region: Region) -> Iterable[RecordBatch]:
 
 
 def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[bytes]) -> dict[bytes, int]:
-    """Return the newest offset of each of ``keys`` from offset ``since`` on.
-
-    Records of aborted and open transactions do not count. Keys without a record are left out.
-    """
+    """Return the newest offset of ``keys`` from offset ``since`` on. Aborted and open transactions do not count."""
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
     for _, region in _regions(segments, since, SILENT):

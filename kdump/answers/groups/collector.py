@@ -174,7 +174,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset. ``pending``: an open transaction has a newer offset for the same partition."""
+        """Return the line of an offset. ``pending``: an open transaction has an offset for the same partition."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}
@@ -258,10 +258,7 @@ def history_lines(group_id: str, coordinator: int, history: History) -> Iterator
 def _lags(
     end: StableEnd | None, offset: int | None, done: int | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return log end offset, lag, last stable offset, and lag to the last stable offset.
-
-    The lag does not include the ``done`` records.
-    """
+    """Return log end offset, lag, last stable offset and the lag to it. A lag does not count the ``done`` records."""
     if end is None:
         return None, None, None, None
     if offset is None or done is None:
@@ -341,7 +338,6 @@ class ConsumerGroups(TopicLogs):
         yield from self.missing()
 
     def _groups(self) -> list[tuple[str, HeldGroup]]:
-        """Return the groups of all partitions, sorted by id."""
         logs = (log for log in self.logs.values() if isinstance(log, CoordinatorLog))
         found = [(java_utf8(held.name), held) for log in logs for held in log.held()]
         return sorted(found, key=lambda one: (one[0], one[1].partition))
@@ -373,7 +369,6 @@ class ConsumerGroups(TopicLogs):
                 yield line
 
     def _share_partitions(self) -> dict[str, list[Share]]:
-        """Return the initialized share partitions by group id."""
         found: dict[str, list[Share]] = {}
         for log in self.logs.values():
             if isinstance(log, ShareStateLog):

@@ -276,10 +276,7 @@ DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
 def expires_at(
     group: KnownGroup, topic: str, commit_timestamp: int, expire_timestamp: int | None, retention_ms: int
 ) -> int | None:
-    """Return the time at which an offset expires, in ms; None if it does not while the group is in this state.
-
-    ``expire_timestamp`` is the field of the record, or None.
-    """
+    """Return the time in ms at which an offset expires; None if it does not while the group is in this state."""
     line = group.line
     if line.type == "Share" or line.problem is not None:
         return None

@@ -72,10 +72,7 @@ def _shares(counts: Iterable[int]) -> Iterator[int]:
 
 
 class GroupWriters(TopicLogs):
-    """Ranks the groups by their records in ``__consumer_offsets``.
-
-    ``takes`` is called with a group id to select groups.
-    """
+    """Ranks groups by their records in ``__consumer_offsets``. ``takes`` returns whether to rank a group id."""
 
     def __init__(self, ranking: Ranking, takes: Callable[[str], bool]) -> None:
         super().__init__()

@@ -186,8 +186,6 @@ def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[Snapsh
 
 @dataclass(frozen=True)
 class MetadataOptions:
-    """The options of the questions ``metadata`` and ``events``."""
-
     offset: int | None = option(
         None, "count", "--offset", "The image of all records below this offset.", metavar="N", least=0
     )

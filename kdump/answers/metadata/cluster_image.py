@@ -288,7 +288,6 @@ class Scram:
 
 
 def scram_mechanism(fields: Fields) -> str:
-    """Return the mechanism of a credential by Kafka's name."""
     return MECHANISMS.get(fields["mechanism"], f"mechanism {fields['mechanism']}")
 
 

@@ -64,7 +64,6 @@ class Copies:
         self.snapshots.sort(key=lambda found: (found.end_offset, found.epoch, found.name))
 
     def __bool__(self) -> bool:
-        """Whether there is a log or snapshot."""
         return bool(self._logs or self.snapshots)
 
     def sources(self) -> Iterator[tuple[Files, str]]:
@@ -204,9 +203,8 @@ class MetadataLog:
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
         """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
 
-        It begins with the newest valid snapshot that is not later. If none is left and the log does not begin at
-        offset 0, the missing records are reported as damage; but if there are later or invalid snapshots, and
-        ``offset`` or ``at`` is given, UsageError is raised.
+        It begins with the newest valid snapshot that is not later. Missing records are reported as damage. Raises
+        UsageError if the log does not begin at offset 0, and all snapshots are later.
         """
         breaks = Breaks(self.copies.report.damage)
         image = self._begin(offset, at, breaks)
@@ -256,10 +254,9 @@ class MetadataLog:
         return ClusterImage()
 
     def _oldest(self, breaks: Breaks) -> ClusterImage:
-        """Return the image of the newest valid snapshot at or below the first offset of the log.
+        """Return the image of the newest valid snapshot that is not after the start of the log.
 
-        If there is none and the log does not begin at offset 0, use the oldest valid snapshot; without one, an empty
-        image.
+        Without one use the oldest valid snapshot if the log does not begin at offset 0, else an empty image.
         """
         first = self.copies.first_offset() or 0
         there = self.copies.snapshots
