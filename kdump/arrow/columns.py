@@ -109,9 +109,14 @@ class Rows:
         return self._ends[-1] if self._ends else 0
 
     @property
+    def size(self) -> int:
+        """The size in bytes of keys, values and headers of the current kind of rows."""
+        return self._recorded.size
+
+    @property
     def is_full(self) -> bool:
         """Whether the caller should call :meth:`take`."""
-        return len(self) >= self._most_rows or self._recorded.size >= BYTES or bool(self._done)
+        return len(self) >= self._most_rows or self.size >= BYTES or bool(self._done)
 
     def add(self, item: SelectedBatch) -> None:
         self._turn_to(self._objects)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SelectedBatch
     from kdump.schemas.framing import Side
     from kdump.schemas.shapes import Shape
-    from kdump.schemas.typed import TypedSide, TypedValue
+    from kdump.schemas.typed import SubjectTables, TypedSide, TypedValue
 
 Engine: TypeAlias = Literal["arrow", "spark", "duckdb"]
 SCHEMA_ID, PROBLEM, WHY = "schemaId", "problem", "why"
@@ -43,7 +43,7 @@ _FACTORIES: Final = {"boolean": "bool_", "bytes": "binary", "date": "date32"}
 class TypedColumns:
     """The columns of one subject, or of the subjects of a topic's keys and values."""
 
-    def __init__(self, sides: Sequence[TypedSide], engine: Engine = "arrow") -> None:
+    def __init__(self, sides: Sequence[TypedSide | SubjectTables], engine: Engine = "arrow") -> None:
         """The schema id is that of the last of ``sides``; if both sides have a problem, the last one is reported."""
         self._sides = sides
         self._types = {side.side: arrow_type(side.shape, engine) for side in sides}

@@ -92,7 +92,8 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     default="topic,date",
     show_default=True,
     metavar="NAMES",
-    help=f"The folders: {', '.join(FOLDERS)}, in the order given, or none.",
+    help=f"The folders: {', '.join(FOLDERS)}, in the order given, or none. With subject the records of each subject "
+    "have the typed columns of its schema.",
 )
 @click.option(
     "--mode",

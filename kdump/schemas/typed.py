@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kdump.formats.record import Header
-    from kdump.schemas.decoder import PayloadDecoder
+    from kdump.schemas.decoder import PayloadDecoder, WrittenPayload
     from kdump.schemas.framing import SchemaFrame, Side
     from kdump.schemas.readers import PayloadReader
     from kdump.schemas.store import SchemaVersion
@@ -62,6 +62,38 @@ def _value(read: _Read, payload: bytes, position: int, indexes: Sequence[int], s
     return TypedValue(value, schema_id)
 
 
+def _written(
+    decoder: PayloadDecoder,
+    place: tuple[str, Side],
+    payload: bytes,
+    headers: Sequence[Header],
+    preferred: Callable[[list[SchemaVersion]], list[SchemaVersion]] | None = None,
+) -> tuple[SchemaFrame, WrittenPayload] | TypedValue:
+    """Return the frame and the writer's schema of a payload, or its problem. ``place`` is its topic and side.
+
+    ``preferred`` selects the candidates among the versions with the id of the frame.
+    """
+    topic, side = place
+    frame = frame_of(side, payload, headers)
+    if frame is None:
+        return _NO_SCHEMA
+    if frame.framing == "file":
+        return TypedValue(problem="schema-mismatch", why="an Avro container file holds any number of records")
+    candidates = decoder.candidates(frame)
+    if candidates is None:
+        return _NO_SCHEMA
+    if not candidates:
+        missing = decoder.missing_schema(frame)
+        return TypedValue(None, frame.schema_id, missing["problem"], missing["why"])
+    written = decoder.written(topic, side, payload, frame, candidates if preferred is None else preferred(candidates))
+    schema = written.schema
+    if schema.problem:
+        return TypedValue(None, schema.version.id, schema.problem, schema.why)
+    if written.broken is not None:
+        return TypedValue(None, schema.version.id, "payload-invalid", str(written.broken))
+    return frame, written
+
+
 class TypedSide:
     """Reads keys or values with the types of a version of a subject."""
 
@@ -96,21 +128,11 @@ class TypedSide:
             known = self._prefixes.get((topic, payload[:PREFIX_SIZE]))
             if known is not None:
                 return _value(known[0], payload, PREFIX_SIZE, (), known[1])
-        frame = frame_of(self.side, payload, headers)
-        if frame is None:
-            return _NO_SCHEMA
-        if frame.framing == "file":
-            return TypedValue(problem="schema-mismatch", why="an Avro container file holds any number of records")
-        candidates = self._decoder.candidates(frame)
-        if not candidates:
-            return _NO_SCHEMA if candidates is None else self._missing(frame)
-        candidates = self._preferred(candidates)
-        schema, position, indexes, broken = self._decoder.written(topic, self.side, payload, frame, candidates)
+        found = _written(self._decoder, (topic, self.side), payload, headers, self._preferred)
+        if isinstance(found, TypedValue):
+            return found
+        frame, (schema, position, indexes, _) = found
         schema_id = schema.version.id
-        if schema.problem:
-            return TypedValue(None, schema_id, schema.problem, schema.why)
-        if broken is not None:
-            return TypedValue(None, schema_id, "payload-invalid", str(broken))
         read = self._reading(schema)
         if frame.framing == "prefix" and schema.format != "protobuf":
             self._prefixes[topic, payload[:PREFIX_SIZE]] = read, schema_id
@@ -123,10 +145,6 @@ class TypedSide:
             own = [each for each in candidates if each.subject == self.version.subject]
             made = self._own[id(candidates)] = own or candidates
         return made
-
-    def _missing(self, frame: SchemaFrame) -> TypedValue:
-        found = self._decoder.missing_schema(frame)
-        return TypedValue(None, frame.schema_id, found["problem"], found["why"])
 
     def _reading(self, schema: PayloadReader) -> _Read:
         """Return the cached reader of a schema's payloads."""
@@ -180,15 +198,98 @@ def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
     Raises UsageError.
     """
     version, message = _version(decoder, subject)
-    name, dash, ending = version.subject.rpartition("-")
-    side: Side = "key" if dash and ending == "key" else "value"
-    other: Side = "value" if side == "key" else "key"
-    sides = [TypedSide(decoder, version, side, message)]
-    if dash and ending == side:
-        found = decoder.store.newest(f"{name}-{other}")
-        if found is not None and not decoder.schema(found).problem:
-            sides.insert(0, TypedSide(decoder, found, other))
-    return tuple(sides)
+    _, dash, ending = version.subject.rpartition("-")
+    return _both_sides(decoder, TypedSide(decoder, version, "key" if dash and ending == "key" else "value", message))
+
+
+class SubjectTables:
+    """Divides records into one table for each subject, by the schemas of their values.
+
+    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``.
+    It is also the side of the records without a table: :meth:`read` returns the reason.
+    """
+
+    side: Final = "value"
+    shape: Final = JSON_TEXT
+
+    def __init__(self, decoder: PayloadDecoder) -> None:
+        self._decoder = decoder
+        self._sides: dict[str, tuple[TypedSide, ...] | UsageError] = {}
+        """Table -> its readers, or the reason why its schema cannot be used."""
+        self._prefixes: dict[tuple[str, bytes], str] = {}
+        self._of_nulls: dict[str, str | None] = {}
+
+    def table(self, topic: str, value: bytes | None, headers: Sequence[Header]) -> str | None:
+        """Return the table of a value, or None. A null belongs to the subject ``TOPIC-value``, if it exists."""
+        if value is None:
+            if topic not in self._of_nulls:
+                name = f"{topic}-value"
+                known = self._decoder.store.newest(name)
+                self._of_nulls[topic] = None if known is None else self._usable(name, known)
+            return self._of_nulls[topic]
+        key = topic, value[:PREFIX_SIZE]
+        known_table = None if headers else self._prefixes.get(key)
+        if known_table is not None:
+            return known_table
+        found = _written(self._decoder, (topic, self.side), value, headers)
+        if isinstance(found, TypedValue):
+            return None
+        frame, written = found
+        table = self._usable(*self._named(written))
+        if table is not None and frame.framing == "prefix" and written.schema.format != "protobuf":
+            self._prefixes[key] = table
+        return table
+
+    def sides(self, table: str) -> tuple[TypedSide, ...]:
+        """Return the readers of keys (if the log has their subject) and values of a table."""
+        found = self._sides[table]
+        if isinstance(found, UsageError):
+            raise found
+        return found
+
+    def _named(self, written: WrittenPayload) -> tuple[str, SchemaVersion, str | None]:
+        """Return the table of a payload, the version whose types it has, and the message, if it is not the first."""
+        schema, store = written.schema, self._decoder.store
+        subject = schema.version.subject
+        version = store.newest(subject) or schema.version
+        target = self._decoder.schema(version).reader
+        if isinstance(schema.reader, ProtobufReader) and isinstance(target, ProtobufReader):
+            names, first = schema.reader.names(written.indexes), target.read_message()
+            if names and first is not None and first.kind.full_name not in names:
+                return f"{subject}#{names[0]}", version, names[0]
+        return subject, version, None
+
+    def _usable(self, table: str, version: SchemaVersion, message: str | None = None) -> str | None:
+        """Return the table, or None if the schema cannot be used."""
+        found = self._sides.get(table)
+        if found is None:
+            try:
+                found = _both_sides(self._decoder, TypedSide(self._decoder, version, self.side, message))
+            except UsageError as error:
+                found = error
+            self._sides[table] = found
+        return None if isinstance(found, UsageError) else table
+
+    def read(self, topic: str, payload: bytes | None, headers: Sequence[Header]) -> TypedValue:
+        """Return the reason why a record has no table."""
+        if payload is None:
+            return TypedValue(problem="no-schema", why=f"a null names no schema, and no subject is {topic}-value")
+        found = _written(self._decoder, (topic, self.side), payload, headers)
+        if isinstance(found, TypedValue):
+            return found
+        written = found[1]
+        table, *_ = self._named(written)
+        return TypedValue(None, written.schema.version.id, "schema-invalid", str(self._sides[table]))
+
+
+def _both_sides(decoder: PayloadDecoder, given: TypedSide) -> tuple[TypedSide, ...]:
+    """Return the side of a subject, after the other side if the log has its subject."""
+    name, dash, ending = given.version.subject.rpartition("-")
+    if not dash or ending != given.side:
+        return (given,)
+    other: Side = "value" if given.side == "key" else "key"
+    found = decoder.store.newest(f"{name}-{other}")
+    return (given,) if found is None or decoder.schema(found).problem else (TypedSide(decoder, found, other), given)
 
 
 def _version(decoder: PayloadDecoder, subject: str) -> tuple[SchemaVersion, str | None]:

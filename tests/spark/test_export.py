@@ -19,6 +19,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 import pyarrow.dataset as dataset
 import pyarrow.parquet as parquet
 
+import kdump as package
 from kdump import spark_export
 from kdump.commands import spark_export as spark_export_command
 from kdump.commands.spark_export import command
@@ -264,6 +265,75 @@ def test_decoded_records_are_a_column_of_the_export(spark, tmp_path):
     found = rows(tmp_path / "out", "decoded")
     assert len(found) == summary.rows
     assert {json.loads(row["decoded"])["key"]["name"] for row in found} == {"TransactionLogKey"}
+
+
+def test_a_subject_gives_the_export_typed_columns(spark, registries, tmp_path):
+    logs = registries / "confluent" / "logs"
+    given = {"topic": "evolve", "decode": "auto", "schema": "evolve-value"}
+    expected = package.open(logs, topic="evolve", schema="evolve-value").to_arrow(["offset", "valueDecoded"]).read_all()
+    values = {row["offset"]: row["valueDecoded"] for row in expected.to_pylist()}
+    lines = kdump("dump", "-o", "jsonl", "--decode", "auto", "--topic", "evolve", logs).stdout.splitlines()
+    decoded = {line["offset"]: line.get("decoded") for line in map(json.loads, lines)}
+    for form in ("parquet", "orc"):  # written by the workers, and by Spark
+        out = tmp_path / form
+        export(logs, out=out, options=given, format=form)
+        found = (
+            spark.read.format(form).load(str(out)).select("offset", "decoded", "valueDecoded.*", "schemaId").collect()
+        )
+        assert len(found) == len(values) == 100
+        names = next(value for value in values.values() if value).keys()
+        for row in found:
+            assert (row.decoded and json.loads(row.decoded)) == decoded[row.offset]
+            one = values[row.offset] or dict.fromkeys(names)
+            assert [row[name] for name in names if isinstance(one[name], str | int | None)] == [
+                value for value in one.values() if isinstance(value, str | int | None)
+            ]
+    with pytest.raises(UsageError, match="no subject is called 'nothing'"):
+        export(logs, out=tmp_path / "none", options={"schema": "nothing"})
+
+
+def test_each_subject_has_a_table(spark, registries, tmp_path):
+    logs, out = registries / "confluent" / "logs", tmp_path / "out"
+    summary = export(logs, out=out, options={"topic": "evolve,mixed"}, partition_by=("subject", "date"))
+    tables = {path.name: dataset.dataset(path, partitioning="hive").to_table() for path in out.glob("subject=*")}
+    undecoded = dataset.dataset(out / "_undecoded", partitioning="hive").to_table()
+    assert tables.keys() >= {"subject=evolve-value", "subject=mixed-value"}
+    assert sum(table.num_rows for table in tables.values()) + undecoded.num_rows == summary.rows
+    assert manifest(out)["rowsWritten"] == sum(file["rows"] or 0 for file in manifest(out)["output"])
+    table = package.open(logs, topic="evolve", schema="evolve-value").to_arrow(["offset", "valueDecoded"]).read_all()
+    expected = dict(zip(*table.to_pydict().values(), strict=True))
+    found = tables["subject=evolve-value"].to_pylist()
+    assert {row["offset"] for row in found} == expected.keys()
+    for row in found:
+        value = expected[row["offset"]]
+        assert (row["valueDecoded"] is None) == (value is None)
+        assert value is None or row["valueDecoded"].keys() == value.keys()
+    assert {row["problem"] for row in undecoded.to_pylist()} == {"no-schema", "payload-invalid", "schema-missing"}
+    assert "valueDecoded" not in undecoded.column_names
+    frame = spark.read.parquet(str(out / "subject=evolve-value"))
+    assert frame.count() == len(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"format": "orc"}, "subject cannot be combined with --format orc"),
+        ({"target_file_size": 1 << 20}, "subject cannot be combined with --target-file-size"),
+        ({"options": {"schema": "evolve-value"}}, "subject cannot be combined with --schema"),
+        (
+            {"options": {"schemasTopic": "others"}},
+            "the given paths have no schema in the topic others: name its log dir",
+        ),
+    ],
+)
+def test_tables_of_subjects_that_cannot_be_written_are_refused(tmp_path, monkeypatch, given, reason):
+    def start(*_):
+        raise AssertionError("Spark has started")
+
+    monkeypatch.setattr(session, "check", lambda: None)
+    monkeypatch.setattr(session, "start", start)
+    with pytest.raises(UsageError, match=reason):
+        export(BROKERS / "4.2.2" / "txn-0", out=tmp_path / "out", partition_by=("subject",), **given)
 
 
 def test_failfast_ends_the_export_and_names_file_and_byte(spark, tmp_path):

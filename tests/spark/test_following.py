@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,6 +101,25 @@ def test_ten_incremental_exports_are_one_full_export(spark, tmp_path):
         job.run(export(source, out, mode="append"), job.Listener(lambda _: None, lambda *_: None))
     with pytest.raises(UsageError, match="was written with format parquet, not orc"):
         run(source, out, format="orc")
+
+
+def test_schemas_that_a_broker_has_written_since_are_used(spark, registries, tmp_path):
+    logs, source, out = registries / "confluent" / "logs", tmp_path / "in", tmp_path / "out"
+    shutil.copytree(logs / "_schemas-0", source / "_schemas-0")
+    log = source / "_schemas-0" / f"{0:020}.log"
+    data = log.read_bytes()
+    log.write_bytes(data[: len(data) // 2])
+    shutil.copytree(logs / "evolve-0", source / "evolve-0")
+    given = {"options": {"topic": "evolve,json-4"}, "partition_by": ("subject",)}
+    run(source, out, **given)
+    log.write_bytes(data)
+    shutil.copytree(logs / "json-4-0", source / "json-4-0")
+    run(source, out, **given)
+    table = dataset.dataset(out / "subject=json-4-value").to_table(columns=["offset", "schemaId", "valueDecoded"])
+    assert table.num_rows > 0
+    assert None not in table.column("schemaId").to_pylist()
+    with pytest.raises(UsageError, match=r"written with partitionBy \['subject'\], not \['topic', 'date'\]"):
+        run(source, out, options=given["options"])
 
 
 def test_a_run_of_several_steps_is_one_entry_of_the_manifest(spark, tmp_path):

@@ -13,18 +13,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from kdump.arrow import schema as arrow_schema
 from kdump.spark.export.account import SplitAccount
 from kdump.spark.source import planning, reading, schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
     from pyspark import Accumulator
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
-    from kdump.arrow.schema import ArrowField
     from kdump.segments.regions import Damage
     from kdump.spark.source.options import SourceOptions
     from kdump.spark.source.planning import Split
@@ -67,7 +66,7 @@ def records(
         for split in group:
             yield from reading.counted(split, options, report)
 
-    return _frame(spark, planning.group(splits, options), arrow_schema.chosen(options.names), read), counts
+    return _frame(spark, planning.group(splits, options), schema.spark_schema(options), read), counts
 
 
 def damaged(spark: SparkSession, lost: list[tuple[Split, list[Damage]]], options: SourceOptions) -> DataFrame:
@@ -80,13 +79,13 @@ def damaged(spark: SparkSession, lost: list[tuple[Split, list[Damage]]], options
             yield from reading.damaged(split, ranges, options)
 
     tasks = min(len(lost), TASKS_OF_DAMAGE * spark.sparkContext.defaultParallelism)
-    return _frame(spark, [lost[number::tasks] for number in range(tasks)], schema.DAMAGED, read)
+    return _frame(spark, [lost[number::tasks] for number in range(tasks)], schema.ddl(schema.DAMAGED), read)
 
 
 def _frame(
     spark: SparkSession,
     groups: list[Any],
-    fields: Iterable[ArrowField],
+    shape: str | StructType,
     read: Callable[[Any], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
     """Return a frame with the rows of ``read`` for each group. Each group is one task."""
@@ -99,5 +98,5 @@ def _frame(
 
     numbers = spark.range(0, len(groups), 1, max(1, len(groups)))
     # like DataFrame.mapInArrow, which requires pandas without using it
-    mapped: Any = UserDefinedFunction(task, schema.ddl(fields), evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    mapped: Any = UserDefinedFunction(task, shape, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     return DataFrame(numbers._jdf.mapInArrow(mapped(numbers["id"])._jc, False, None), spark)

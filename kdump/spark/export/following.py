@@ -104,6 +104,7 @@ class Follower:
         """
         self._forever = forever
         job.check(self._export, adds=True)
+        job.with_schemas(self._options)  # raises before Spark starts
         # unreadable inputs are reported before Spark starts
         found = streaming.partitions(self._options, self._listener.note, self._fail, self._listener.plans)
         self._listings.remember(found)
@@ -198,7 +199,7 @@ class Follower:
     ) -> State:
         started = datetime.now(UTC)
         lost = _losses(advance, state.offsets)
-        options = replace(self._options, skip_unreadable=False)
+        options = job.with_schemas(replace(self._options, skip_unreadable=False))  # schemas may be new, too
         with place.output.staging(self._listener.note) as staged, errors():
             work = job.Work(place.spark, self._export, options, planned, staged[1], self._listener)
             written = work.write(always=not self._steps) if planned else job.WrittenRows(0, {}, [], {})
@@ -227,6 +228,7 @@ def _settings(export: job.Export, options: words.SourceOptions) -> dict[str, Any
         "partitionBy": list(export.partition_by),
         "columns": list(options.columns),
         "decode": options.decode,
+        "schema": options.schema,
         "isolation": options.isolation,
         "includeControl": options.include_control,
     }
@@ -323,9 +325,10 @@ class Checkpoint:
             return State(0, {})
         last = self._read(numbers[-1])
         for name, value in self._settings.items():
-            if last["settings"][name] != value:
+            before = last["settings"].get(name)
+            if before != value:
                 raise UsageError(
-                    f"{output.path} was written with {name} {last['settings'][name]}, not {value}: "
+                    f"{output.path} was written with {name} {before}, not {value}: "
                     "choose another --out, or the same options"
                 )
         self._finish(last)

@@ -21,10 +21,10 @@ from kdump.spark import session
 from kdump.spark.export import account, counting, parquet
 from kdump.spark.export.commit import COMMIT, publish, recover, written
 from kdump.spark.export.hold import held
-from kdump.spark.export.output import CHECKPOINT, FOLDERS, FORMATS, WRITING, Output, Table, beside, exists
+from kdump.spark.export.output import CHECKPOINT, FOLDERS, FORMATS, SUBJECT, WRITING, Output, Table, beside, exists
 from kdump.spark.failures import errors
 from kdump.spark.source import options as words
-from kdump.spark.source import planning, reading, register
+from kdump.spark.source import planning, reading, register, schema
 from kdump.spark.source.reading import UNREADABLE
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def run(export: Export, listener: Listener) -> Summary:
     """
     options = source_options(export)
     check(export, adds=False)
+    options = with_schemas(options)
     inputs = planning.look(options, listener.note, listener.plans)
     listener.plans("")  # Spark itself prints here
     spark = session.start(export.master, export.conf, session.SparkOutput())
@@ -254,7 +255,28 @@ def _exported(
 
 def source_options(export: Export) -> words.SourceOptions:
     """Return the options of the source, with PERMISSIVE as the default mode. Raises UsageError."""
-    return words.parse({"mode": words.PERMISSIVE, **export.options, "paths": json.dumps(export.paths)})
+    options = words.parse({"mode": words.PERMISSIVE, **export.options, "paths": json.dumps(export.paths)})
+    if SUBJECT not in export.partition_by:
+        return options
+    if export.format != "parquet" or export.target_file_size is not None:
+        what = "--target-file-size" if export.format == "parquet" else f"--format {export.format}"
+        raise UsageError(
+            f"--partition-by subject cannot be combined with {what}: only kdump's own writer has its tables"
+        )
+    if options.schema is not None:
+        raise UsageError("--partition-by subject cannot be combined with --schema: each subject gets its own columns")
+    return replace(options, by_subject=True)
+
+
+def with_schemas(options: words.SourceOptions) -> words.SourceOptions:
+    """Return the options with the schemas of the log. Raises UsageError if an export by subject has none."""
+    made = schema.with_schemas(options)
+    if made.by_subject and not made.store:
+        raise UsageError(
+            f"--partition-by subject: the given paths have no schema in the topic {options.schemas_topic}: "
+            "name its log dir with --schemas"
+        )
+    return made
 
 
 def needed(export: Export, columns: tuple[str, ...]) -> list[str]:
@@ -368,6 +390,8 @@ class Work:
         with session.watched(self.spark, "writing", self.listener.progress):
             by_workers = self.export.target_file_size is None and self.output.is_parquet
             parts = parquet.parts_of(self.output, self.listener.note) if by_workers else None
+            if parts is None and options.by_subject:
+                raise KdumpError(f"{self.output.shown}: only the workers can write the tables of subjects")
             if parts is not None:
                 folders = {name: FOLDERS[name][0] for name in self.export.partition_by}
                 layout = parquet.FolderLayout(folders, self.options.names)

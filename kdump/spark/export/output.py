@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "_manifest.json"
 DAMAGED: Final = "_damaged"
+UNDECODED: Final = "_undecoded"
+"""The folder of the records without a subject, or whose value cannot be decoded."""
 CHECKPOINT: Final = "_checkpoint"
 WRITING: Final = "_writing.json"
 """A file next to the manifest of a table. It exists while a Spark writer writes the table."""
@@ -42,11 +44,13 @@ _WRITE: Final = {
     "json": {"compression": "gzip", "ignoreNullFields": "false"},
     "csv": {"compression": "gzip", "header": "true"},
 }
+SUBJECT: Final = "subject"
 FOLDERS: Final = {
     "topic": ("topic_name", ("topic",)),
     "partition": ("partition_number", ("partition",)),
     "date": ("date", ("timestampMs", "timestamp")),
     "hour": ("hour", ("timestampMs", "timestamp")),
+    SUBJECT: ("subject", ()),
 }
 """Values of ``--partition-by`` -> the name of the folders, and the columns from which the name is made.
 
@@ -312,7 +316,7 @@ def _as_text(rows: DataFrame, name: str) -> Any:
     kind = dict(rows.dtypes)[name]
     if kind == "binary":
         return spark_sql.base64(name).alias(name)
-    if kind.startswith("array"):
+    if kind.startswith(("array", "map", "struct")):
         return spark_sql.to_json(name).alias(name)
     return spark_sql.col(name)
 

@@ -14,12 +14,12 @@ import tempfile
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias
 
-from kdump.arrow import schema as arrow_schema
+from kdump.arrow import typed
 from kdump.arrow.files import ParquetFile
 from kdump.errors import KdumpError, UnreadableError
 from kdump.log_dirs.remote import RemoteFiles, place
@@ -28,7 +28,8 @@ from kdump.output.access import ANY
 from kdump.spark import session
 from kdump.spark.export import counting
 from kdump.spark.export.account import SplitAccount
-from kdump.spark.source import planning, reading
+from kdump.spark.export.output import SUBJECT, UNDECODED
+from kdump.spark.source import planning, reading, schema, subject_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -187,7 +188,7 @@ class FolderLayout:
 
         All rows of ``batch`` are of one segment.
         """
-        rows = batch.select(list(self.columns))
+        rows = batch.select([name for name in batch.schema.names if name in self.columns or name in typed.NAMES])
         if not {"date", "hour"} & self.folders.keys():
             yield self._folder(batch, None), rows
             return
@@ -212,7 +213,12 @@ class FolderLayout:
         if time is not None:
             values["date"] = (date(1970, 1, 1) + timedelta(days=time // _DAY_US)).isoformat()
             values["hour"] = time % _DAY_US // _HOUR_US
-        return "".join(f"{folder}={_escaped(values[name])}/" for name, folder in self.folders.items())
+        first = ""
+        if SUBJECT in self.folders:
+            values[SUBJECT] = subject_rows.subject_of(batch)
+            first = "" if values[SUBJECT] is not None else f"{UNDECODED}/"
+        named = ((name, folder) for name, folder in self.folders.items() if not first or name != SUBJECT)
+        return first + "".join(f"{folder}={_escaped(values[name])}/" for name, folder in named)
 
 
 def _floored(times: pa.Array, unit: int) -> pa.Array:
@@ -274,28 +280,29 @@ class PartsFiles:
 
     def __init__(self, task: PartsTask, number: int, attempt: str) -> None:
         self._task, self._number, self._attempt = task, number, attempt
-        self._schema = arrow_schema.arrow(arrow_schema.chosen(task.layout.columns))
         self._open: dict[str, OpenPart] = {}
         self.parts: dict[str, str] = {}
 
     def add(self, folder: str, rows: pa.RecordBatch | None) -> None:
         """Add rows to the file of a folder. If ``rows`` is None, only create the file."""
         with _refused(self._task.parts.shown):
-            file = self._open.get(folder) or self._made(folder)
+            file = self._open.get(folder) or self._made(folder, None if rows is None else rows.schema)
             self._open[folder] = self._open.pop(folder, file)  # move it to the end: most recently used
             if rows is not None:
                 file.parquet.add(rows)
             if sum(one.parquet.held_bytes for one in self._open.values()) > HELD_BYTES:
                 max((one.parquet for one in self._open.values()), key=lambda one: one.held_bytes).flush()
 
-    def _made(self, folder: str) -> OpenPart:
+    def _made(self, folder: str, shape: pa.Schema | None) -> OpenPart:
         if len(self._open) >= WRITERS:
             self._close(next(iter(self._open)))
         name = f"{folder}part-{self._number:05}-{self._attempt}.c{len(self.parts):03}.zstd.parquet"
         part = self._task.parts.part(self._attempt, name)
         out = self._task.parts.create(part)
         self.parts[name] = part
-        return OpenPart(ParquetFile(self._schema, out), out, part)
+        if shape is None:
+            shape = schema.arrow_schema(replace(self._task.options, columns=self._task.layout.columns))
+        return OpenPart(ParquetFile(shape, out), out, part)
 
     def _close(self, folder: str) -> None:
         file = self._open[folder]

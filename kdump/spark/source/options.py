@@ -78,6 +78,8 @@ class SourceOptions:
     schemas_topic: str = "_schemas"
     schema: str | None = None
     """The subject that determines the columns and their types."""
+    by_subject: bool = False
+    """Whether the records of each subject have typed columns of their own (only in an export)."""
     split_bytes: int = 128 << 20
     min_partitions: int = 2 * (os.cpu_count() or 1)
     dedupe: bool = False
@@ -121,7 +123,7 @@ class SourceOptions:
 
     @property
     def decodes(self) -> bool:
-        return self.decode != NONE or self.schema is not None
+        return self.decode != NONE or self.schema is not None or self.by_subject
 
     def wanted(self, **choices: Any) -> Wanted:
         """Return what the finder must find: topics, partitions and files by these options, and further ``choices``."""

@@ -26,6 +26,7 @@ from kdump.segments.regions import ENDS_INSIDE, Damage, Padding, Trailing
 from kdump.spark.source import headers, schema
 from kdump.spark.source import options as words
 from kdump.spark.source.marks import lose
+from kdump.spark.source.subject_rows import SubjectRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -75,7 +76,9 @@ class BatchContent(NamedTuple):
 Content: TypeAlias = BatchContent | DamagedRange | Padding
 
 
-def contents(split: Split, source: files.Source, options: SourceOptions, rows: Rows | None = None) -> Iterator[Content]:
+def contents(
+    split: Split, source: files.Source, options: SourceOptions, rows: Rows | SubjectRows | None = None
+) -> Iterator[Content]:
     """Yield the batches, damaged ranges and padding of ``split``.
 
     If compiled code supports a batch, its records are added to ``rows``, and the batch is yielded without records.
@@ -124,7 +127,9 @@ def _end(content: DamagedRange | Padding) -> int:
     return region.position + region.size
 
 
-def _contents(split: Split, source: files.Source, options: SourceOptions, rows: Rows | None) -> Iterator[Content]:
+def _contents(
+    split: Split, source: files.Source, options: SourceOptions, rows: Rows | SubjectRows | None
+) -> Iterator[Content]:
     inside = split.end < source.size
     selection = BatchSelection(wanted(options))
     content: Content
@@ -160,7 +165,7 @@ def _is_whole_now(source: files.Source, position: int) -> bool:
     return isinstance(first, RecordBatch) and first.position == position
 
 
-def _read(batch: magic_2.Batch, rows: Rows, split: Split, options: SourceOptions) -> bool:
+def _read(batch: magic_2.Batch, rows: Rows | SubjectRows, split: Split, options: SourceOptions) -> bool:
     """Add a batch's selected records to ``rows``, or return False if only plain Python can read them."""
     if not rows.wanted.may_hold(batch):
         return True
@@ -320,8 +325,12 @@ def _records(
     below = min((end for end in (options.ending_offset, split.stable) if end is not None), default=None)
     bounded = wanted(replace(options, ending_offset=below))
     file = split.file._replace(decoder=schema.decoder(options))
-    typed = schema.typed_columns(options)
-    rows = Rows(file, options.names, bounded, null_headers=options.kafka is not None, typed=typed)
+    rows: Rows | SubjectRows
+    if options.by_subject and file.decoder is not None:
+        rows = SubjectRows(file, options.names, bounded, file.decoder)
+    else:
+        typed = schema.typed_columns(options)
+        rows = Rows(file, options.names, bounded, null_headers=options.kafka is not None, typed=typed)
     for content in contents(split, source, options, rows):
         for item in content.items if isinstance(content, BatchContent) else ():
             if isinstance(item, SelectedBatch):
@@ -336,7 +345,7 @@ def _records(
     yield from _taken(rows, tally)
 
 
-def _taken(rows: Rows, tally: Tally | None) -> list[pa.RecordBatch]:
+def _taken(rows: Rows | SubjectRows, tally: Tally | None) -> list[pa.RecordBatch]:
     taken = rows.take()
     if tally is not None:
         tally.rows += sum(len(batch) for batch in taken)

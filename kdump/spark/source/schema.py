@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kdump.arrow.columns import schema_of
-from kdump.arrow.schema import ArrowField
+from kdump.arrow.schema import ArrowField, chosen
 from kdump.arrow.typed import TypedColumns
 from kdump.log_reader.registry_topic import read_store
 from kdump.schemas.decoder import FORMATS, PayloadDecoder
@@ -20,6 +20,7 @@ from kdump.spark.source.options import AUTO, NONE
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from kdump.spark.source.options import SourceOptions
@@ -112,7 +113,15 @@ def typed_columns(options: SourceOptions) -> TypedColumns | None:
     return TypedColumns(typed_sides(made, options.schema), "spark")
 
 
-def spark_schema(options: SourceOptions) -> StructType:
+def arrow_schema(options: SourceOptions) -> pa.Schema:
+    """Return the schema of the output records."""
+    return schema_of(options.names, typed_columns(options))
+
+
+def spark_schema(options: SourceOptions) -> str | StructType:
+    """Return the schema of the output records; as text without typed columns, because PySpark then needs no pandas."""
+    if options.schema is None:
+        return ddl(chosen(options.names))
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return from_arrow_schema(schema_of(options.names, typed_columns(options)), prefer_timestamp_ntz=True)
+    return from_arrow_schema(arrow_schema(options), prefer_timestamp_ntz=True)

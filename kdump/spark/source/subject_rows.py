@@ -1,0 +1,98 @@
+"""Collects the records of a split in one table for each subject, with the typed columns of the subject.
+
+A record without a usable schema, or whose value its subject cannot hold, has no typed columns. ``problem`` and ``why``
+have the reason. The metadata of a record batch has the name of its subject (:func:`subject_of`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kdump.arrow import typed
+from kdump.arrow.columns import BYTES, ROWS, Rows
+from kdump.arrow.typed import TypedColumns
+from kdump.schemas.typed import SubjectTables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from kdump.formats.record import Record
+    from kdump.log_reader.filter import Filter
+    from kdump.records.magic_2 import Batch
+    from kdump.rows.selection import SegmentFacts, SelectedBatch
+    from kdump.schemas.decoder import PayloadDecoder
+
+_SUBJECT: Final = b"kdump.subject"
+_WITHOUT_VALUE: Final = frozenset(typed.SIDES.values())
+_HAS_VALUE: Final = "trailing-bytes"
+"""The only problem of a value that is there nevertheless."""
+
+
+def subject_of(batch: pa.RecordBatch) -> str | None:
+    """Return the subject of a record batch, or None for records without a table."""
+    name = (batch.schema.metadata or {}).get(_SUBJECT)
+    return None if name is None else name.decode()
+
+
+class SubjectRows:
+    """Collects rows of one file like :class:`~kdump.arrow.columns.Rows`, for several subjects.
+
+    ``names`` are the wanted columns. The typed columns of the subject follow them.
+    """
+
+    def __init__(self, file: SegmentFacts, names: Sequence[str], wanted: Filter, decoder: PayloadDecoder) -> None:
+        self.wanted = wanted
+        self._file, self._tables = file, SubjectTables(decoder)
+        self._names = names
+        self._rows: dict[str | None, Rows] = {None: self._made(TypedColumns((self._tables,), "spark"), _WITHOUT_VALUE)}
+
+    def _made(self, columns: TypedColumns, without: frozenset[str] = frozenset()) -> Rows:
+        chosen = [name for name in columns.names if name not in without]
+        return Rows(self._file, [*self._names, *chosen], self.wanted, typed=columns)
+
+    def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:  # noqa: ARG002  as of Rows
+        """Return False: the kernel does not decode payloads."""
+        return False
+
+    def add(self, item: SelectedBatch) -> None:
+        """Add each record to the rows of its subject."""
+        topic = item.file.topic or ""
+        found: dict[str | None, list[Record]] = {}
+        for record in item.records:
+            subject = None if item.batch.is_control else self._tables.table(topic, record.value, record.headers)
+            found.setdefault(subject, []).append(record)
+        for subject, records in found.items():
+            rows = self._rows.get(subject)
+            if rows is None:
+                rows = self._made(TypedColumns(self._tables.sides(subject or ""), "spark"))
+                self._rows[subject] = rows
+            rows.add(item._replace(records=records))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the caller should call :meth:`take`."""
+        rows = self._rows.values()
+        return sum(map(len, rows)) >= ROWS or sum(one.size for one in rows) >= BYTES
+
+    def take(self) -> list[pa.RecordBatch]:
+        """Return the rows so far as record batches of one subject each, and drop them."""
+        taken = ((batch, subject) for subject, rows in self._rows.items() for batch in rows.take())
+        return [part for batch, subject in taken for part in _divided(batch, subject)]
+
+
+def _divided(batch: pa.RecordBatch, subject: str | None) -> list[pa.RecordBatch]:
+    """Return the rows whose value is readable, and the others, which have no table."""
+    import pyarrow.compute as pc
+
+    if subject is None:
+        return [batch]
+    problem, why = batch.column(typed.PROBLEM), batch.column(typed.WHY)
+    fails = pc.and_(pc.starts_with(why, "value: "), pc.not_equal(problem, _HAS_VALUE)).fill_null(False)
+    named = batch.replace_schema_metadata({_SUBJECT: subject.encode("utf-8", "backslashreplace")})
+    if fails.true_count == 0:
+        return [named]
+    left = batch.filter(fails).drop_columns([name for name in batch.schema.names if name in _WITHOUT_VALUE])
+    kept = named.filter(pc.invert(fails))
+    return [left, kept] if kept.num_rows else [left]
