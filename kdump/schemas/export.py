@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from posixpath import normpath
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
@@ -69,11 +70,17 @@ class ExportedSchemas:
 
 
 def file_name(subject: str) -> str:
-    """Return the file name for a subject. Characters except letters, digits, dot, dash and underscore are escaped."""
+    """Return the file name for a subject. Characters except letters, digits, dot, dash and underscore are escaped.
+
+    The end of a too long name is replaced by a hash, so that names such as those of a key and a value stay different.
+    """
     name = _quoted(subject)
     if name[:1] in ("", "."):
         name = "%2E" + name[1:]
-    return name if len(name) <= _MAX_NAME else name[:_MAX_NAME]
+    if len(name) <= _MAX_NAME:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:16]
+    return f"{name[: _MAX_NAME - len(digest) - 1]}-{digest}"
 
 
 def _text(version: SchemaVersion) -> str:

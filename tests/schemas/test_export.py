@@ -72,6 +72,15 @@ def test_names_of_files(subject, name):
     assert file_name(subject) == name
 
 
+def test_subjects_with_long_names_have_files_of_their_own():
+    topic = "orders." * 35
+    subjects = [f"{topic}-key", f"{topic}-value"]
+    store = store_of(*(schema(subject, id=number) for number, subject in enumerate(subjects, 1)))
+    made = ExportedSchemas(store.versions(), store)
+    assert len(made.files) == len(subjects)
+    assert {len(file_name(subject)) for subject in subjects} == {200}
+
+
 def test_the_import_script_is_shell_and_restores_in_order(store, tmp_path):
     lines = list(import_script(store.versions(), store))
     script = tmp_path / "restore.sh"
