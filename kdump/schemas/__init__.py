@@ -5,4 +5,4 @@ from typing import Final
 TOPIC: Final = "_schemas"
 """The default name of the registry's topic (``kafkastore.topic``)."""
 FIRST_BYTES: Final = (b"\0", b"\xc3", b"O")
-"""The first byte of a payload with a frame of its own (:mod:`kdump.schemas.framing`)."""
+"""The possible first bytes of a payload whose frame is not in a header (:mod:`kdump.schemas.framing`)."""

@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
-"""A reader: (payload, position, size of the payload, level, [number of items without bytes that may follow]).
+"""A reader: (payload, position, size of the payload, level, [number of further items of 0 bytes allowed]).
 
-It returns the value and the position after it.
+It returns the value and the position after it, and decreases the number in the list.
 """
 
 MAX_DEPTH: Final = 200
 """Maximum number of levels of records, arrays and maps in a payload, because the JSON encoder is recursive."""
 _EMPTY_ITEMS: Final = 1_000_000
-"""Maximum number of items without bytes (nulls, empty records) in a payload."""
+"""Maximum number of array items in a payload that take 0 bytes (nulls, empty records)."""
 MAX_DECIMAL: Final = 1700
 """Maximum size of a decimal in bytes, so that Python can convert it to text (``sys.get_int_max_str_digits``)."""
 
@@ -79,7 +79,7 @@ class AvroReader:
 
 
 def guarded(read: Read, payload: bytes, position: int) -> tuple[Any, int]:
-    """Return the value at a position and the position after it. Converts all errors into UndecodableError."""
+    """Return the value at a position and the position after it. Raises UndecodableError for malformed bytes."""
     try:
         return read(payload, position, len(payload), 0, [_EMPTY_ITEMS])
     except UndecodableError:
@@ -190,7 +190,7 @@ class ReaderSource:
     """Generates the source text of a schema's readers.
 
     Variables in the text: ``d`` is the payload, ``p`` the position, ``n`` the size, ``k`` the level, ``v`` a value.
-    ``z[0]`` is the number of items without bytes that may still follow.
+    ``z[0]`` is the number of further array items of 0 bytes allowed.
     """
 
     def __init__(self) -> None:
@@ -385,7 +385,7 @@ _FILE_HEADER: Final = Map(Primitive("bytes"))
 
 @dataclass(frozen=True, slots=True)
 class AvroFile:
-    """The records of a container file, and the full name of their schema."""
+    """The values of a container file as JSON, and the full name of their schema."""
 
     records: list[Any]
     name: str | None
@@ -394,8 +394,8 @@ class AvroFile:
 def read_file(payload: bytes, limit: int) -> AvroFile:
     """Return the records of a payload that is an Avro container file (``Obj`` 1).
 
-    ``limit`` is the largest uncompressed size of a block, in bytes. Raises UndecodableError, and SchemaError if the
-    schema in the file is invalid.
+    ``limit`` is the largest uncompressed size of all blocks together, in bytes. Raises UndecodableError, and
+    SchemaError if the schema in the file is invalid.
     """
     header, position = AvroReader(_FILE_HEADER).value(payload, len(FILE_MAGIC))
     meta = {name: a2b_base64(value) for name, value in header.items()}

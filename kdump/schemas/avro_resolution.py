@@ -47,14 +47,14 @@ _PROMOTIONS: Final = {
 _UNITS: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 _NULL: Final = Primitive("null")
 _MOST_DIGITS: Final = 4096
-"""The number of decimal digits that fit into :data:`kdump.schemas.avro.MAX_DECIMAL` bytes."""
+"""A decimal of :data:`kdump.schemas.avro.MAX_DECIMAL` bytes has fewer digits."""
 
 
 class ResolvingReader:
     """Reads payloads of the schema ``writer`` as values of the schema ``reader``, which has the shape ``shape``."""
 
     def __init__(self, writer: AvroType, reader: AvroType, shape: Shape) -> None:
-        """Raises SchemaError for a schema that is too large."""
+        """Raise SchemaError for schemas that are too large or too deep."""
         self._raw = isinstance(writer, Primitive) and writer.kind == "bytes"
         self._read = _Source().compiled(writer, reader, shape)
 

@@ -97,7 +97,7 @@ AvroType: TypeAlias = Primitive | Fixed | Enum | AvroRecord | Array | Map | Unio
 
 
 def parse(text: str, names: Names | None = None) -> AvroType:
-    """Parse a schema. ``names`` has the types that it refers to, and receives its own types. Raises SchemaError."""
+    """Parse a schema. ``names`` has the types to which it refers, and receives those it defines. Raises SchemaError."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as reason:

@@ -1,4 +1,4 @@
-"""Decodes keys and values with the schemas of a store. A payload that cannot be decoded has a ``problem`` and a reason.
+"""Decodes keys and values with the schemas of a store. A result that is not complete has a ``problem`` and a reason.
 
 The schemas and their readers are loaded at the first payload that may need one, because few topics have such payloads.
 """
@@ -34,9 +34,9 @@ def has_own_layouts(topic: str) -> bool:
 
 
 class WrittenPayload(NamedTuple):
-    """The writer's schema of a payload, and the position of the message.
+    """The writer's schema of a payload, the position of the message, and its Protobuf path (``indexes``).
 
-    ``broken`` is set if ``indexes`` is unreadable.
+    ``broken`` is the error if the path is unreadable.
     """
 
     schema: PayloadReader
@@ -46,7 +46,7 @@ class WrittenPayload(NamedTuple):
 
 
 class PayloadDecoder:
-    """Decodes payloads of ``formats``. Payloads of other formats are left unchanged."""
+    """Decodes payloads of ``formats``. For payloads of other formats it returns None."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class PayloadDecoder:
     def side(
         self, topic: str, side: Side, payload: bytes | None, headers: Iterable[tuple[bytes, bytes | None]] = ()
     ) -> Decoded | None:
-        """Return the decoded key or value, or None if it is null or has no schema."""
+        """Return the decoded key or value; None if it is null, or has neither a schema nor a known layout."""
         if payload is None:
             return None
         if self._every and has_own_layouts(topic):
@@ -90,7 +90,7 @@ class PayloadDecoder:
     def _own_layout(
         self, topic: str, side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]
     ) -> Decoded | None:
-        """Return a decoded record of MirrorMaker 2 or key of a window; None if the payload is neither."""
+        """Return the decoded payload if it is of MirrorMaker 2 or the key of a window, else None."""
         from kdump.schemas import mirror_maker, windowed_keys
 
         found = mirror_maker.read(topic, side, payload)
@@ -128,9 +128,9 @@ class PayloadDecoder:
         return self._framed(topic, side, payload, frame, candidates)
 
     def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
-        """Return the schema versions that a frame may refer to; None if the bytes are not a registry's frame.
+        """Return the schema versions that a frame may refer to; empty if its schema is unknown.
 
-        They are not if the id is 0 and no schema has this id, or if no schema has the fingerprint.
+        Return None if the bytes only look like a frame: no schema has the fingerprint, or the id, which is 0.
         """
         if frame.framing == "single-object":
             return self._by_fingerprint.get(frame.fingerprint) if "avro" in self._formats else None
@@ -144,7 +144,7 @@ class PayloadDecoder:
         return self._given() if callable(self._given) else self._given
 
     def reader(self, subject: str, version: int) -> AvroReader | ProtobufReader | None:
-        """Return the reader of a version's payloads, or None for JSON."""
+        """Return the reader of a version's payloads; None for JSON, an unknown version, or an unusable schema."""
         found = self.store.version(subject, version)
         return None if found is None else self.schema(found).reader
 
@@ -159,7 +159,7 @@ class PayloadDecoder:
     def written(
         self, topic: str, side: Side, payload: bytes, frame: SchemaFrame, candidates: list[SchemaVersion]
     ) -> WrittenPayload:
-        """Return the most likely writer's schema of a payload among ``candidates``, and the position of the message."""
+        """Return the schema among ``candidates`` that most likely wrote a payload, and the position of the message."""
         from kdump.schemas.protobuf import read_indexes
 
         indexes: list[int] = []

@@ -96,7 +96,7 @@ def guid_of(
 ) -> str:
     """Return the GUID of a schema as text (8-4-4-4-12 hexadecimal digits), as Confluent's serializers write it.
 
-    The GUID is the MD5 of the schema's text, references, metadata and rules; ``_schemas`` does not store it. Source:
+    The GUID is the MD5 of the schema's text, references, metadata and rules. Source:
     ``Schema.updateHash`` of Confluent's schema-registry (client/rest/entities/Schema.java, Apache 2.0).
     """
     from hashlib import md5

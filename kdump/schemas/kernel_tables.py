@@ -41,7 +41,7 @@ class _AvroPlan:
         self.links: list[int] = []
         self.texts: list[bytes] = []
         self.is_odd = False
-        """Whether the schema has an array of items without bytes, whose number only the Python reader limits."""
+        """Whether the schema has an array whose items may take 0 bytes. Only the Python reader limits their number."""
         self._quote = quote
         self._known: dict[int, int] = {}
 

@@ -34,6 +34,7 @@ def _reader() -> ProtobufReader:
 
 
 def from_descriptor(text: str) -> ProtoFile:
+    """Return the file of a FileDescriptorProto in base64. Raises SchemaError."""
     return _Converter(_fields(text)).file()
 
 

@@ -161,7 +161,7 @@ class Pool:
             raise SchemaError(f"{found.type!r} is not defined")
 
     def find(self, name: str, scope: str) -> Definition | None:
-        """Return the definition of a name in ``scope``, the innermost one, or None. A leading dot marks a full name."""
+        """Return the innermost definition of a name in ``scope``, or None. A full name begins with a dot."""
         if name.startswith("."):
             return self.known.get(name[1:])
         while True:

@@ -321,7 +321,7 @@ class ProtobufReader:
         return file
 
     def find(self, name: str) -> MessageType | None:
-        """Return a message of the files, or of protobuf's own, by its full name."""
+        """Return the message with this full name in the files or in protobuf's own files, or None."""
         found = self._pool.known.get(name)
         if found is None and name.startswith(well_known.PACKAGE):
             found = _own_pool().known.get(name)
@@ -352,12 +352,12 @@ class ProtobufReader:
         return best
 
     def name(self, indexes: Sequence[int]) -> str | None:
-        """Return the full name of the first message that a path may identify."""
+        """Return the full name of the first message that a path may identify, or None."""
         message = self.first_message(indexes)
         return None if message is None else message.full_name
 
     def first_message(self, indexes: Sequence[int]) -> MessageType | None:
-        """Return the first message that a path may identify, which :meth:`read` prefers."""
+        """Return the first message that a path may identify, which :meth:`read` prefers, or None."""
         return next(self._messages(indexes), None)
 
     def names(self, indexes: Sequence[int]) -> list[str]:
@@ -365,7 +365,7 @@ class ProtobufReader:
         return [message.full_name for message in self._messages(indexes)]
 
     def read_message(self, name: str | None = None) -> ReadMessage | None:
-        """Return the reader of the message with this full name (None for the file's first message), or None."""
+        """Return the reader of the message with this full name, by default the file's first; None without it."""
         message = self.first_message([0]) if name is None else self.find(name)
         return None if message is None else ReadMessage(message, self)
 

@@ -1,8 +1,8 @@
 """Converts Protobuf messages to values of typed columns (:mod:`kdump.schemas.shapes`).
 
 A message is read as JSON (:mod:`kdump.schemas.protobuf`) and converted: 64-bit integers from text, bytes from base64,
-timestamps from ISO 8601. Types without a fixed shape (Struct, Value, Any, recursive messages) stay JSON text. Like
-Protobuf's own readers, this reads all versions of a message with the newest version.
+timestamps from ISO 8601. Types without a fixed shape (Struct, Value, Any, recursive messages) stay JSON text. As in
+Protobuf's own readers, the version with the types of the columns reads the messages of all other versions.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class ProtobufColumn(NamedTuple):
 
 
 def message_column(kind: MessageType, nesting: Nesting | None = None) -> ProtobufColumn:
+    """Return the column of a message. ``nesting`` has the enclosing messages."""
     nesting = Nesting() if nesting is None else nesting
     if kind.full_name in _WRAPPED:
         return _scalar(_WRAPPED[kind.full_name])

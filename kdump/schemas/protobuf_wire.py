@@ -150,7 +150,7 @@ def _read_bytes(data: bytes, position: int, end: int, _: object) -> tuple[str, i
 
 
 def skip(data: bytes, position: int, end: int, wire: int, field: int) -> int:
-    """Return the position after a field of this wire type; ``position`` is after its tag."""
+    """Return the position after a field, from the ``position`` after its tag. Raises UndecodableError."""
     if wire == VARINT:
         return varint(data, position, end)[1]
     if wire == BYTES:
@@ -164,7 +164,7 @@ def skip(data: bytes, position: int, end: int, wire: int, field: int) -> int:
 
 
 def group_end(data: bytes, position: int, end: int, field: int) -> tuple[int, int]:
-    """Return the end of a group's content, and the position after the group's end tag."""
+    """Return the end of a group's content, and the position after its end tag. Raises UndecodableError."""
     open_groups = [field]
     while True:
         begin = position

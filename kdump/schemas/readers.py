@@ -44,7 +44,7 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Return the name, the data and the problem of a payload from a position on.
+        """Return ``name`` and ``data`` of a payload from a position on, and ``unknownFields`` or a ``problem``, if any.
 
         ``indexes`` is the Protobuf path to the message. Raises UndecodableError.
         """
@@ -83,7 +83,7 @@ def referenced(version: SchemaVersion, store: SchemaStore) -> dict[str, SchemaVe
     """Return all schemas that a schema needs, by their names in references, each after the schemas that it needs.
 
     Of several references with one name the first counts, like in ``AbstractSchemaProvider.resolveReferences`` of
-    Confluent's schema-registry. Raises MissingReferenceError.
+    Confluent's schema-registry. Raises MissingReferenceError, and SchemaError for too many levels of references.
     """
     found: dict[str, SchemaVersion] = {}
     seen: set[str] = set()

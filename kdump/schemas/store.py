@@ -68,7 +68,7 @@ class SchemaVersion(NamedTuple):
 
 @dataclass(frozen=True)
 class HistoryLine:
-    """A record of the topic. ``keytype`` is null if the key is not one of a registry; ``why`` is then the reason."""
+    """A record of the topic. If no registry wrote it, ``keytype`` is None and ``why`` is the reason."""
 
     kind: ClassVar[str] = "history"
     offset: int
@@ -84,7 +84,7 @@ class HistoryLine:
 
 @dataclass(frozen=True)
 class SubjectLine:
-    """A subject. ``state`` is the state of its least deleted version, ``versions`` are the versions in this state.
+    """A subject. ``state`` is the first of STATES that one of its versions has; ``versions`` has all of this state.
 
     ``config`` and ``mode`` are those of the subject itself, or None.
     """
@@ -188,7 +188,7 @@ class SchemaStore:
         return (version for version in self._versions.values() if version.state in chosen)
 
     def version(self, subject: str, version: int) -> SchemaVersion | None:
-        """Return a version of a subject in any state; -1 means the newest version."""
+        """Return a version of a subject in any state, or None; -1 means the newest of the first state in STATES."""
         if version == -1:
             found = [each for each in self._versions.values() if each.subject == subject]
             return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)
@@ -208,7 +208,7 @@ class SchemaStore:
         return self.version(subject, number)
 
     def newest(self, subject: str) -> SchemaVersion | None:
-        """Return the newest version of a subject that is not deleted."""
+        """Return the newest current version of a subject, or None."""
         found = [each for each in self.versions(("current",)) if each.subject == subject]
         return max(found, key=lambda each: each.version, default=None)
 
@@ -221,7 +221,7 @@ class SchemaStore:
         return self._modes.get(subject)
 
     def subjects(self) -> Iterator[SubjectLine]:
-        """Yield the subjects. A subject has the first state in STATES that one of its versions has."""
+        """Yield the subjects, in log order."""
         grouped: dict[str, list[SchemaVersion]] = {}
         for version in self._versions.values():
             grouped.setdefault(version.subject, []).append(version)
@@ -303,7 +303,7 @@ def _version(names: dict[str, Any], content: dict[str, Any]) -> int | None:
 
 
 def _int(value: object) -> int | None:
-    """Return a 32-bit integer from JSON, or None for any other value."""
+    """Return an integer from -1 to 2^31-1 from JSON, or None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and -1 <= value <= _MAX_INT else None
 
 

@@ -1,4 +1,4 @@
-"""Converts payloads to typed values of a subject: reads them with the writer's schema, as a version of the subject.
+"""Reads payloads with their writers' schemas, and converts them to typed values of one version of a subject.
 
 This is the newest current version, or the version in a name such as ``orders-value:3``. A payload that cannot be
 converted has a problem instead of a value.
@@ -95,7 +95,7 @@ def _written(
 
 
 class TypedSide:
-    """Reads keys or values with the types of a version of a subject."""
+    """Reads keys or values as typed values of a version of a subject."""
 
     def __init__(self, decoder: PayloadDecoder, version: SchemaVersion, side: Side, message: str | None = None) -> None:
         """``message`` is a Protobuf message, by default the first. Raises UsageError for an unusable schema."""
@@ -122,6 +122,7 @@ class TypedSide:
             self.shape = JSON_TEXT
 
     def read(self, topic: str, payload: bytes | None, headers: Sequence[Header]) -> TypedValue:
+        """Return the typed value of a payload of ``topic``, or its problem."""
         if payload is None:
             return _NULL
         if not headers:
@@ -190,12 +191,11 @@ def _refusal(why: str) -> _Read:
 
 
 def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
-    """Return the readers of keys and values for a subject.
+    """Return the reader of keys or values for a subject, after that of the other side if there is one.
 
-    The subject may have a version or a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A subject
-    that ends with ``-key`` is for keys, any other for values. If the log also has the corresponding subject of the
-    other side (``orders-key`` for ``orders-value``), its newest version is used too. The given subject comes last.
-    Raises UsageError.
+    The subject may have a version and a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A
+    subject that ends with ``-key`` is for keys, any other for values. The other side (``orders-key`` for
+    ``orders-value``) is read with its newest current version, if this is usable. Raises UsageError.
     """
     version, message = _version(decoder, subject)
     _, dash, ending = version.subject.rpartition("-")

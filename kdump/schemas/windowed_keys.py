@@ -47,8 +47,9 @@ def is_topic(topic: str) -> bool:
 def split(key: bytes) -> WindowedKey | None:
     """Return the parts of a key in a changelog, or None if it has no plausible window.
 
-    The layout with the most times is preferred, then the layout in which a time ends the key. The reason: a sequence
-    number rarely looks like half of a time; a key of 4 bytes does so more often.
+    The first layout that fits is taken: two times at the end, one time at the end, a time and a sequence number, a time
+    at the start. One time comes before a time and a number, because an application's key that ends in a small number
+    also looks like the first half of a time.
     """
     size = len(key)
     if size > _SESSION.size:
