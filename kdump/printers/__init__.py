@@ -1,1 +1,1 @@
-"""The output formats: classic text, JSON lines, CSV, tables and format strings; findings and answers."""
+"""The printers of records (classic text, JSON lines, CSV, tables, format strings), of findings and of answers."""

@@ -43,7 +43,7 @@ class AnswerTable(NamedTuple):
 
 
 def plain_tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield a table with all fields for each class of lines, for answers that have no tables module."""
+    """Yield a table with all fields for each kind of line, for answers without a module in ``answer_tables``."""
     rows: dict[str, list[dict[str, object]]] = {}
     for line in lines:
         rows.setdefault(line.kind, []).append(as_json(line))

@@ -97,7 +97,7 @@ def _sum(widths: Sequence[int]) -> int:
 
 
 def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) -> bool:
-    """Return whether columns fit after shortening wide columns, except columns with sentences in ``rows``."""
+    """Return whether columns fit after shortening wide columns. Columns with sentences in ``rows`` stay wide."""
     whole = {number for row in rows for number, cell in enumerate(row) if " " in cell}
     return _sum([wide if number in whole else min(wide, WHOLE) for number, wide in enumerate(widths)]) <= most
 
@@ -105,7 +105,10 @@ def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) 
 def _without_shared(
     table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
-    """Return the cells (except dashes) that all rows share, by column, and the table, rows and widths without them."""
+    """Return name -> cell for the columns with one cell in all rows, and the table, rows and widths of the others.
+
+    Shared dashes are dropped. If all rows are equal, nothing is shared.
+    """
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):
         return {}, table, rows, widths
@@ -125,9 +128,9 @@ def _only(
 def _without_spare(
     table: AnswerTable, rows: list[list[str]], widths: list[int], most: int
 ) -> tuple[AnswerTable, list[list[str]], list[int], list[str]]:
-    """Return the table, rows and widths without the columns that do not fit, and their names.
+    """Return the table, rows and widths with only the columns that fit, and the names of the removed columns.
 
-    Columns of ``spare`` are removed first, then other columns from the last on. The first of these always stays.
+    Columns of ``spare`` are removed first, then other columns from the last on. The first of these others stays.
     """
     spare = [name for name in table.spare if name in table.columns]
     others = [name for name in table.columns if name not in table.spare]
@@ -141,7 +144,7 @@ def _without_spare(
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """Return column widths that fit into ``most``. Wide columns shrink to WHOLE, a single column even further."""
+    """Return column widths that fit into ``most``. Wide columns shrink to at least WHOLE, a single column further."""
     room = most - GAP * (len(widths) - 1)
     found = list(widths)
     left = len(widths)

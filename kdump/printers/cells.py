@@ -1,4 +1,4 @@
-"""The columns of records as text cells, for CSV and tables; None for null."""
+"""The columns of records as text cells, for CSV and tables. A null value is None."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ NUMBERS: Final = frozenset({"int", "long"})
 """Types of columns whose cells are not shortened."""
 SHOWN_SCOPE: Final = SHOWN[0].scope
 PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
-"""Source of an encoding column -> the payload to which the encoding belongs."""
+"""Source of an encoding column -> the payload that has this encoding."""
 
 
 def rows(
     item: SelectedBatch, columns: Sequence[Column], encoding: Encoding, *, batches: bool, most: int | None = None
 ) -> Iterator[list[str | None]]:
-    """Yield the cells of each record, or with ``batches`` of the batch.
+    """Yield the cells of each record or, if ``batches`` is set, of the batch.
 
-    Large records have cells of ``most`` characters.
+    ``most``: maximum number of characters in the cells of large records; None for no limit.
     """
     if batches:
         yield [cell(column, item, None, encoding) for column in columns]

@@ -120,7 +120,7 @@ class DumpText:
         """Do nothing: this format has no last line."""
 
     def go_on(self, name: str) -> bytes:
-        """Begin in the middle of a segment; return the lines that belong before its first batch."""
+        """Begin in the middle of a segment. Return its title lines, for a caller without lines of an earlier part."""
         if self._printer is None or self._printer.path != name:
             self._printer = self._next_printer(name)
         return _title(name)
@@ -149,7 +149,7 @@ def _title(name: str) -> bytes:
 
 
 class _Printer(LogPrinter):
-    """Prints the batches of one segment; the options may omit values, or replace payloads by hashes.
+    """Prints the batches of one segment, without values if ``values`` is false. ``redactor`` hashes payloads.
 
     ``item`` is the batch or run that is printed. Decoded ``sides`` of records are printed on separate lines.
     """
@@ -174,7 +174,10 @@ class _Printer(LogPrinter):
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
     def of_run(self, records: RunRecords, made: MadeLines | None, *, deep: bool) -> None:
-        """Print the batches of a run. Stop at the first unchecked batch that cannot be printed completely."""
+        """Print the batches of a run. Stop at the first unchecked batch that cannot be printed completely.
+
+        Then set ``records.stop`` to the row after the printed batches.
+        """
         if not records.may_break:
             self.batches(records.run, records.row, records.stop, made, deep=deep)
             return

@@ -28,7 +28,10 @@ def are_wanted(when: str, *, terminal: bool) -> bool:
 
 
 def painter(ending: str, searched: Sequence[re.Pattern[bytes]]) -> Paint | None:
-    """Return a function that colours lines of ``text`` or ``jsonl``, and matches in keys and values."""
+    """Return a function that colours a line of the format ``ending``, and matches of ``searched`` in keys and values.
+
+    Return None for formats except ``jsonl`` and ``text``, and for ``text`` without ``searched``.
+    """
     if ending == "jsonl":
         return lambda line: _json(line, searched)
     if ending == "text" and searched:

@@ -32,7 +32,7 @@ class DecodedText:
         self._only_frames = not has_own_layouts(topic)
         """Whether only payloads with a frame are decoded."""
         self._general_sides = ("key",) if windowed_keys.is_topic(topic) else ()
-        """The sides whose payloads may have bytes in addition to the value of their schema."""
+        """The sides (key, value) whose payloads may have more bytes after the value of their schema."""
         self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
         """(side, prefix) -> the text before the data, and the compiled writer of the data (None: plain Python)."""
 
@@ -65,7 +65,7 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Return the text of a schema's first payload, without compiled code. Keep its part before "data" for later."""
+        """Return the text of a schema's first payload, made by plain Python. Cache its part before "data"."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)

@@ -1,6 +1,6 @@
 """Topics, configs, ACLs, quotas and users of a metadata image as input of other tools.
 
-The first form is a shell script of Kafka's own tools, for a cluster that cannot start from log dirs. Source:
+The first form is a shell script with Kafka's own tools, for a cluster that cannot start from log dirs. Source:
 ``TopicCommand``, ``ConfigCommand`` and ``AclCommand`` of 3.9 to 4.4. The log does not have passwords: the script asks
 for new ones, and keeps mechanism and iterations of the old credentials.
 
@@ -121,7 +121,10 @@ def _shell_configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
 
 
 def _add(key: str, value: str) -> str:
-    """Return the option that sets a config. kafka-configs.sh splits at commas outside of brackets and at ``=``."""
+    """Return the option that sets a config. kafka-configs.sh splits --add-config at ``=`` and at commas.
+
+    Brackets around a value protect its commas. A value with ``=`` or brackets needs a file.
+    """
     if "=" in value or "[" in value or "]" in value:
         escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
         return f"--add-config-file <(printf '%s\\n' {shell_text(f'{key}={escaped}')})"

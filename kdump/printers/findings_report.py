@@ -47,13 +47,13 @@ LOUD: Final = frozenset(
         Code.LIMIT,
     }
 )
-"""Codes of notes that are printed without --notes too, because healthy partitions do not have them."""
+"""Codes of notes that are printed even without --notes, because healthy partitions do not have them."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
 SHOWN: Final = 10
 """Maximum number of partitions in a line of the conclusion."""
 ALIKE: Final = 3
-"""Maximum number of findings with the same text in a block."""
+"""Maximum number of findings with the same text, apart from numbers, in a block."""
 MOST: Final = 20
 """Maximum number of findings in a block."""
 WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGED"}
@@ -129,7 +129,7 @@ class CheckSummary:
 
 
 class FoldedFinding(NamedTuple):
-    """A finding in a block: its file and byte as text, and the number of further findings with the same text."""
+    """A finding in a block: its file and byte as text, and a line on the findings that are left out after it."""
 
     finding: Finding
     place: str
@@ -145,7 +145,7 @@ class FindingsBlock(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """Selects the findings to print."""
+    """Selects the findings to print: the options of a report."""
 
     quiet: bool = False
     """Omit remarks and the summary."""
@@ -155,7 +155,7 @@ class Shown(NamedTuple):
     """Print every finding in full."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
-        """Return the findings of a partition or file, the worst first, with similar findings folded into one."""
+        """Return the findings of a partition or file, the worst first, with only the first few of similar findings."""
         wrong = any(not finding.is_remark or finding.code in LOUD for finding in findings)
         shown = [
             finding
@@ -195,13 +195,13 @@ def _worst(shown: Sequence[Finding]) -> str:
 
 
 def only_holes(findings: Sequence[Finding]) -> bool:
-    """Return whether missing offsets are the only fault of the log."""
+    """Return whether the log has faults, and all of them are missing offsets."""
     wrong = [finding for finding in findings if finding.level is Level.LOG]
     return bool(wrong) and all(finding.is_hole for finding in wrong)
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
-    """Yield the first ALIKE of similar findings; the last of these has the number of the others."""
+    """Yield the first ALIKE of similar findings. The last of these has the number of further ones."""
     for number, finding in enumerate(alike[:ALIKE]):
         inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
         place = inside if finding.position is None else f"{inside}byte {finding.position}: "

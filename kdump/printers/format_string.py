@@ -1,4 +1,4 @@
-"""The output formats ``raw`` (bare values) and ``format`` (lines by a format string like that of kcat)."""
+"""The output formats ``raw`` (only values) and ``format`` (lines by a format string like that of kcat)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def unescape(text: str) -> bytes:
 
 
 def parse(text: str) -> list[bytes | Letter]:
-    """Return the template of a format string. Raises UsageError for a letter that is not in FIELDS."""
+    """Return the template of a format string. Raises UsageError for a letter not in FIELDS, or a wrong escape."""
     parts: list[bytes | Letter] = []
     for literal, letter in re.findall(r"([^%]+)|%(.?)", text, re.DOTALL):
         if literal:

@@ -53,14 +53,14 @@ def payload(text: Text) -> str:
 
 
 def content(column: Column, data: bytes, encoding: Encoding) -> str:
-    """Return a key or value as a JSON value, followed by its encoding column if the encoding is not utf8."""
+    """Return a key or value as a JSON value, followed by the field of its encoding if that is not utf8."""
     text = to_text(data, encoding)
     shown = payload(text)
     return shown if text.encoding is None else f'{shown},"{_ENCODING_OF[column.name]}":"{text.encoding}"'
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Like :func:`payload`, but in pieces. Then yield ``before`` and the encoding as the field ``mark``."""
+    """Like :func:`payload`, but in pieces. Then yield ``before``, and the field ``mark`` with any other encoding."""
     from kdump.rows.pieces import to_pieces
 
     pieces = to_pieces(data, encoding)
@@ -154,9 +154,10 @@ def _large_header(pair: Header, encoding: Encoding) -> Iterator[str]:
 
 
 class JsonShape:
-    """The template of one kind of line.
+    """The template of one kind of line, with the columns ``columns``.
 
-    :meth:`parts` is called once per batch: it returns texts for constants, and functions of the record otherwise.
+    :meth:`parts` is called once per batch. It returns the text of values that all its records share, and functions from
+    a record to the text of other values.
     """
 
     def __init__(self, columns: Sequence[Column], encoding: Encoding = "auto") -> None:
@@ -175,7 +176,7 @@ class JsonShape:
         return parts
 
     def constant(self, column: Column, batch: SelectedBatch) -> str:
-        """Return the fragment of a column that all records of the batch share."""
+        """Return the field of a column (a comma, its name and value) that all records of the batch share."""
         value = values.constant(column, batch)
         return "" if column.optional and value is None else f",{quote(column.name)}:{scalar(column, value)}"
 

@@ -52,13 +52,13 @@ _WAYS: Final = {"auto": "string", "utf8": "string"}
 
 
 class KernelRows:
-    """Makes a row for each unparsed record, or with ``batches`` for each batch of a run.
+    """Makes a row for each record without parsing it in Python or, if ``batches`` is set, for each batch of a run.
 
     Subclasses define the parts of a row.
     """
 
     whole_batches = True
-    """Whether a batch of a run is printed only if it can be printed completely."""
+    """Whether compiled code prints a batch of a run only if it can print it completely."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class KernelRows:
     def rows(
         self, item: SelectedBatch, records: BatchRecords | RunRecords, made: MadeLines | None
     ) -> Iterator[Bytes] | None:
-        """Yield the rows of a batch or run as blocks, each valid until the next is requested.
+        """Return an iterator of blocks of rows of a batch or run. A block is valid until the next is requested.
 
         ``made`` are the first rows of a run, if made already. Return None if plain Python must print the rows; the
         caller may then pass the batches of a run one by one.
@@ -203,7 +203,10 @@ class KernelRows:
             yield lines
 
     def _of_run(self, shape: Shape, records: RunRecords, made: MadeLines | None) -> Iterator[Bytes]:
-        """Yield the rows of a run. Stop at the first unchecked batch that cannot be printed completely."""
+        """Yield the rows of a run. Stop at the first unchecked batch that cannot be printed completely.
+
+        Then ``records.stop`` is the row of this batch.
+        """
         head, of_record = self.lines(shape)
         writer, lines = self.ahead.begin(records.run, records.row, records.stop, made)
         while True:

@@ -90,9 +90,9 @@ class TableRows(KernelRows):
         return [*parts[:-1], b" \n", ROW_SLOTS["end_of_row"]]
 
     def print_rows(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Draw the rows of unparsed records. Yield, in order, the items that plain Python must draw.
+        """Draw the rows of unparsed records while the result is iterated: it yields what plain Python must draw next.
 
-        Return None if plain Python must draw all of them.
+        Return None if plain Python must draw all rows.
         """
         records = item.records
         if not isinstance(records, (BatchRecords, RunRecords)):
@@ -157,6 +157,6 @@ _SLOTS: Final = {
 
 
 def _rest(item: SelectedBatch, left: int) -> SelectedBatch:
-    """Return a batch with only its last ``left`` records, for plain Python; 0 means all records."""
+    """Return a batch with only its last ``left`` records (0: with all its records), for plain Python."""
     start = len(item.records) - left if left else 0
     return item._replace(records=SomeRecords(item.records, range(start, len(item.records))))

@@ -29,10 +29,10 @@ class Printer(Protocol):
 
     def begin(self) -> None: ...
     def go_on(self, name: str) -> bytes:
-        """Begin in the middle of a segment; return the text that belongs before its first line."""
+        """Begin in the middle of a segment. Return the text before its first line, if no earlier part has printed it."""
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of ``run``, which is all of ``item``, or None. A thread may call this."""
+        """Return the first lines of ``run``, the batches of ``item``, or None. A thread may call this."""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         """Print a batch or a run of batches; ``made`` is the result of :meth:`make`."""
@@ -85,7 +85,7 @@ class PrintOptions(NamedTuple):
     encoding: Encoding
     keys: bool
     values: bool
-    """Whether the classic text prints values and headers; ``keys``: whether it prints keys."""
+    """Whether the classic text prints values. ``keys``: whether it prints keys."""
     template: str
     """The format string of ``format``."""
     delimiter: str
@@ -93,7 +93,7 @@ class PrintOptions(NamedTuple):
     redactor: Redactor | None = None
     """Hashes payloads."""
     decodes: bool = False
-    """Whether the classic text has decoded keys and values."""
+    """Whether the classic text prints decoded keys and values too."""
 
 
 def _text(out: BinaryIO, options: PrintOptions) -> Printer:
@@ -151,6 +151,6 @@ PRINTERS: Final[dict[str, Callable[[BinaryIO, PrintOptions], Printer]]] = {
 }
 """Name of a format -> the function that creates its printer."""
 COLUMNAR: Final = frozenset({"jsonl", "json", "csv", "table"})
-"""Formats made of columns."""
+"""Formats with columns."""
 WHOLE: Final = frozenset({"json", "table"})
-"""Formats whose output is one document, which cannot be joined from pieces of several processes."""
+"""Formats whose output is one document, so that the outputs of several processes cannot be joined."""

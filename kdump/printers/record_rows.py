@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 class RecordRows:
-    """Base class of printers with a row per record, or with ``batches`` per batch. ``redactor`` hashes payloads.
+    """Base class of printers with a row per record or, if ``batches`` is set, per batch. ``redactor`` hashes payloads.
 
-    ``columns`` are columns of records, or with ``batches`` columns of batches.
+    ``columns`` are columns of the same kind: of records or of batches.
     """
 
     shows_damage = False
@@ -94,7 +94,7 @@ class RecordRows:
         """Print the one or more records of a batch."""
 
     def region(self, rows: Bytes) -> None:
-        """Print rows of compiled code with one write, because they may be in the buffer that ``out`` fills next."""
+        """Print rows of compiled code in one write: they may be in the buffer of ``out``, which a write overwrites."""
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:
@@ -115,7 +115,7 @@ class RecordRows:
 
 
 class Separated(RecordRows):
-    """Prints CSV. A damaged range has a row only with the column ``kind``; the row does not have the reason."""
+    """Prints CSV. A damaged range has a row, without its reason, if ``kind`` is one of the columns."""
 
     def begin(self) -> None:
         """Print the names of the columns."""

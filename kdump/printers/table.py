@@ -58,7 +58,7 @@ NEEDED: Final = (
     "baseOffset",
     "offset",
 )
-"""Columns in the order of removal when the terminal is too narrow, the least needed first."""
+"""Columns in the order in which they are removed from a too narrow terminal, after all other columns."""
 
 
 class Quiet(Console):
@@ -94,12 +94,12 @@ class Tables:
         """The indexes of the columns that fit the terminal."""
         self._gap = WIDE_GAP
         self._plain = not self.console.is_terminal
-        """Whether rows have no styles, so that this class draws them, which is many times faster than rich."""
+        """Whether rows have no styles. Then this class draws them, many times faster than rich."""
         self._begun = False
         self._fits: list[Callable[[str], str]] = []
         self._numbers = [at for at, column in enumerate(columns) if column.type in NUMBERS]
         self._edges: tuple[str, str] | None = None
-        """The lines before and after each group of rows but the first."""
+        """The lines before and after each group of rows except the first group."""
         self.group = False, 0
         """Whether a group of rows is open, and its number of rows and damaged ranges."""
         self._kernel_rows: TableRows | None = None
@@ -129,7 +129,10 @@ class Tables:
                 self._records(item._replace(records=some))
 
     def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Print records with compiled code, and return the items that it cannot print; None if it prints none."""
+        """Return an iterator that prints records with compiled code, and yields the items that it cannot print.
+
+        Return None if compiled code prints no records.
+        """
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel_rows is None:

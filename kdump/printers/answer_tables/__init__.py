@@ -1,1 +1,1 @@
-"""Tables for people: one module per question; urgent tables come first."""
+"""Tables of answers for people, one module per command. Urgent tables come first."""

@@ -43,6 +43,7 @@ RESETTABLE: Final = frozenset({"Classic", "Consumer"})
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
+    """Yield the table of writers or else of groups, even without rows; then the other tables that have rows."""
     groups = [line for line in lines if isinstance(line, GroupLine)]
     writers = [_writer(line) for line in lines if isinstance(line, WriterLine)]
     if writers:
@@ -172,7 +173,10 @@ def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
 
 
 def _unfit(line: CommittedLine, group_type: str | None) -> str:
-    """Return the reason why kafka-consumer-groups.sh cannot set an offset, or an empty text."""
+    """Return the reason why kafka-consumer-groups.sh cannot set an offset, or an empty text.
+
+    ``group_type`` is None for a share group.
+    """
     if group_type not in RESETTABLE:
         return f"kafka-consumer-groups.sh sets no offsets of {(group_type or 'Share').lower()} groups"
     if line.pending_producer_id is not None:

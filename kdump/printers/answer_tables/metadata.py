@@ -82,7 +82,7 @@ def _pairs(values: dict[str, Any]) -> str | None:
 
 
 def image(found: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[AnswerTable]:
-    """Yield the tables of an image, without SCRAM salts and keys. ``wanted`` limits them to these topics."""
+    """Yield the tables of an image, without SCRAM salts and keys; if topics are ``wanted``, only the table of these."""
     level = found.features.metadata_version
     time = for_people(found.timestamp) or "-"
     title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {time}"
@@ -250,7 +250,7 @@ def _difference(line: ImageDifference) -> str | None:
 
 
 def _needless(name: str, line: ImageDifference) -> bool:
-    """Return whether a field is not shown, because it is a topic id and the topic has a column."""
+    """Return whether a field is not shown, because it is the id of the topic in the column ``topic``."""
     return name == "topicId" and line.type != "TOPIC_RECORD" and line.topic is not None
 
 

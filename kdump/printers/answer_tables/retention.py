@@ -1,4 +1,4 @@
-"""The tables of ``kdump retention``: segments to delete, blocking, blocked and unknown segments, then configs."""
+"""The tables of ``kdump retention``: segments that go, block others, are blocked, may go, stay; then configs."""
 
 from __future__ import annotations
 

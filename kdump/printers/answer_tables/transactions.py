@@ -25,12 +25,12 @@ CLOCKS: Final = {
     "coordinator": ("its start", "its coordinator's clock"),
     "records": ("its last batch", "record timestamps"),
 }
-"""Clock -> the start of an age, and the source of the time, in words."""
+"""Clock -> the event from which the age of a transaction counts, and the clock in words."""
 NUMBERS: Final = frozenset({"from offset", "producer", "epoch", "timeout"})
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the tables: transactions (hanging first), differing replicas, transactional ids with a transaction."""
+    """Yield tables of transactions (hanging first), differing replicas, and transactional ids with a transaction."""
     known = list(lines)
     found = [line for line in known if isinstance(line, PartitionTransaction)]
     found.sort(key=lambda one: (ORDER.index(one.state), -one.held_back))
