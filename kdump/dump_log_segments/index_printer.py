@@ -318,7 +318,6 @@ def _batches(run: DumpRun, log: LocalFile, start: int, end: int, window: Window)
 
 
 def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
-    """Yield the records of a batch as the release reads them. Raises DamageError."""
     if run.dialect.message and isinstance(batch, Message):
         return before_0_11.unwrapped(batch, run.dialect, run.options.max_batch_bytes)
     codec_name(run.dialect, batch.codec)

@@ -577,7 +577,6 @@ def open_archive(source: Source, name: str, identity: object = None, local: str 
 
 
 def _until_broken(blocks: Iterator[bytes], broken: list[UnreadableError]) -> Iterator[bytes]:
-    """Yield blocks up to an error, and add it to ``broken``."""
     try:
         yield from blocks
     except UnreadableError as error:

@@ -273,7 +273,6 @@ class Finder:
         yield _Named(entry, files)
 
     def _no_archive(self, head: bytes, shown: str) -> UnreadableError:
-        """Return the error of a file whose name is that of an archive, and whose first bytes are not."""
         if not head.strip(b"\0"):
             return UnreadableError(shown, "the archive is empty" if head else "the file is empty, and no archive")
         from kdump.primitives.terminal import shell_path

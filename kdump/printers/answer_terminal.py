@@ -62,7 +62,6 @@ def _drawn(console: Quiet, table: AnswerTable, layout: Layout) -> Iterator[str]:
 
 
 def _fitted(console: Quiet, table: AnswerTable, rows: list[list[str]], widths: list[int]) -> Iterator[str]:
-    """Yield the lines of a table that is wider than the terminal."""
     needed = [number for number, name in enumerate(table.columns) if name not in table.spare]
     _, rows_needed, widths_needed = _only(needed, table, rows, widths)
     if len(rows) < MANY and not _fits(widths_needed, console.width, rows_needed):
@@ -185,7 +184,6 @@ def shortened(text: str, width: int) -> str:
 
 
 def _blocks(console: Quiet, table: AnswerTable, rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a block of lines for each row, with one field per line."""
     for number, row in enumerate(rows):
         if number:
             yield ""

@@ -120,7 +120,7 @@ class DumpText:
         """Do nothing: this format has no last line."""
 
     def go_on(self, name: str) -> bytes:
-        """Begin in the middle of a segment. Return its title lines, for a caller without lines of an earlier part."""
+        """Begin in the middle of a segment; return the lines that belong before its first batch."""
         if self._printer is None or self._printer.path != name:
             self._printer = self._next_printer(name)
         return _title(name)

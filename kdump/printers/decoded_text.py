@@ -75,7 +75,6 @@ class DecodedText:
         return _text(decoded)
 
     def _writer(self, decoded: Decoded, payload: bytes) -> AvroText | ProtobufText | None:
-        """Return the compiled writer for further payloads of this schema, or None."""
         if decoded["format"] == "avro":
             from kdump.schemas.kernel_tables import avro_text
 

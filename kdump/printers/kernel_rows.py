@@ -193,7 +193,6 @@ class KernelRows:
         return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 
     def _of_batch(self, shape: Shape) -> Iterator[Bytes]:
-        """Yield the rows of the batch that compiled code is reading."""
         writer = self.writer
         while writer.left:
             lines = writer.lines(None, shape, CHUNK)
@@ -259,7 +258,6 @@ LATEST: Final = "batch.max_timestamp"
 
 
 def _joined(parts: list[Part]) -> list[Part]:
-    """Return the parts with adjacent literals joined."""
     joined: list[Part] = []
     for part in parts:
         if isinstance(part, bytes) and joined and isinstance(joined[-1], bytes):
@@ -389,7 +387,6 @@ class CsvRows(KernelRows):
         return cells.quoted(cells.constant_cell(column, item, self.encoding)).encode()
 
     def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
-        """Return the parts of a cell; None if compiled code does not support the column."""
         encoding = self.encoding
         of = cells.PAYLOAD_OF.get(column.source)
         if of is not None:

@@ -29,7 +29,7 @@ class Printer(Protocol):
 
     def begin(self) -> None: ...
     def go_on(self, name: str) -> bytes:
-        """Begin in the middle of a segment. Return the text before its first line, if no earlier part has printed it."""
+        """Begin in the middle of a segment; return the text that belongs before its first line."""
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
         """Return the first lines of ``run``, the batches of ``item``, or None. A thread may call this."""

@@ -169,7 +169,6 @@ class Plain(RecordRows):
             self.out.write(b"".join(parts))
 
     def _large(self, item: SelectedBatch, record: Record) -> None:
-        """Print a large record field by field, its headers one by one."""
         for part in self.template:
             if isinstance(part, bytes):
                 self.out.write(part)

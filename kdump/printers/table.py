@@ -237,14 +237,12 @@ class Tables:
             self._close()
 
     def _open(self) -> None:
-        """Draw the lines before a group of rows, if it is not open yet."""
         is_open, count = self.group
         if not is_open:
             self.console.file.write(self._frame(header=not self._begun)[0])
             self._begun, self.group = True, (True, count)
 
     def _close(self) -> None:
-        """Draw the lines after the open group of rows, if any."""
         if self.group[0]:
             self.console.file.write(self._frame(header=False)[1])
         self.group = False, 0

@@ -219,7 +219,6 @@ class _Source(avro.ReaderSource):
         return lines
 
     def _leaf(self, writer: AvroType, reader: AvroType, shape: Shape | None, indent: str, target: str) -> list[str]:
-        """Return the lines that read a primitive or a fixed into ``target``."""
         logical = reader.logical if isinstance(reader, (Primitive, Fixed)) else None
         kind = reader.kind if isinstance(reader, Primitive) else "fixed"
         stored = writer.kind if isinstance(writer, Primitive) else "fixed"

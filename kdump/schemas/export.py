@@ -196,7 +196,6 @@ def _subject(version: SchemaVersion) -> str:
 
 
 def _quoted(subject: str) -> str:
-    """Return a subject as a part of a URL."""
     return url_quote(subject, safe="", errors="surrogatepass")
 
 

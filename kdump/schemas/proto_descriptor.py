@@ -39,7 +39,6 @@ def from_descriptor(text: str) -> ProtoFile:
 
 
 def _fields(text: str) -> dict[str, Any]:
-    """Return the fields of a base64 descriptor. Raises SchemaError."""
     try:
         return _reader().message("google.protobuf.FileDescriptorProto", a2b_base64(text))
     except (Base64Error, UndecodableError) as reason:

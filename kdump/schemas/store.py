@@ -290,7 +290,6 @@ def _read(
 
 
 def _json(text: bytes | None) -> object:
-    """Return the JSON value of bytes, or None."""
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):

@@ -148,7 +148,6 @@ class TypedSide:
         return made
 
     def _reading(self, schema: PayloadReader) -> _Read:
-        """Return the cached reader of a schema's payloads."""
         key = (schema.version.subject, schema.version.version)
         made = self._reads.get(key)
         if made is None:

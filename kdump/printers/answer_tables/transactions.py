@@ -84,7 +84,6 @@ def _age(one: PartitionTransaction) -> str:
 
 
 def _commands(found: Iterable[PartitionTransaction]) -> Iterator[tuple[str, str]]:
-    """Yield the purpose and text of each command that ends transactions."""
     of_ids: dict[str, list[PartitionTransaction]] = {}
     for one in found:
         if one.abort:
