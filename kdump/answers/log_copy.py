@@ -413,7 +413,6 @@ def _with_batches(entries: tuple[EpochEntry, ...], partition: Partition, end: Lo
 
 
 def _epochs(source: Source) -> Iterator[tuple[int, int]]:
-    """Yield the leader epoch and base offset of each batch, up to the first damaged range."""
     for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and region.first.partition_leader_epoch is not None:
             yield from zip(region.column("partition_leader_epoch"), region.column("base_offset"), strict=True)

@@ -265,7 +265,6 @@ class _PartitionPass:
 
 
 def _newest_epoch(place: Place) -> int | None:
-    """Return the newest epoch in ``leader-epoch-checkpoint``; None if it has no epoch."""
     try:
         entries = place.partition.leader_epochs(place.report.damage)
     except UnreadableError as error:

@@ -224,7 +224,7 @@ class Asking:
         """The image of the metadata log, or None if no metadata log was found."""
         if all(one.topic != METADATA for one in self.found):
             return None
-        from kdump.answers.metadata.image import image_of  # many modules, for few runs
+        from kdump.answers.metadata.image import image_of
 
         return image_of(self.found, self.report)
 
@@ -244,7 +244,7 @@ class Asking:
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return a pass that feeds collectors in this process."""
-        from kdump.answers.log_dir_pass import LogDirPass  # it imports the readers of segments
+        from kdump.answers.log_dir_pass import LogDirPass
 
         return LogDirPass(collectors, self.report, self.states)
 

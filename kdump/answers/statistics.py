@@ -369,7 +369,6 @@ def _hour(topic: str, hour: int, one: Sum) -> HourStatistics:
 
 
 def _has_first_time(batch: RecordBatch) -> bool:
-    """Return whether the base timestamp of a batch is the timestamp of its first record."""
     return isinstance(batch, Batch) and batch.delete_horizon_ms is None and batch.timestamp_type != LOG_APPEND_TIME
 
 

@@ -157,7 +157,6 @@ class _Replica:
 
     @cached_property
     def oldest(self) -> int | None:
-        """The first offset of the oldest open transaction."""
         return min((one.transaction.first_offset for one in self.open.values()), default=None)
 
 

@@ -260,7 +260,6 @@ def _column_of(name: str) -> Column:
 
 
 def _fields(names: Iterable[str]) -> set[str]:
-    """Return the fields of records that some columns need."""
     wanted = [_COLUMNS[name] for name in names if name in _COLUMNS]
     fields = {column.attribute for column in wanted if column.scope == "record"}
     return fields | {"offset"} if any(column.name in _MARKS for column in wanted) else fields

@@ -122,7 +122,6 @@ class _NotInstalled:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004  as importlib calls it
-        """Raise ModuleNotFoundError for pandas and NumPy."""
         if name in {"pandas", "numpy"}:
             raise ModuleNotFoundError(name)
 

@@ -79,7 +79,7 @@ class KernelColumns:
 
         self._lines: Lines | None = None
         if stops_at_frames:
-            from kdump.kernel.lines import Lines  # few runs decode
+            from kdump.kernel.lines import Lines
 
             self._lines = Lines()
             self._lines.stops_at_frames = True

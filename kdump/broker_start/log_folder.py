@@ -295,7 +295,6 @@ def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
 
 
 def _snapshot_folders(folder: LogFolder) -> frozenset[int]:
-    """Return the offsets of folders that have the name of a producer snapshot."""
     stems = (
         entry.name.removesuffix(f".{file_names.PRODUCER_SNAPSHOT}")
         for entry in folder.inside.values()

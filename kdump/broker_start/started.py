@@ -290,7 +290,6 @@ def _offsets(state: LogDirState, name: str) -> Offsets:
 
 
 def _directories(log_dirs: Mapping[str, Partition]) -> dict[str, str]:
-    """Return the directory.id of each log dir. ``log_dirs``: path in messages -> a partition in the log dir."""
     found: dict[str, str] = {}
     for shown, part in log_dirs.items():
         with suppress(DamageError):  # the check of the log dir reports it

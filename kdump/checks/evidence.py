@@ -127,7 +127,7 @@ def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> I
 
 
 def _records(topic: str, partition: Partition) -> Iterator[DecodedRecord]:
-    from kdump.segments import resync  # few checks need it
+    from kdump.segments import resync
 
     for segment in partition.segments:
         try:
@@ -140,7 +140,7 @@ def _records(topic: str, partition: Partition) -> Iterator[DecodedRecord]:
 
 
 def _of_batch(topic: str, batch: RecordBatch) -> Iterator[DecodedRecord]:
-    from kdump.internal_topics.decode import decode  # few checks need it
+    from kdump.internal_topics.decode import decode
 
     try:
         for record in batch.records():

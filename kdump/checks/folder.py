@@ -120,7 +120,7 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str,
 
 
 def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
-    from kdump.checks.repair_commands import aside  # few folders need it
+    from kdump.checks.repair_commands import aside
 
     target = entry.name.removesuffix(f".{file_names.SWAP}")
     if _is_discarded(partition, entry.name):

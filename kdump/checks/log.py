@@ -273,7 +273,7 @@ class LogCheck:
             text = f"{region} follow the last batch of a segment that is not the last: consumers fail at these bytes"
             self._say(Code.ZERO_TAIL, text, region.position, offset=self.next_offset, advice=ZEROS_ADVICE)
         elif isinstance(region, Trailing):
-            from kdump.segments import log_end  # few logs need it
+            from kdump.segments import log_end
 
             found = log_end.tail(self._segment, region)
             level, advice = (Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, "")
@@ -766,7 +766,7 @@ def _repeats(before: Segment, segment: Segment, base_offset: int) -> bool:
 def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], DecodedRecord] | None:
     if topic is None or not topic.startswith("__"):
         return None
-    from kdump.internal_topics.decode import decoder_of  # few logs are Kafka's own
+    from kdump.internal_topics.decode import decoder_of
 
     return decoder_of(topic)
 

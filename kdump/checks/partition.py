@@ -228,7 +228,7 @@ def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
 
 
 def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogCheck, indexes: _IndexPass) -> None:
-    from kdump.segments import shared_segment  # needed only for large segments
+    from kdump.segments import shared_segment
 
     parts = shared_segment.read(
         jobs, source, pieces, log.next_offset, lambda regions: shared_segment.brief(regions, log.look)

@@ -83,7 +83,6 @@ class _TieredPartition(NamedTuple):
 
     @property
     def local_start(self) -> int | None:
-        """The base offset of the first local segment; None if there is no local segment."""
         segments = self.local.segments if self.local is not None else ()
         live = (one for one in segments if one.path.endswith(f".{file_names.LOG}"))
         return min((one.base_offset for one in live if one.base_offset is not None), default=None)

@@ -173,7 +173,7 @@ def _is_derived(finding: Finding) -> bool:
 
 
 def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> Finding:
-    from kdump.checks.repair_commands import aside, metadata_command  # few logs need it
+    from kdump.checks.repair_commands import aside, metadata_command
 
     folder_name, name = posixpath.split(finding.file)
     if name == file_names.LEADER_EPOCHS:
@@ -303,7 +303,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
     where = part.files.shown(part.folder)
     end = log.next_offset
     if damaged or log.wants_recovery or _overflows(part, end):
-        from kdump.recovery import log_loader  # few logs need a recovery
+        from kdump.recovery import log_loader
 
         point = place.recovery_point or 0
         start = place.log_start or 0
@@ -347,7 +347,7 @@ def _deleted(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterat
     """Yield the findings on ``.deleted`` segments that have the only copy of records."""
     if not any(each.path.endswith(f".{file_names.DELETED}") for each in part.segments):
         return
-    from kdump.recovery import swaps  # few logs need it
+    from kdump.recovery import swaps
 
     names = {posixpath.basename(each.path) for each in part.segments}
     try:
@@ -379,7 +379,7 @@ def _overflows(part: Partition, end: int | None) -> bool:
 
 def _marker(part: Partition, cut: Cut) -> Finding:
     """Return the finding on a clean shutdown marker that makes a broker skip the recovery of a damaged log."""
-    from kdump.checks.repair_commands import aside  # few logs need it
+    from kdump.checks.repair_commands import aside
 
     marker = part.files.shown(posixpath.join(part.log_dir or ".", file_names.CLEAN_SHUTDOWN))
     return Finding(

@@ -424,7 +424,7 @@ def redactor(*, redact: bool, file: str | None, fields: Sequence[str] = ()) -> R
 
 def _secret(file: str | None) -> bytes:
     if file is not None:
-        from pathlib import Path  # slow to import
+        from pathlib import Path
 
         try:
             found = Path(file).read_bytes().strip()

@@ -182,7 +182,7 @@ def _line(words: Sequence[str]) -> str:
 
 def as_owner(path: str) -> str:
     """Return this command line with sudo for the owner of a file; "" if this account is the owner or it is unknown."""
-    from pathlib import Path  # slow to import
+    from pathlib import Path
 
     program = Path(sys.argv[0])
     try:

@@ -98,7 +98,6 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
 
 
 def _noted(run: Answering, lines: Iterable[AnswerLine], groups: Sequence[str]) -> Iterator[AnswerLine]:
-    """Yield the lines, then note each group that was selected by id and has no line."""
     left = {group for group in groups if not _GLOB.search(group)}
     for line in lines:
         left.discard(getattr(line, "group_id", ""))

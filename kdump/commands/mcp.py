@@ -138,7 +138,6 @@ def _argument(one: click.Parameter) -> str:
 
 
 def _is_taken(tool: str, one: click.Parameter) -> bool:
-    """Return whether a parameter of a command is an argument of its tool. Parameters with paths are not."""
     if tool in ONLY:
         return isinstance(one, click.Option) and _argument(one) in ONLY[tool]
     if one.name in _FORM | _HOW or (one.name in _COMMON and tool != "coordinator") or one.name == "paths":

@@ -262,7 +262,6 @@ def _print_next(rows: Iterable[tuple[str, str]]) -> None:
 
 
 def _print(text: str) -> None:
-    """Print a line. On a terminal long lines are folded, except commands."""
     text = harmless_line(text)
     lines = [text]
     if is_terminal() and not text.startswith("  kdump"):

@@ -180,7 +180,6 @@ def _both(messages: dict[str, None], say: Callable[[T], None]) -> Callable[[T], 
 
 
 def _take_status(session: Session, report: LogDirReport) -> None:
-    """Set the exit status from the findings of the check."""
     for line in report.lines("check", "finding"):
         is_grave = line["fatal"] or line["missing"] is not None or line["loses"] is not None
         session.reported.statuses.add(ExitStatus.DAMAGED if is_grave else STATUS[line["level"]])

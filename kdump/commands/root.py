@@ -116,7 +116,6 @@ class Once(click.Option):
 
 
 def _decoder_switches(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that decode the records of Kafka's own topics to a command."""
     for topic, switch in reversed(DECODER_SWITCHES.items()):
         command = click.option(f"--{switch}", is_flag=True, help=f"Decode records of {topic}.")(command)
     return command

@@ -27,7 +27,7 @@ def read(data: Bytes) -> CleanShutdown:
     """Return the content. Raises DamageError unless the file is empty or a JSON object with whole numbers."""
     if not len(data):
         return CleanShutdown()
-    import json  # slow to import, and few files need it
+    import json
 
     try:
         content = json.loads(bytes(data))

@@ -64,7 +64,7 @@ def read(data: Bytes) -> PartitionMetadata:
 
 def _id(text: str) -> bytes:
     """Return the bytes of URL-safe base64 with or without padding; empty for any other text."""
-    from base64 import b64decode  # few runs need it
+    from base64 import b64decode
 
     if len(text) > MOST_TEXT:
         return b""

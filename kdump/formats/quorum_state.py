@@ -37,7 +37,7 @@ class QuorumState(NamedTuple):
 def read(data: Bytes) -> QuorumState:
     """Return the content of the first line. Raises DamageError if a node would refuse it."""
     line = bytes(data).partition(b"\n")[0]
-    import json  # slow to import, and few files need it
+    import json
 
     try:
         content = json.loads(line)

@@ -293,7 +293,6 @@ def parse_release(text: str) -> Release:
 
 
 def _pairs(words: list[str], allowed: set[str], line: str) -> dict[str, str]:
-    """Return word -> value from a list of pairs such as ``tag 0 from 4.1``."""
     pairs = dict(zip(words[::2], words[1::2], strict=True))
     if unknown := set(pairs) - allowed:
         raise ValueError(f"{line!r}: the notation has no word {sorted(unknown)}")

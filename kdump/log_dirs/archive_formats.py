@@ -85,7 +85,7 @@ def is_tar(head: bytes) -> bool:
     number = head[_CHECKSUM].partition(b"\0")[0]
     if not number or (number.strip(_OCTAL) and not number.startswith(_LARGE)):  # a segment, nearly always
         return False
-    import tarfile  # slow to import
+    import tarfile
 
     try:
         tarfile.TarInfo.frombuf(head[:HEAD], "utf-8", "surrogateescape")

@@ -168,7 +168,7 @@ def read_index(files: Files, path: str) -> bytes:
         hole = next_hole(source, 0)
         if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):
             return read_whole(source)
-        from kdump.formats.sparse_index import BeforeHole  # many commands read no index
+        from kdump.formats.sparse_index import BeforeHole
 
         return BeforeHole.of(source.read(0, hole), source.size - hole)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from kdump.log_dirs import archives  # slow to import, and most runs meet no archive
+    from kdump.log_dirs import archives
     from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.tiered_storage import RemoteStorage
 
@@ -87,7 +87,7 @@ class Wanted(NamedTuple):
         for topic in self.topics or ([None] if self.partitions else []):
             one = self._replace(topics=() if topic is None else (topic,))
             if not any(one.takes(name) for name in names):
-                from kdump.log_dirs.remote import without_secret  # few runs name a missing topic
+                from kdump.log_dirs.remote import without_secret
 
                 where = without_secret(paths[0]) if len(paths) == 1 else "these paths"
                 of = "" if topic is None else f" of topic '{topic}'"
@@ -179,7 +179,7 @@ class Finder:
         if files is not None:
             yield from self._find(paths, files)
             return
-        from kdump.log_dirs.remote import as_written, places  # not needed by a dump of --files
+        from kdump.log_dirs.remote import as_written, places
 
         for place, inside in places(paths, as_written):
             yield from self._find(inside, place)
@@ -457,7 +457,7 @@ class Finder:
         """Return whether the segments of a folder are compressed or encrypted objects, and report the folder."""
         if not any(entry.name.endswith(".rsm-manifest") for entry in inside):
             return False
-        from kdump.log_dirs.tiered_storage import refuse_packed  # few paths name a store
+        from kdump.log_dirs.tiered_storage import refuse_packed
 
         try:
             refuse_packed(files, inside, folder)
@@ -542,7 +542,6 @@ class _Named(NamedTuple):
 
     @property
     def folder(self) -> tuple[Files, str]:
-        """The place and the folder of a file."""
         return self.files, _folder_of(self.files, self.entry)
 
 
@@ -561,7 +560,6 @@ def _archive(files: Files) -> archives.Archive | archives.OneFile | None:
 
 
 def _entries(path: str, files: Files) -> list[Entry]:
-    """Return the entry at a path, or else the entries that match it as a glob."""
     found = files.look(path)
     return [found] if found else [entry for name in files.glob(path) if (entry := files.look(name))]
 
@@ -642,7 +640,6 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
 
 
 def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: dict[str, str], limit: int) -> Segment:
-    """Return a segment; ``found`` is the match of its name with SEGMENT_NAME."""
     if found is None:
         base = first_offset_of(files, entry.path)
         return Segment(files, entry.path, entry.size, base, {}, limit, entry.modified, entry.disk_size)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def _properties(data: Bytes) -> MetaProperties:
-    from kdump.formats import meta_properties  # many partitions are in no log dir
+    from kdump.formats import meta_properties
 
     return meta_properties.read(data)
 
 
 def _checkpoint(data: Bytes) -> tuple[PartitionOffset, ...]:
-    from kdump.formats import checkpoints  # as above
+    from kdump.formats import checkpoints
 
     return checkpoints.read(data)
 

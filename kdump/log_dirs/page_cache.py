@@ -89,7 +89,6 @@ class Guard:
         self._first += count
 
     def _cached(self, first: int, last: int) -> bytearray:
-        """Return a byte for each page; it is zero if the page is not cached."""
         found = bytearray(last - first)
         if found:
             room = (ctypes.c_char * len(found)).from_buffer(found)

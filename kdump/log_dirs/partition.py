@@ -153,7 +153,7 @@ class Partition(NamedTuple):
         ``wrong`` is called with a sentence about an invalid file. A broker does not start with such a file, so every
         command must report it as damage. Raises UnreadableError.
         """
-        from kdump.formats import partition_metadata  # most runs need none
+        from kdump.formats import partition_metadata
 
         found = self._sound(file_names.PARTITION_METADATA, partition_metadata.read, wrong)
         return None if found is None else found.topic_id
@@ -163,7 +163,7 @@ class Partition(NamedTuple):
 
         ``wrong`` and errors are as in :meth:`topic_id`.
         """
-        from kdump.formats import leader_epoch  # most runs need none
+        from kdump.formats import leader_epoch
 
         return self._sound(file_names.LEADER_EPOCHS, leader_epoch.read, wrong)
 
@@ -226,7 +226,6 @@ def with_index_swaps(segments: Sequence[Segment], lone: Mapping[str, str]) -> li
 
 
 def _renamed(segment: Segment, lone: Mapping[str, str]) -> dict[str, str]:
-    """Return suffix -> path for the ``.swap`` files that become index files of a segment."""
     names = {suffix: file_names.beside_log(posixpath.basename(segment.path), suffix) for suffix in file_names.INDEXES}
     return {suffix: lone[name] for suffix, name in names.items() if name in lone}
 

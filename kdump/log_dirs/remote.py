@@ -64,7 +64,7 @@ def place(path: str) -> tuple[Files, str]:
     if found is None:
         return LOCAL, posixpath.abspath(path)
     if found["scheme"] == "file":
-        from urllib.parse import unquote, urlsplit  # slow to import
+        from urllib.parse import unquote, urlsplit
 
         return LOCAL, unquote(urlsplit(path).path)
     return RemoteFiles.of(path)
@@ -135,7 +135,7 @@ class RemoteFiles:
                 f"pyarrow is not installed, but {uri.partition(':')[0]} needs it: pip install pyarrow"
             ) from None
 
-        from urllib.parse import urlsplit  # slow to import
+        from urllib.parse import urlsplit
 
         from kdump.log_dirs import stores
 

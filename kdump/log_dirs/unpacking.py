@@ -30,7 +30,6 @@ class OwnedDescriptor:
     """A file descriptor that is closed when nothing refers to the object."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        """Duplicate the descriptor of ``file``, and close ``file``."""
         self.fd = os.dup(file.fileno())
         file.close()
 

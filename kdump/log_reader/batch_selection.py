@@ -253,7 +253,7 @@ class BatchSelection:
 
     def _search_of(self, file: SegmentFacts) -> DecodedSearch | None:
         if self._search is None and file.decoder is not None:
-            from kdump.log_reader.filter import DecodedSearch  # few runs decode
+            from kdump.log_reader.filter import DecodedSearch
 
             self._search = DecodedSearch(file.decoder, file.topic or "")
         return self._search

@@ -213,7 +213,7 @@ class Prefilter:
     """
 
     def __init__(self, wanted: Filter) -> None:
-        from kdump.kernel.records import Picks  # needed only with such a filter
+        from kdump.kernel.records import Picks
 
         values = wanted.types & {"data", "tombstone"}
         self._picks = Picks(
@@ -352,7 +352,7 @@ def linear(pattern: re.Pattern[bytes]) -> Expression | None:
     if text is None:
         return None
     try:
-        import re2  # needed only with --grep
+        import re2
     except ImportError:
         return None
     options = re2.Options()
@@ -444,6 +444,6 @@ class DecodedSearch:
 
     @staticmethod
     def _text(data: object) -> bytes:
-        import json  # few runs decode
+        import json
 
         return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

@@ -182,7 +182,7 @@ class PartitionReader:
             yield from batches
 
     def _silent(self) -> PartitionReader:
-        from copy import copy  # needed only for the last records
+        from copy import copy
 
         again = copy(self)
         again.report = Reporter(fail=self.report.fail)
@@ -270,7 +270,7 @@ class PartitionReader:
             return facts
         content = None
         if partition.topic is None and partition.is_named:
-            from kdump.log_reader.unnamed_logs import own_topic  # few logs have no name
+            from kdump.log_reader.unnamed_logs import own_topic
 
             content = own_topic(partition)
         return facts._replace(decoder=self.decoder, content=content)
@@ -281,7 +281,7 @@ class PartitionReader:
         if known is not None:
             return known
         if self._followed is None or self._followed[0] is not partition:
-            from kdump.transaction_replay.outcomes import follow  # needed only for transactions
+            from kdump.transaction_replay.outcomes import follow
 
             self._followed = (partition, follow(partition, self.report))
         return self._followed[1]

@@ -85,8 +85,7 @@ def read_store(
 
 
 def _is_of_registry(unnamed: Partition) -> bool:
-    """Return whether the first readable record of a log has a key of a schema registry."""
-    from kdump.log_reader.unnamed_logs import first_records  # few logs have no name
+    from kdump.log_reader.unnamed_logs import first_records
     from kdump.schemas.store import has_registry_key
 
     return any(has_registry_key(record.key) for record in islice(first_records(unnamed), 1))

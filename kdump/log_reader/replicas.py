@@ -107,7 +107,7 @@ def _logs_of(partitions: Sequence[Partition]) -> list[Hashable]:
 
 
 def _local_id(partition: Partition) -> str | None:
-    from kdump.log_dirs.tiered_storage import local_id  # imported here because few runs have replicas
+    from kdump.log_dirs.tiered_storage import local_id
 
     return local_id(partition, Reporter(fail=_raise_of_store))
 
@@ -116,7 +116,7 @@ def _copy_numbers(logs: Sequence[Partition]) -> list[int]:
     """Return a number for each log; copies have equal numbers."""
     if len(logs) < 2:
         return [0] * len(logs)
-    from kdump.log_reader.unnamed_logs import LogCopies  # few runs have logs without a name
+    from kdump.log_reader.unnamed_logs import LogCopies
 
     copies = LogCopies()
     return [copies.number(one) for one in logs]

@@ -56,7 +56,7 @@ def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Ca
     span: Range | None = Range()
     if not wanted.is_bounded:
         return span
-    from kdump.segments.index_lookup import Seeker  # only for a part of a log
+    from kdump.segments.index_lookup import Seeker
 
     seeker = Seeker(segment, source, wrong_index)
     if wanted.first_offset is not None or wanted.last_offset is not None:

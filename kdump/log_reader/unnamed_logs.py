@@ -134,7 +134,7 @@ class _PathNames:
 
 def own_topic(partition: Partition) -> str | None:
     """Return the one of Kafka's own topics to which most of the first readable records belong, or None."""
-    from kdump.internal_topics.decode import TOPICS  # imported here because few logs have no name
+    from kdump.internal_topics.decode import TOPICS
 
     records = list(islice(first_records(partition), _SAMPLED))
     return next((topic for topic in TOPICS if _are_of(topic, records)), None)

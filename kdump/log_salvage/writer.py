@@ -339,7 +339,6 @@ class _LogWriter:
         )
 
     def _below(self, base: int, last: int, size: int) -> None:
-        """Count a batch if it ends below the log start offset."""
         if self._log_start is None or last >= self._log_start:
             return
         below = self.written.below_log_start or BelowLogStart(0, 0, base, last)

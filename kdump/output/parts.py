@@ -329,7 +329,7 @@ def _take_over(part: Path, target: Path, give_back: Callable[[], None]) -> None:
 
 def _rename_without_replacing() -> Callable[[Path, Path], None] | None:
     """Return a function that renames and replaces nothing (``renameat2`` of Linux), or None on other systems."""
-    import ctypes  # slow to import
+    import ctypes
 
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # of glibc 2.28
     if function is None:
@@ -461,6 +461,6 @@ def remove(path: Path) -> None:
     except FileNotFoundError:
         pass
     except (IsADirectoryError, PermissionError):  # a folder: on Linux, and on other POSIX systems
-        from shutil import rmtree  # slow to import
+        from shutil import rmtree
 
         rmtree(path)

@@ -198,7 +198,7 @@ def paged(*, wanted: bool = True) -> Iterator[None]:
 
 
 def _started_pager() -> subprocess.Popen[bytes] | None:
-    import shlex  # slow to import, and few runs need them
+    import shlex
     import shutil
     import subprocess
 

@@ -399,7 +399,7 @@ def _xxh32(data: Bytes) -> int:
 @cache
 def _of_thread() -> threading.local:
     """Return the storage for each thread's own decompressor."""
-    from threading import local  # needed only for zstd
+    from threading import local
 
     return local()
 

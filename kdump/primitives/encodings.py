@@ -52,7 +52,7 @@ def _no_number(word: str) -> NoReturn:
 
 def is_json(text: str) -> bool:
     """Return whether a text is one JSON value (RFC 8259). NaN, Infinity and lone surrogates are not accepted."""
-    import json  # only for --encoding json
+    import json
 
     try:
         json.loads(text, parse_constant=_no_number)
@@ -71,7 +71,7 @@ def java_utf8(data: bytes) -> str:
 
 def java_text_in_pieces(data: bytes, size: int) -> Iterator[bytes]:
     """Yield the result of :func:`java_text` in pieces of about ``size`` bytes."""
-    from codecs import getincrementaldecoder  # only for large payloads
+    from codecs import getincrementaldecoder
 
     decoder = getincrementaldecoder("utf-8")("replace")
     begun = b""

@@ -67,7 +67,7 @@ def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
     """Wrap a message into lines of ``width`` columns. Commands, and words that are longer, are not broken."""
     if len(text) <= width or LEVEL.sub("", text, count=1).startswith(COMMANDS):
         return [text]
-    from textwrap import wrap  # only for terminals
+    from textwrap import wrap
 
     whole = re.sub(_TOGETHER, lambda found: found[0].replace(" ", _NO_BREAK), text)
     whole = LEVEL.sub(rf"\1:{_NO_BREAK}", whole, count=1)

@@ -165,7 +165,6 @@ class _Supervisor:
             self._kill_at, self._late = time.monotonic() + _SHORT, ""
 
     def _look(self) -> None:
-        """End this process if the command has ended."""
         process, status = os.waitpid(self._process, os.WNOHANG)
         if not process:
             return

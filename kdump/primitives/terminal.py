@@ -113,7 +113,7 @@ def shell_word(text: str) -> str:
 
     The shell, or else kdump, expands this pattern to the file's name.
     """
-    from shlex import quote  # slow to import, and few runs need it
+    from shlex import quote
 
     if not re.search(_UNSHOWN, text):
         return quote(text)

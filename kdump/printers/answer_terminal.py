@@ -119,7 +119,6 @@ def _without_shared(
 def _only(
     left: Sequence[int], table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[AnswerTable, list[list[str]], list[int]]:
-    """Return the table, rows and widths reduced to the columns with the numbers ``left``."""
     kept = table._replace(columns=[table.columns[number] for number in left])
     return kept, [[row[number] for number in left] for row in rows], [widths[number] for number in left]
 

@@ -251,7 +251,7 @@ class JsonReport:
             self._line(summary_line(summary, status))
 
     def _line(self, line: dict[str, object]) -> None:
-        from kdump.printers.answer_lines import json_line  # slow to import
+        from kdump.printers.answer_lines import json_line
 
         self._out.write(json_line(line))
 

@@ -111,8 +111,6 @@ def _text(out: BinaryIO, options: PrintOptions) -> Printer:
 
 
 def _in_columns(module: str, name: str) -> Callable[[BinaryIO, PrintOptions], Printer]:
-    """Return a function that imports a printer with columns from ``kdump.printers`` and creates it."""
-
     def make(out: BinaryIO | IO[str], options: PrintOptions) -> Printer:
         printer: Printer = getattr(import_module(f"kdump.printers.{module}"), name)(
             sys.stdout if module == "table" else out,

@@ -174,7 +174,6 @@ class Tables:
             self._draw()
 
     def _mark_control(self, row: list[Text | str], item: SelectedBatch, number: int) -> None:
-        """Replace the binary key and value of a control record by the name of its type."""
         word = value(CONTROL_TYPE, item, item.records[number])
         for at, column in enumerate(self.columns):
             if column.name in {"key", "value"}:

@@ -27,8 +27,6 @@ class DamageWarning(UserWarning):
 
 
 class _Warning(RaisingReporter):
-    """A reporter that warns of damage, and raises read errors."""
-
     note = staticmethod(discard)
 
     def damage(self, text: str) -> None:

@@ -330,7 +330,6 @@ class QueryReading:
             yield block if block.schema == shape else _in_sql(block, shape, hidden)
 
     def _of_stream(self, stream: RowStream, partitions: list[Partition]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a stream, and count its batches."""
         counted = 0
         for block in stream.batches(partitions):
             self.batches_read += stream.batch_count - counted
@@ -402,7 +401,6 @@ class QueryReading:
         return self._found
 
     def _answer(self, view: LineView) -> Iterator[dict[str, Any]]:
-        """Yield the lines of a view as JSON."""
         from kdump.answers import schemas as registry
         from kdump.answers.collector import as_json
 

@@ -63,7 +63,6 @@ class QueryResult:
         return f"<QueryResult: {many(self.table.num_rows, 'row')} of {', '.join(self.table.schema.names)}{damage}>"
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the first rows, for notebooks."""
         from html import escape
 
         def line(cells: Iterable[object], tag: str) -> str:

@@ -222,7 +222,6 @@ def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[Unreadable
 
 
 def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, int, str]]:
-    """Yield the topic, the partition and the id of each group and transactional id."""
     for (topic, partition), log in groups.logs.items():
         if isinstance(log, CoordinatorLog):
             for held in log.held():

@@ -169,7 +169,6 @@ def _write_folders(root: Path, one: PlacedPartition, access: Access) -> None:
 
 
 def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionOffset]:
-    """Yield the lines of the checkpoint: the log start offsets that are not the base offset of the first segment."""
     for one in placed:
         plan = one.plan
         if node in one.nodes and (plan.is_tiered or plan.log_start > plan.segments[0].base_offset):

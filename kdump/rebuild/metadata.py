@@ -297,7 +297,6 @@ def _add_topic(image: ClusterImage, name: str, number: bytes, copies: Sequence[V
 
 
 def _partition(replicas: Sequence[int], epoch: int, version: int, directories: Sequence[bytes] = ()) -> PartitionImage:
-    """Return the state of a partition with all replicas in sync. The first replica is the leader."""
     return PartitionImage(
         replicas=list(replicas),
         directories=list(directories) or [bytes(16)] * len(replicas),

@@ -150,7 +150,6 @@ class _Copy:
 
     @property
     def lineage(self) -> Lineage:
-        """The leader epochs and the end offset of the copy."""
         end = self.end if self._scanned is None else max(self.end, self.scanned.end_offset)
         return Lineage(tuple(self.history().entries), end)
 

@@ -189,7 +189,6 @@ class Rebuild:
             yield segment, indexes
 
     def _read(self, segment: Segment, replay: Replay) -> tuple[Indexes, bool]:
-        """Return the indexes of a segment, and whether it ends aborted transactions."""
         builder = IndexBuilder(segment.base_offset or 0, interval=self.interval, first_offsets=self.first_offsets)
         aborts = False
         for region in _batches(segment, self.note, self.progress):

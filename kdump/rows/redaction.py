@@ -40,7 +40,7 @@ class Redactor:
     """Redacts records with one secret. Control records are not changed, because they hold no payload of users."""
 
     def __init__(self, key: bytes) -> None:
-        from hmac import digest  # slow to import
+        from hmac import digest
 
         self.key = key
         self._digest = digest
@@ -121,7 +121,7 @@ def _masked(item: SelectedBatch, mask: Mask) -> SelectedBatch:
 def _of_topic(topic: str) -> Mask | None:
     if not may_hold_secrets(topic):
         return None
-    from kdump.internal_topics.secrets import mask_of  # few topics hold secrets
+    from kdump.internal_topics.secrets import mask_of
 
     return mask_of(topic)
 
@@ -245,7 +245,7 @@ class FieldRedactor(Redactor):
         """Return the hash of a text, or of the JSON of another value; null stays null."""
         if value is None:
             return None
-        import json  # few runs redact fields
+        import json
 
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return self.hash(text.encode("utf-8", "surrogatepass"))

@@ -140,5 +140,4 @@ def _from_row(item: SelectedBatch, run: RunRecords, row: int) -> SelectedBatch:
 
 
 def _ends(run: RunRecords) -> list[int]:
-    """Return the cumulative record counts of the batches of a run."""
     return list(accumulate(run.run.column("records_count", run.row, run.stop)))

@@ -144,14 +144,14 @@ def has_words(topic: str | None) -> bool:
     """Return whether a topic is Kafka's own, so that kdump decodes it without a registry."""
     if topic is None or not topic.startswith("__"):
         return False
-    from kdump.internal_topics.decode import TOPICS  # few topics are Kafka's own
+    from kdump.internal_topics.decode import TOPICS
 
     return topic in TOPICS
 
 
 def needs_frame(topic: str | None) -> bool:
     """Return whether payloads of a topic are decoded only if they name a schema."""
-    from kdump.schemas.decoder import has_own_layouts  # few runs decode
+    from kdump.schemas.decoder import has_own_layouts
 
     return not (has_words(topic) or has_own_layouts(topic or ""))
 

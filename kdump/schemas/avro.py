@@ -433,7 +433,7 @@ def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
         if codec == "deflate":
             return _inflated(zlib.decompressobj(-zlib.MAX_WBITS), data, limit)
         if codec == "bzip2":
-            import bz2  # a rare codec
+            import bz2
 
             return _inflated(bz2.BZ2Decompressor(), data, limit)
         if codec == "xz":
@@ -448,7 +448,7 @@ def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
 
 
 def _unpacked_xz(data: bytes, limit: int) -> bytes:
-    import lzma  # a rare codec
+    import lzma
 
     try:
         return _inflated(lzma.LZMADecompressor(), data, limit)

@@ -381,7 +381,6 @@ def _settings(tokens: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _check(message: MessageType) -> None:
-    """Raise SchemaError if two members of a message have the same number or name."""
     members: tuple[list[object], ...] = (
         [each.number for each in message.fields],
         [each.name for each in message.fields],

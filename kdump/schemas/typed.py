@@ -140,7 +140,6 @@ class TypedSide:
         return _value(read, payload, position, indexes, schema_id)
 
     def _preferred(self, candidates: list[SchemaVersion]) -> list[SchemaVersion]:
-        """Return the candidates that belong to this subject, or all candidates if none does."""
         made = self._own.get(id(candidates))
         if made is None:
             own = [each for each in candidates if each.subject == self.version.subject]

@@ -195,7 +195,7 @@ def entries(first: Message, block: memoryview, start: int, stop: int | None = No
     block = block if stop is None else block[: max(0, stop - start)]
     if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(block):
         return None
-    from kdump.kernel.lines import end_of_messages  # only for the logs of old brokers
+    from kdump.kernel.lines import end_of_messages
 
     end = end_of_messages(block, at, first.limit)
     return Entries(first, block, start, end) if end > at + first.size else None

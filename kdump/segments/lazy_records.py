@@ -161,7 +161,7 @@ def holds_large(records: object) -> bool:
 
 
 def _largest(records: BatchRecords) -> int:
-    from kdump.kernel.records import Sizes  # few batches are that large
+    from kdump.kernel.records import Sizes
 
     reader = Sizes()
     reader.begin(records.data, records.start, records.batch.header, ())

@@ -217,7 +217,7 @@ def read_making(
         for region in taken:
             yield region, None
         done += sum([region.size for region in taken])
-    from kdump.parallel.chunks import Threads  # needed only for large segments
+    from kdump.parallel.chunks import Threads
 
     work: Preparation[T, M] = Preparation(make, unpack=unpack, check=check)
     engine = Threads(min(threads, THREADS), source)

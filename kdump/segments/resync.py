@@ -418,7 +418,7 @@ class ResyncReader:
 
 def _candidates(block: memoryview, starts: int) -> Iterator[int]:
     """Yield the positions below ``starts`` in ``block`` at which a header may begin, in order."""
-    from heapq import merge  # only for damage and parts of large segments
+    from heapq import merge
 
     stop = min(starts + record_layout.MAGIC_POSITION, len(block))
     for first in range(record_layout.MAGIC_POSITION, stop, CHUNK):

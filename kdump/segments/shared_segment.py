@@ -99,7 +99,7 @@ def read(
     if costs.processes_of_segment(jobs, source.size, lambda: costs.is_packed(source)) == 1:
         yield from read_in_threads(source, pieces, first_offset, make)
         return
-    from kdump.parallel.turns import Forks  # needed only for several processes
+    from kdump.parallel.turns import Forks
 
     with closing(Forks(jobs).run(pieces, _PartWork(source, first_offset, make), _Before())) as results:
         yield from _made(results)
@@ -115,7 +115,7 @@ def read_in_threads(
 
     The source must stay open until the generator is closed.
     """
-    from kdump.parallel.chunks import Threads  # needed only for large segments
+    from kdump.parallel.chunks import Threads
 
     revocable = read_ahead.RevocableSource(source)
     work = _PartWork(revocable, first_offset, make)

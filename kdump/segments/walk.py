@@ -95,7 +95,7 @@ def walk(
 
 
 def _walk_runs(start: int, end: int, window: Window, limit: int, runs: RunKinds, stop: int | None) -> Iterator[Region]:
-    from kdump.segments import batch_runs  # few commands read runs
+    from kdump.segments import batch_runs
 
     more = True
     while more:

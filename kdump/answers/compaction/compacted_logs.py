@@ -173,7 +173,6 @@ def _due(
 
 
 def _first_time(segment: Segment) -> int:
-    """Return the largest timestamp of a segment's first batch, or -1."""
     first = first_batch([segment])
     return -1 if first is None else first.max_timestamp
 

@@ -287,7 +287,6 @@ def below_log_start(question: Question) -> Cause | None:
 
 
 def _remote(question: Question) -> Cause:
-    """Return the cause for a record in remote storage that is not among the paths."""
     partition = question.block.partition
     alternatives: tuple[Reason, ...] = ("aborted-transaction", "control-marker")
     because = "its segment is in remote storage; the local copy is gone (--remote PATH reads it)"
@@ -316,7 +315,6 @@ def not_copied(question: Question) -> Cause | None:
 
 
 def _copies(question: Question, *states: int) -> list[RemoteSegment]:
-    """Return the listed remote segments that hold the offset and are in one of ``states``."""
     listed = question.block.partition.remote
     return [one for one in listed if one.state in states and one.start <= question.offset <= one.end]
 

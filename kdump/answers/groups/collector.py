@@ -378,7 +378,6 @@ class ConsumerGroups(TopicLogs):
         return {group_id: sorted(shares) for group_id, shares in found.items()}
 
     def _topic_name(self, topic_id: bytes) -> str:
-        """Return the name of a topic, or the id if no file has the name."""
         return self.ends.topic_ids.get(topic_id) or topic_id_text(topic_id)
 
 

@@ -228,7 +228,7 @@ class MetadataLog:
         """
         breaks, snapshots = Breaks(self.copies.report.damage), self.copies.snapshots
         image = self._oldest(breaks)
-        from kdump.answers.metadata.events import Events  # only the history needs it
+        from kdump.answers.metadata.events import Events
 
         events = Events(snapshots[-1].end_offset if snapshots else 0)
         replay = MetadataReplay(image, breaks, to=offset, at=at, observer=events)

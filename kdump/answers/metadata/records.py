@@ -216,7 +216,7 @@ class SnapshotRecord(NamedTuple):
     @property
     def text(self) -> str:
         """The JSON of ``--cluster-metadata-decoder``: type, version, data."""
-        from kdump.dump_log_segments.decoders import java  # not needed for a replay
+        from kdump.dump_log_segments.decoders import java
         from kdump.dump_log_segments.decoders.framed import metadata_head
 
         return f"{metadata_head(self.struct, self.version)}{java.json(self.struct, self.fields)}}}"
@@ -224,7 +224,7 @@ class SnapshotRecord(NamedTuple):
     @property
     def plain(self) -> dict[str, Any]:
         """The content of :attr:`text` as a dict."""
-        import json  # slow to import, and few runs print an image
+        import json
 
         plain: dict[str, Any] = json.loads(self.text)
         return plain

@@ -196,7 +196,6 @@ def _name(event: Event) -> str | None:
 
 
 def _with_id(event: Event) -> dict[str, Any]:
-    """Return the details of an event, with the id of a created or deleted topic."""
     comes_or_goes = event.what in ("TopicCreated", "TopicDeleted")
     return {"id": event.id, **event.details} if comes_or_goes else event.details
 

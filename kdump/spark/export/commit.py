@@ -129,7 +129,6 @@ def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
 
 
 def _finish(output: Output, staging: Folder, commit: Commit) -> None:
-    """Complete a commit. The manifest moves last."""
     if staging.exists(MANIFEST):
         if commit["replaces"]:  # so that no reader takes the remaining files for a complete output
             output.delete(MANIFEST)

@@ -319,7 +319,6 @@ class _Planner:
             yield planned(partition, segment, splits)
 
     def _bounded(self, partition: Partition, file: SegmentFacts) -> tuple[SourceOptions, Ranges | None]:
-        """Return the options for a partition, and the offset ranges that options of Kafka's source select."""
         options = self._options
         if options.kafka is None:
             return options, None

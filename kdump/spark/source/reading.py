@@ -191,7 +191,6 @@ def wanted(options: SourceOptions) -> Filter:
 def _kept(
     item: SelectedBatch | DamagedRange, split: Split, options: SourceOptions
 ) -> SelectedBatch | DamagedRange | None:
-    """Return the records of a batch that its transaction and the offset ranges of the split select, or None."""
     if isinstance(item, DamagedRange):
         return item
     state = _state(item.batch, split.outcomes)

@@ -285,7 +285,6 @@ def _is_there(key: str, options: SourceOptions) -> bool:
 
 
 def _outcomes(partition: Partition, options: SourceOptions, listings: Listings) -> tuple[Outcomes, int]:
-    """Return the outcomes of transactions, and the offset before which all outcomes are known."""
     segments = listings.transactions(partition, options.split_bytes)
     fates = combined((one.found for one in segments), whole=partition.whole, unnamed=partition.unnamed)
     end = 1 + max((one.last_offset for one in segments if one.last_offset is not None), default=-1)
