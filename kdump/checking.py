@@ -65,7 +65,7 @@ class CheckedPaths(NamedTuple):
     ) -> Iterator[Started]:
         """Yield the result of a dry start of each broker. ``fail`` receives a StoreError, which ends the results.
 
-        ``results`` are the checked partitions, ``dirs`` has their log dirs.
+        A StoreError ends the results.
         """
         if self.options is None:
             return

@@ -253,7 +253,7 @@ class PageEnd(NamedTuple):
     def after(self, row: dict[str, Any]) -> PageEnd:
         """Return the end after one more row of ``dump``.
 
-        Damaged ranges are counted from the batch before them, because their end depends on this batch.
+        Damage is counted from the batch before it, which decides its end.
         """
         position = row["position"] if row["kind"] != "damage" else self.position if row["file"] == self.file else 0
         if (row["file"], position) != self[:2]:

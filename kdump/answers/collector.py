@@ -57,10 +57,7 @@ def once(say: Callable[[str], None]) -> Callable[[str], None]:
 
 
 class Place(NamedTuple):
-    """A partition folder, and the state of its log dir.
-
-    A collector must delete its place in ``end``: collectors are pickled, and ``report`` cannot be pickled.
-    """
+    """A partition folder, and the state of its log dir. A collector must delete it in ``end``, to stay picklable."""
 
     partition: Partition
     log_dir: LogDirState

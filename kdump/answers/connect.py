@@ -306,10 +306,7 @@ class ConnectTopics:
         report: Reporter,
         lost: Callable[[DamagedRange], None] = lambda _: None,
     ) -> None:
-        """Topics outside ``wanted`` are not read.
-
-        ``report`` receives unreadable files and notes; ``lost`` receives damage.
-        """
+        """Topics outside ``wanted`` are not read. ``report`` gets unreadable files and notes; ``lost`` gets damage."""
         of_files = Reporter(fail=report.fail)
         self._reader = PartitionReader(outcomes=False, report=of_files)
         self._lost = lost

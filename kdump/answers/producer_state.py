@@ -61,10 +61,7 @@ class ProducerState:
         )
 
     def add(self, batches: Batches) -> EndedTransaction | None:
-        """Add the next batches. Return the transaction that they end, if they are a single control batch.
-
-        Raises DamageError for an invalid marker.
-        """
+        """Add the next batches. If they end a transaction, return it. Raises DamageError for an invalid marker."""
         if batches.batch_count > 1:
             self._add_data(batches)
             return None

@@ -65,10 +65,7 @@ class LargestRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatistics:
-    """A partition. Fields that need records are None if records were not read.
-
-    ``ratio`` is the uncompressed size divided by the stored size.
-    """
+    """A partition. Fields that need records may be None. ``ratio``: the uncompressed by the stored size."""
 
     kind: ClassVar[str] = "stats"
     topic: str
@@ -152,10 +149,7 @@ class BatchColumns(NamedTuple):
 
     @classmethod
     def of(cls, batches: Batches, number: int) -> BatchColumns:
-        """Return the values of the first ``number`` batches.
-
-        Raises DamageError if a message of magic 0 or 1 cannot be decompressed to count its records.
-        """
+        """Return the values of the first ``number`` batches. Raises DamageError if a message cannot be decompressed."""
         first = batches.first
         first_times = batches.column("base_timestamp" if _has_first_time(first) else "max_timestamp", 0, number)
         counts = batches.column("records_count", 0, number)

@@ -72,10 +72,7 @@ class GivenConfig(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A value and its source: given, topic, broker, brokerDefault, default or unknown.
-
-    ``unknown`` means Kafka's default for a topic whose configs are unknown.
-    """
+    """A value and its source: given, topic, broker, brokerDefault, default, or unknown (then Kafka's default)."""
 
     value: str
     source: str

@@ -376,10 +376,7 @@ def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Itera
 def ended(
     reader: LogDirPass, partitions: Iterable[Partition], ids: KnownIds, at: int
 ) -> Iterator[PartitionTransaction]:
-    """Yield the ended transactions of logs one at a time, without keeping them in memory.
-
-    Transactions without data in the log are left out. ``reader`` reports damage.
-    """
+    """Yield the ended transactions with data in the log, one at a time. ``reader`` reports damage."""
     for partition in partitions:
         place = reader.place(partition)
         segments = partition.segments

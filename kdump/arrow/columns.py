@@ -125,9 +125,9 @@ class Rows:
         self._batches.append(item)
 
     def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
-        """Add the selected records of a batch. With ``drop`` only check that they are well-formed.
+        """Add the selected records of a batch; with ``drop`` only check them.
 
-        Return False, and add nothing, if plain Python must read the batch.
+        If plain Python must read it, return False.
         """
         columns = self._columns
         if columns is None:

@@ -160,9 +160,9 @@ _BATCH_ROWS: Final = 1 << 13
 def of_batches(
     items: Iterable[SelectedBatch | DamagedRange], names: Sequence[str], lost: Callable[[DamagedRange], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each batch of a reader; ``names`` are columns of BATCH_COLUMNS.
+    """Yield a row with the columns ``names`` (of BATCH_COLUMNS) for each batch. Raises UnreadableError.
 
-    Codecs and timestamp types are names. Raises UnreadableError.
+    Codecs and timestamp types are names.
     """
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]

@@ -53,10 +53,7 @@ class StopsError(Exception):
 
 
 class LogDirFiles:
-    """A log dir, listed at most once. ``path`` may be absent or a file. ``name`` is the path in messages.
-
-    ``listed`` is the log dir as a finder listed it.
-    """
+    """A log dir, listed at most once. ``path`` may be absent or a file. ``listed``: the listing of a finder."""
 
     def __init__(self, files: Files, path: str, listed: Partition | None = None) -> None:
         self.files, self.path, self._listed = files, path, listed

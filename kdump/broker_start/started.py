@@ -103,9 +103,9 @@ class Started:
 
     @property
     def starts(self) -> bool | None:
-        """Whether the broker starts; None if unknown.
+        """Whether the broker starts: False with a fatal finding, None if unknown.
 
-        False needs a fatal finding. A missing meta.properties is not fatal: a broker of 0.8 writes no such file.
+        A missing meta.properties is not fatal, because a broker of 0.8 writes no such file.
         """
         starts = self.result.starts
         return None if starts is False and not any(one.fatal for one in self.findings) else starts

@@ -177,10 +177,7 @@ class IndexCheck:
             self.txns.ended(ended)
 
     def finish(self, *, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings, file by file.
-
-        ``readable`` is False if the log is damaged: entries past :attr:`valid_end` are then not checked.
-        """
+        """Yield the findings by file. If the log is not ``readable``, entries past :attr:`valid_end` are skipped."""
         files = self.files
         if files.log_size is None:
             yield Finding(

@@ -53,7 +53,7 @@ class Snapshot(NamedTuple):
 
 
 def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT_LIMIT) -> Snapshot:
-    """Check one snapshot. ``records``: check the records in batches too. ``limit``: bytes of the largest batch.
+    """Check a snapshot, with ``records`` its records too. ``limit``: bytes of the largest batch.
 
     Raises UnreadableError.
     """

@@ -31,10 +31,7 @@ class _FirstBatch(NamedTuple):
 
 
 class LogRemarks:
-    """Follows the transactions and timestamps of batches.
-
-    ``at`` is the current time in ms. With None no timestamp counts as in the future.
-    """
+    """Follows the transactions and timestamps of batches. ``at``: the current time in ms, None to accept any time."""
 
     def __init__(self, at: int | None) -> None:
         self.latest = INT64_END if at is None else at + TOLERANCE

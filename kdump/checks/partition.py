@@ -119,7 +119,7 @@ def _with_logs(
 ) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
     """Return the segments, and the contents of index files without a log.
 
-    If the user named only an index file, its segment is added.
+    If the user gave only an index file, its segment is among the segments.
     """
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}

@@ -16,10 +16,7 @@ _FOLDER: Final = re.compile(r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|s
 
 
 def aside(path: str) -> str:
-    """Return the shell command that moves a file or folder to ``LOG_DIR.aside``.
-
-    ``path`` is a folder or file in a log dir, or a file in a partition folder.
-    """
+    """Return the shell command that moves ``path``, a file or folder of a log dir, to ``LOG_DIR.aside``."""
     folder, name = posixpath.split(posixpath.normpath(path))
     is_inside = _FOLDER.fullmatch(posixpath.basename(folder)) is not None
     log_dir, inside = posixpath.split(folder) if is_inside and _FOLDER.fullmatch(name) is None else (folder, "")

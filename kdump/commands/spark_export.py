@@ -34,10 +34,7 @@ LEFT_TO_US: Final = {
     "remoteKey",
     *(option.name for option in words.OPTIONS if "PerTrigger" in option.name or option.of),
 }
-"""Options of the Spark source that are not flags of this command alone.
-
-Spark's source and writer both have an option ``mode``: ``--read-mode`` is that of the source.
-"""
+"""The options of the Spark source that are not flags. ``--read-mode`` is its ``mode``: Spark's writer has one too."""
 
 
 def _kebab(name: str) -> str:

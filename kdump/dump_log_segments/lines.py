@@ -183,10 +183,7 @@ class LineValues:
             self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
 
     def fields(self, batch: RecordBatch) -> FieldValues:
-        """Return a function that returns the fields of a batch line by name.
-
-        It raises DamageError for an unknown codec.
-        """
+        """Return a function from names to the fields of a batch line. It raises DamageError for an unknown codec."""
 
         def value(name: str) -> object:
             if name == "codec":

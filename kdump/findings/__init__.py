@@ -113,10 +113,7 @@ def text_of(value: object) -> str | None:
 
 
 def status(findings: Iterable[Finding]) -> int:
-    """Return the exit status of a check.
-
-    3: a start fails or loses records, records are missing, or a log is damaged. 4: only derived files are wrong.
-    """
+    """Return the exit status of a check: 3 for damage, losses or a failing start, 4 if only derived files are wrong."""
     found = list(findings)
     if any(finding.level is Level.LOG or finding.is_grave for finding in found):
         return ExitStatus.DAMAGED

@@ -48,10 +48,7 @@ class StartVerdict(NamedTuple):
 def verdict(
     findings: Sequence[Finding], broker: str = "the broker", *, starts: bool | None = True, why: str = ""
 ) -> StartVerdict:
-    """Return the verdict on one broker.
-
-    ``starts`` is None if the files do not show whether the broker starts. ``why`` is then the reason.
-    """
+    """Return the verdict on one broker. If ``starts`` is None (unknown), ``why`` is the reason."""
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
     findings = [finding for finding in findings if finding.code != OF_SEVERAL or finding.fatal]

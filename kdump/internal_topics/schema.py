@@ -389,10 +389,7 @@ def parse(text: str) -> dict[str, MessageSchema]:
 def _block(
     lines: list[str], at: int, depth: int, known: dict[str, tuple[FieldSchema, ...]]
 ) -> tuple[list[FieldSchema], int]:
-    """Parse the field lines that are indented by ``depth`` times four spaces, and the deeper lines below each.
-
-    Return the fields and the number of the next line.
-    """
+    """Parse the fields that are indented by ``depth`` steps. Return them and the number of the next line."""
     fields = []
     while at < len(lines) and _depth(lines[at]) == depth:
         line = lines[at]

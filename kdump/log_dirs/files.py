@@ -25,10 +25,7 @@ MOST_WHOLE: Final = (1 << 31) - 1
 
 
 class Source(Protocol):
-    """Bytes with a name and a size that can be read at any position.
-
-    ``limit`` is the largest batch accepted, compressed or decompressed, in bytes.
-    """
+    """Bytes with a name that can be read at any position. ``limit``: bytes of the largest batch accepted."""
 
     name: str
     size: int

@@ -222,10 +222,7 @@ class Finder:
                     yield from self._file(entry, place)
 
     def _at(self, path: str, files: Files) -> tuple[list[Entry], Files]:
-        """Return the entries at a path or glob, and their place: ``files``, or an archive in the path.
-
-        Raises UnreadableError if there are none.
-        """
+        """Return the entries at a path or glob, and their place: ``files`` or an archive. Raises UnreadableError."""
         found = _entries(path, files)
         if found:
             return found, files

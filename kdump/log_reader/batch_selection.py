@@ -60,9 +60,7 @@ class Take(Enum):
     BATCH_RUNS = auto()
     """Like BATCHES, but several batches may be one RunRecords, which may contain malformed records."""
     HEADERS = auto()
-    """Batches of magic 2 without records, and several as one RunRecords; they are not decompressed. Batches of magic 0
-    and 1 have their records.
-    """
+    """Batches of magic 2 without records, not decompressed, maybe as one RunRecords. Magic 0 and 1: with records."""
     COUNT = auto()
     """Only numbers of records. If a valid batch comes without records, the number is that of its header."""
 
@@ -284,10 +282,7 @@ class BatchSelection:
 
 
 def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
-    """Yield the records of a batch in lists of about ``CHUNK_BYTES``.
-
-    Raises DamageError after the records before the damage are yielded.
-    """
+    """Yield the records in lists of about ``CHUNK_BYTES``. Raises DamageError after the records before the damage."""
     records, most = batch.records(), 1
     while True:
         chunk: list[Record] = []

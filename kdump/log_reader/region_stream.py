@@ -131,10 +131,7 @@ def _is_plausible(batch: RecordBatch, last: int) -> bool:
 
 
 class ReadStats:
-    """Counts the segments, bytes, batches and records that a reader of partitions reads.
-
-    ``segments`` holds paths. ``bytes`` includes damage and padding.
-    """
+    """Counts the segments (paths), bytes (with damage and padding), batches and records that a reader reads."""
 
     def __init__(self) -> None:
         self.segments: set[str] = set()

@@ -82,10 +82,7 @@ END_OF_LOG: Final = "end of log"
 
 
 class LeftOutRange(NamedTuple):
-    """Bytes of a copy that are not in the merged log.
-
-    They had the offsets from ``missing_from`` to ``missing_until`` - 1; None if unknown.
-    """
+    """Bytes of a copy that are not in the merged log, and their offsets up to ``missing_until`` - 1, if known."""
 
     segment: Segment
     position: int
@@ -195,10 +192,7 @@ class Chain:
         self._make_sure(seen)
 
     def places(self) -> Iterator[BatchPlace]:
-        """Read the batches again, about 1 MiB at a time, and yield their places.
-
-        Raises UnreadableError if they have changed.
-        """
+        """Read the batches again, 1 MiB at a time, and yield their places. Raises UnreadableError if they changed."""
         seen: list[Chain] = []
         at = self.position
         while at < self.end:

@@ -1,7 +1,4 @@
-"""Salvages whole log dirs: merges the replicas of each partition, and writes all partitions to one new folder.
-
-Used by ``kdump salvage`` and :func:`kdump.salvage`.
-"""
+"""Salvages log dirs: merges the replicas of each partition, and writes all partitions to one new folder."""
 
 from __future__ import annotations
 

@@ -45,10 +45,7 @@ class Access(NamedTuple):
             os.fchmod(descriptor, mode)
 
     def without(self, other: Access) -> Access:
-        """Return the permissions that both allow.
-
-        If their groups differ, a group gets only the permissions of others.
-        """
+        """Return the permissions that both allow. If the groups differ, a group gets the permissions of others."""
         if self.group == other.group:
             return Access(self.file & other.file, self.folder & other.folder, self.group)
         if self.group is None or other.group is None:

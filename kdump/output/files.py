@@ -57,10 +57,7 @@ class NewFiles:
         self._access: dict[str, Access] = {}
 
     def add(self, name: str, data: bytes, access: Access) -> None:
-        """Write a file. ``name`` is its path in the folder, such as ``orders-0/00000000000000000000.index``.
-
-        Raises OSError.
-        """
+        """Write the file ``name``, such as ``orders-0/00000000000000000000.index``. Raises OSError."""
         self._work.at = self._folder / name
         make_folders(self._part, *Path(name).parts[:-1], access=ANY)  # only this user can enter the part
         fill(self._part / name, data, access)
@@ -443,10 +440,7 @@ def _refused(folder: Path) -> Iterator[None]:
 
 
 def _move_into(part: Path, target: Path, last: str) -> None:
-    """Move the entries of a new folder into an empty folder, and ``last`` last. On an error move them back.
-
-    Raises TakenError if a name is taken, and OSError.
-    """
+    """Move a new folder's entries into an empty folder, ``last`` last. Raises TakenError, OSError, after undoing it."""
     moves: list[Path] = []
     for name in sorted(_names(part), key=lambda name: (name == last, name)):
         is_there = name == LOST_AND_FOUND and (target / name).is_dir()

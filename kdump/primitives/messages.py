@@ -87,7 +87,7 @@ def linked(path: str) -> str:
 
 
 def has_links() -> bool:
-    """Return whether the terminal of standard error supports links, according to environment variables.
+    """Return whether standard error is a terminal that supports links, by environment variables.
 
     ``FORCE_HYPERLINK`` overrides the others; 0 means no links.
     """

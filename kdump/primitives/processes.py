@@ -131,10 +131,7 @@ def children(
 
 
 def _begin(child: Callable[[int], NoReturn], others: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Fork a process that runs ``child`` with a pipe for results. Return its id and the reading end of the pipe.
-
-    Raises OSError.
-    """
+    """Fork a process that runs ``child``. Return its id, and the reading end of its pipe. Raises OSError."""
     parent = os.getpid()
     is_main = threading.current_thread() is threading.main_thread()  # prctl also reacts to the end of a thread
     reader, writer = os.pipe()

@@ -137,7 +137,7 @@ def by_default() -> None:
 
 
 def end_with(parent: int, number: int = signal.SIGKILL) -> None:
-    """Let Linux send this process the signal ``number`` when its parent process ends.
+    """On Linux, let this process get the signal ``number`` when its parent process ends.
 
     On other systems the process ends when it sends its next result.
     """

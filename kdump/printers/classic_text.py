@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 
 class DumpText:
-    """Prints batches and records like the newest DumpLogSegments, and a line for each damaged range.
-
-    ``keys`` and ``values`` select the payloads to print.
-    """
+    """Prints like the newest DumpLogSegments, with lines for damage. ``keys``, ``values``: which payloads to print."""
 
     shows_damage = True
 

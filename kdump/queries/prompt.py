@@ -38,10 +38,7 @@ A statement ends with a semicolon. Ctrl-C stops a query."""
 
 
 class Prompt:
-    """Reads statements and runs them one by one.
-
-    ``ask`` runs a statement: (text, output format, output file or None). ``show`` prints the columns of views.
-    """
+    """Reads statements and runs them with ``ask`` (text, format, output file or None); ``show`` prints columns."""
 
     def __init__(
         self,

@@ -180,10 +180,7 @@ def _cluster_id(volumes: Volumes, wanted: str | None) -> str:
 
 
 def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterChange]:
-    """Remove topics that ``--topic`` does not select from an image. Raises UsageError if a value selects none.
-
-    Kafka's own topics are kept.
-    """
+    """Remove from an image the topics that ``--topic`` does not select, but not Kafka's own. Raises UsageError."""
     if not topics:
         return
     names = list(image.topics.by_name)

@@ -92,9 +92,9 @@ class Coordinators:
 def read(
     plans: Sequence[PartitionPlan], still_open: Iterable[OpenProducer], at: int, damage: Callable[[str], None]
 ) -> Coordinators:
-    """Return groups and transactions at the time ``at`` (ms). Raises UnreadableError.
+    """Return groups and transactions at the time ``at`` (ms). ``still_open``: producers with open ones in a log.
 
-    ``still_open``: the producers that have an open transaction in a log.
+    Raises UnreadableError.
     """
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     for plan in plans:

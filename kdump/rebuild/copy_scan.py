@@ -80,10 +80,7 @@ class ScannedCopy:
         is_compacted: bool,
         noted: Sequence[EpochEntry] = (),
     ) -> None:
-        """Read all segments. ``noted``: the leader epochs in the checkpoint.
-
-        Unless ``is_compacted``, gaps end a span.
-        """
+        """Read all segments. ``noted``: leader epochs in the checkpoint. Unless ``is_compacted``, gaps end a span."""
         self.folder = folder
         self.segments = tuple(segments)
         self.highest_producer_id = -1
@@ -345,10 +342,7 @@ def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[Batch
 
 
 class ClaimedOffsets(NamedTuple):
-    """The offsets according to the batch headers of a damaged range.
-
-    ``is_whole``: these batches fill the range exactly.
-    """
+    """The offsets in the batch headers of a damaged range. ``is_whole``: these batches fill the range exactly."""
 
     start: int
     stop: int

@@ -199,10 +199,7 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
 
 
 _TOPIC_STATES: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
-"""The states of folders that count as topics.
-
-Stray ones count, because a start with wrong metadata makes folders stray.
-"""
+"""The states of folders that count as topics. A start with wrong metadata makes folders stray."""
 
 
 def _without_log(

@@ -86,10 +86,7 @@ class _Copy:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The sort key of copies: the newest leader epoch, then the end offset.
-
-        The leading copy has the highest key.
-        """
+        """The sort key of copies: newest leader epoch, then end offset. The leading copy has the highest key."""
         if self._scanned is None:
             return self.newest, self.end
         return self.history().newest, max(self.scanned.end_offset, self.end)
@@ -609,10 +606,7 @@ def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bo
 
 
 def _meeting(spans: Iterable[BatchSpan], others: Iterable[BatchSpan]) -> Iterator[BatchSpan]:
-    """Yield the spans that share offsets with a span of ``others``.
-
-    Each argument is in offset order without overlaps.
-    """
+    """Yield the spans that share offsets with a span of ``others``. Each argument is sorted, without overlaps."""
     following = iter(others)
     other = next(following, None)
     for span in spans:

@@ -1,7 +1,4 @@
-"""Converts large payloads to text in pieces, in the memory of one piece.
-
-The joined pieces equal the result of :func:`kdump.primitives.encodings.to_text`.
-"""
+"""Converts large payloads to text in pieces, which joined equal :func:`kdump.primitives.encodings.to_text`."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class PayloadReader:
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
         """Return ``name`` and ``data`` of a payload from a position on, and ``unknownFields`` or a ``problem``, if any.
 
-        ``indexes`` is the Protobuf path to the message. Raises UndecodableError.
+        Raises UndecodableError.
         """
         reader = self.reader
         if isinstance(reader, AvroReader):

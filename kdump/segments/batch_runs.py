@@ -187,9 +187,9 @@ class Entries(Batches):
 
 
 def entries(first: Message, block: memoryview, start: int, stop: int | None = None) -> Entries | None:
-    """Return the consecutive messages from ``first`` on, up to ``stop``; None if no second message follows.
+    """Return the messages from ``first`` on up to ``stop``; None if it is the only one.
 
-    ``block`` starts at position ``start`` of the file.
+    ``block`` begins at ``start``.
     """
     at = first.position - start
     block = block if stop is None else block[: max(0, stop - start)]

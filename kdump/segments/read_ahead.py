@@ -273,7 +273,7 @@ class LinesAhead(Generic[L]):
     def make(self, run: Run, head: Shape | None, shape: Shape) -> MadeLines | None:
         """Return the first lines of a run, or None for a small run.
 
-        ``head`` is the shape of a batch's line, ``shape`` that of a record's line.
+        ``head``, ``shape``: the lines of a batch and record.
         """
         if run.size < costs.PRINTED_AHEAD:
             return None

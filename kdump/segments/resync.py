@@ -398,10 +398,7 @@ class ResyncReader:
         return self._window.view(position, record_layout.UP_TO_MAGIC)[record_layout.MAGIC_POSITION]
 
     def _has_crc(self, position: int, end: int, *, of_message: bool = False) -> bool:
-        """Return whether the checksum of a batch is right if the batch ends at ``end``.
-
-        ``of_message``: the batch is a message of magic 0 or 1.
-        """
+        """Return whether a batch that ends at ``end`` has the right checksum. ``of_message``: it has magic 0 or 1."""
         if of_message:
             kind, stands, covers = CRC32, record_layout.LOG_OVERHEAD.size, record_layout.MAGIC_POSITION
         else:

@@ -37,10 +37,7 @@ if kernel.COMPILED:
 
 R = TypeVar("R")
 HELD: Final = 1 << 14
-"""Maximum number of batches and damaged ranges of a part that are held before its turn.
-
-A batch of a run counts as one.
-"""
+"""The number of batches and damaged ranges of a part that may be held before its turn."""
 STEP: Final = 1 << 21
 """In threads: after a part with more than HELD, this part and all later ones are read in steps of so many bytes."""
 
@@ -111,10 +108,7 @@ def read_in_threads(
     first_offset: int | None,
     make: Callable[[Iterator[Region]], R],
 ) -> Generator[R]:
-    """Yield the results of :func:`read`. The calling thread and a second thread call ``make``.
-
-    The source must stay open until the generator is closed.
-    """
+    """Yield the results of :func:`read`, made by two threads. Close the generator before the source."""
     from kdump.parallel.chunks import Threads
 
     revocable = read_ahead.RevocableSource(source)
@@ -169,10 +163,7 @@ class _PartWork(Generic[R]):
         return None if start is None else _Before(start)
 
     def make(self, piece: SegmentPart, start: _Before, turn: Turn[_Before]) -> _MadeOfPart[R]:
-        """Return the result of ``make`` for a part.
-
-        After HELD batches it calls :meth:`Turn.take`, which may raise TooMuchError.
-        """
+        """Return the result of ``make`` for a part. :meth:`Turn.take`, called after HELD batches, may raise."""
         if start.reached >= piece.stop:
             return _MadeOfPart(self._make(iter(())), None, start)
         failures: list[UnreadableError] = []
@@ -227,10 +218,7 @@ class Brief(NamedTuple):
 
 
 class BriefRun(Run):
-    """A batch run with only its headers in memory.
-
-    ``found`` has the result of ``look`` for each batch (see :func:`brief`).
-    """
+    """A batch run with only its headers in memory. ``found`` has the results of the ``look`` of :func:`brief`."""
 
     __slots__ = ("_source", "found")
     found: bytearray

@@ -31,10 +31,7 @@ _STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS, MARKER = range(6)
 
 
 class KeyPart(NamedTuple):
-    """Part ``number`` of ``of`` parts of all keys. Part 0 also has the records without a key.
-
-    All parts have one secret.
-    """
+    """Part ``number`` of ``of`` parts of all keys. Part 0 also has the records without a key. All share a secret."""
 
     number: int
     of: int

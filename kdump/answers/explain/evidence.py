@@ -45,10 +45,7 @@ class TopicHistory:
         past: Callable[[], Iterable[Event]],
         listed: Callable[[], RemoteSegments] = RemoteSegments,
     ) -> None:
-        """``past`` returns the events of the log, ``listed`` the listed remote segments.
-
-        Both are called at the first use.
-        """
+        """``past`` returns the events of the log, ``listed`` the remote segments. Each is called at first use."""
         self.image = image
         self._past = past
         self._listed = listed

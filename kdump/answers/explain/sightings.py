@@ -63,10 +63,7 @@ class LostRange(NamedTuple):
 
 @dataclass
 class Sightings:
-    """The records, batches and damage at some offsets of a log.
-
-    ``waiting``: producer id -> the offsets of the records whose transaction marker was not read yet.
-    """
+    """What a log has at some offsets. ``waiting``: producer id -> offsets of records without a marker up to now."""
 
     records: dict[int, Sighting] = field(default_factory=dict)
     batches: list[Span] = field(default_factory=list)

@@ -101,7 +101,7 @@ class Copies:
     def batches(self, start: int) -> Iterator[Batches]:
         """Yield the batches from the one with offset ``start`` on; a single copy yields runs of batches.
 
-        If copies differ, the batches of the newer leader epoch are used.
+        If there is a single copy, yield runs of batches.
         """
         if len(self._logs) == 1:
             return self._log(self._logs[0], start, PLAIN_DATA)
@@ -131,10 +131,7 @@ class Copies:
                     log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Merge by offset.
-
-        Of conflicting batches the one of the higher epoch is used: the quorum truncated the other log.
-        """
+        """Merge by offset. Of batches that conflict, yield the one of the higher epoch, like the quorum."""
         heads = [next(stream, None) for stream in streams]
         end, epoch = -1, -1
         while any(head is not None for head in heads):
@@ -222,10 +219,7 @@ class MetadataLog:
         return None if first is None else next(iter(appended(first))).timestamp
 
     def history(self, *, offset: int | None = None, at: int | None = None) -> Iterator[Event]:
-        """Yield the events from the beginning of the log, below ``offset`` or up to ``at`` (ms).
-
-        Records in the snapshot from which the log continues make no events.
-        """
+        """Yield the events below ``offset`` or up to ``at`` (ms), without those before the start of the log."""
         breaks, snapshots = Breaks(self.copies.report.damage), self.copies.snapshots
         image = self._oldest(breaks)
         from kdump.answers.metadata.events import Events

@@ -41,10 +41,7 @@ class NodeLine:
 
 
 def leaves(image: ClusterImage, path: str, *, show_secrets: bool = False) -> Iterator[NodeLine]:
-    """Yield the leaves at and below ``path``. Raises UsageError if the tree has no such node.
-
-    ``/topics/orders`` is short for ``/topics/byName/orders``.
-    """
+    """Yield the leaves at and below ``path``; ``/topics/X`` means ``/topics/byName/X``. Raises UsageError."""
     node: Node = tree(image, show_secrets=show_secrets)
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["image"]:

@@ -135,10 +135,7 @@ def run(export: Export, listener: Listener) -> Summary:
 
 
 def check(export: Export, *, adds: bool) -> None:
-    """Raise UsageError or KdumpError for wrong settings before the first read.
-
-    ``adds``: the run appends to an output.
-    """
+    """Raise UsageError or KdumpError for wrong settings before the first read. ``adds``: the run appends."""
     session.check()
     settings = session.configured(export.conf)
     session.check_store(export.out, settings)

@@ -273,10 +273,7 @@ class OpenPart(NamedTuple):
 
 
 class PartsFiles:
-    """The files of one attempt of a task. Each folder has one open file.
-
-    ``parts`` has the form of :attr:`WrittenParts.files`.
-    """
+    """The files of one attempt of a task, one open file per folder. ``parts``: see :attr:`WrittenParts.files`."""
 
     def __init__(self, task: PartsTask, number: int, attempt: str) -> None:
         self._task, self._number, self._attempt = task, number, attempt

@@ -90,10 +90,7 @@ def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: 
 
 
 def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callable[[str], None]) -> int | None:
-    """Return the offset of an edge.
-
-    None is the end of the log, and is returned too if all records are before the time.
-    """
+    """Return the offset of an edge. None is the end of the log, also if all records are before the time."""
     key = partition.topic or "", partition.partition or 0
     if edge is None:
         return None

@@ -129,10 +129,7 @@ NAMES: Final = (*_ASKED, *_OF_ASKED, _MAX)
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """The start or the end of partitions. Exactly one field is set. Offsets may be LATEST or EARLIEST.
-
-    Times are in ms.
-    """
+    """The start or the end of partitions: one field is set. Offsets may be LATEST or EARLIEST, times are in ms."""
 
     offset: int | None = None
     offsets: Mapping[Key, int] | None = None

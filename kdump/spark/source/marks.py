@@ -84,10 +84,7 @@ class Mark(NamedTuple):
 NO_BATCH: Final = -1
 """The value of ``batch`` for a file without a valid batch."""
 NOT_LOOKED_UP: Final = -2
-"""The value of ``batch`` until the batch is looked up. No stored mark has it.
-
-A trigger that reads a file completely needs the batch only at its end.
-"""
+"""The value of ``batch`` in a file that a trigger reads completely, until its end is looked up; never stored."""
 START: Final = Mark()
 
 

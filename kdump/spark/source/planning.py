@@ -445,10 +445,7 @@ def _walked(source: log_dirs_files.Source, split_bytes: int, start: int, stop: i
 
 
 def _spaced(positions: Iterable[int], split_bytes: int, start: int, stop: int) -> list[int]:
-    """Return some of ``positions``, at least ``split_bytes`` apart.
-
-    The last split has at least half this many bytes.
-    """
+    """Return some of ``positions``, at least ``split_bytes`` apart; in the last split at least half of that."""
     cuts: list[int] = []
     last = start
     for position in positions:
