@@ -70,7 +70,7 @@ def _topic_id(part: Partition) -> bytes | None:
 
 
 class _Ids(NamedTuple):
-    """A log dir: its path, its ``meta.properties`` (path as messages show it, and content), and its partitions."""
+    """A log dir: its path, its ``meta.properties`` (path in messages, and content), and its partitions."""
 
     path: str
     file: str

@@ -1,4 +1,4 @@
-"""Limits for the offsets of a log, from the files beside it: its greatest start offset and its least end offset."""
+"""Limits of a log's offsets that the files beside it prove: the highest possible start, the lowest possible end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
 
 
 def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the least end offset that the log must have had, by each kind of file that proves one.
+    """Return the lowest possible end offset of the log, by the kind of file that proves it.
 
     A broker names a producer snapshot after the log end offset (ProducerStateManager.takeSnapshot), and an index after
     the base offset of its segment. An epoch begins at the log end offset (LeaderEpochFileCache.assign).
@@ -52,10 +52,10 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
 
 
 def proves_end(end: int, recovery_point: int | None, evidence: Mapping[str, int]) -> bool:
-    """Return whether the recovery point proves the log end after a clean stop, because at most one file contradicts it.
+    """Return whether the recovery point proves the log end of a clean stop, because at most one file contradicts it.
 
-    A broker that stops writes the log end as recovery point (LogManager.shutdown). ``evidence`` has the offset that the
-    log must have reached, by the file that proves it.
+    A broker that stops writes the log end as recovery point (LogManager.shutdown). ``evidence``: the kind of a file ->
+    the offset that the log must have reached according to it.
     """
     return recovery_point == end and sum(offset > end for offset in evidence.values()) <= 1
 
@@ -82,7 +82,7 @@ def _last_rising(entries: Sequence[tuple[int, int]]) -> int:
 
 
 def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the greatest offset at which the log can have begun, by each kind of file that limits it.
+    """Return the highest possible start offset of the log, by the kind of file that proves it.
 
     A broker that deletes segments or records raises the first epoch with the log start offset
     (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames the log file of a
@@ -108,10 +108,10 @@ def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
 
 
 def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:
-    """Yield the topic, partition and committed offset of each commit of a group. Share groups give their start offset.
+    """Yield the topic, partition and committed offset of each commit of a group.
 
-    ``partition`` is a partition of ``topic``, a coordinator's topic. ``names`` maps topic ids to topic names.
-    Unreadable records are skipped.
+    For a share group the offset is its start offset. ``partition`` is a partition of ``topic``, a coordinator's topic.
+    ``names`` maps topic ids to topic names. Unreadable records are skipped.
     """
     for record in _records(topic, partition):
         if record.key is None or record.value is None:

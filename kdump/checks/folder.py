@@ -58,7 +58,7 @@ READERS: Final[dict[str, tuple[Callable[[Bytes], object], IfBroken]]] = {
         IfBroken("Without the file a node starts, but has forgotten its vote.", Effect.STOPS_A_NODE),
     ),
 }
-"""File name -> its reader, and the advice and effect if the file is invalid."""
+"""File name -> its reader, and the advice and effect on a start if the file is invalid."""
 KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.format is None)
 
 

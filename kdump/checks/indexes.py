@@ -61,12 +61,11 @@ class PartitionState:
         self._marked = (self.replay, False, False)
 
     def mark(self) -> None:
-        """Save the state, because a segment may have to be read again."""
+        """Save the state, so that :meth:`restore` can return to it when a segment is read again."""
         self.replay.mark()
         self._marked = (self.replay, self.compacted, self.complete)
 
     def restore(self) -> None:
-        """Return to the state at :meth:`mark`."""
         self.replay, self.compacted, self.complete = self._marked
         self.replay.restore()
 
@@ -214,7 +213,6 @@ class IndexCheck:
 
     @property
     def lacks_transactions(self) -> bool:
-        """Whether ``.txnindex`` lacks aborted transactions of the log."""
         return self.txns.lacks
 
     @property
@@ -227,7 +225,7 @@ class IndexCheck:
         return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Yield a remark if the sizes of both indexes do not match: a broker preallocates and trims them together.
+        """Yield a remark if only one index is trimmed, because a broker preallocates and trims both together.
 
         An empty ``.index`` with several time entries is normal: each clean stop adds a time entry (LogSegment.close).
         """

@@ -1,9 +1,9 @@
 """Checks snapshots of the metadata log (``.checkpoint``): each snapshot alone, and all of them against the log.
 
 The name has the end offset and the epoch. Offsets in the file begin at 0. The first batch is a control batch that
-begins with SNAPSHOT_HEADER. The last batch ends with SNAPSHOT_FOOTER. A node gives a snapshot its name when it is
-complete, so a truncated snapshot is damaged.
-Source: KIP-630 and Kafka's classes Snapshots, RecordsSnapshotReader and KafkaMetadataLog (3.0).
+begins with SNAPSHOT_HEADER. The last batch ends with SNAPSHOT_FOOTER. A node renames a snapshot to its final name when
+it is complete, so a truncated snapshot is damaged. Source: KIP-630 and Kafka's classes Snapshots, RecordsSnapshotReader
+and KafkaMetadataLog (3.0).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ADVICE: Final = (
 
 
 class Snapshot(NamedTuple):
-    """A checked snapshot. The end offset and the epoch come from its name; None if the name has none."""
+    """A checked snapshot. The end offset and the epoch come from its name, or are None."""
 
     name: str
     end_offset: int | None

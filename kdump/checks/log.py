@@ -51,7 +51,7 @@ FEW_ZEROS: Final = "a preallocated file, or the first bytes of a truncated batch
 UNUSUAL: Final = 0xFFF8
 """The attribute bits of magic 2, except those of the codec."""
 SPECIAL: Final = UNUSUAL & ~(record_layout.TIMESTAMP_TYPE_FLAG | record_layout.TRANSACTIONAL_FLAG)
-"""The attribute bits that few batches with data have set."""
+"""The attribute bits that are set in few batches with data."""
 MOST_GAPS: Final = 1000
 AT_ONCE: Final = 1 << 20
 """The number of bytes of two segments that are compared at a time."""
@@ -96,8 +96,9 @@ class LogCheck:
     ``findings`` has the findings on single segments. :meth:`finish` yields the findings on the whole log.
 
     ``records``: check the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
-    leader-epoch-checkpoint, or None without the file. ``gaps``: what explains gaps in offsets. ``at`` is the current
-    time in ms. A wrong checksum below ``log_start`` is only a remark, because no consumer receives these records.
+    leader-epoch-checkpoint, or None without the file. ``gaps``: the facts that may explain gaps in offsets. ``at`` is
+    the current time in ms. A wrong checksum below ``log_start`` is only a remark, because no consumer receives these
+    records.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class LogCheck:
         self.next_offset: int | None = None
         """The offset after the last valid batch; None before the first batch."""
         self.wants_recovery = False
-        """Whether a broker that recovers the log may truncate it."""
+        """Whether a broker may truncate the log when it recovers it."""
         self.batches = 0
         self.has_old_messages = False
         """Whether the log has messages of magic 0 or 1."""
@@ -162,7 +163,7 @@ class LogCheck:
             self._begin(base_offset, before)
 
     def forget(self) -> None:
-        """Reset the state after a segment that is unreadable, or not named by the user."""
+        """Reset the state after a segment that is unreadable, or that the user did not give."""
         self.next_offset = None
         self._producers.clear()
         self._remarks.forget()
@@ -220,10 +221,10 @@ class LogCheck:
         yield from self._remarks.finish()
 
     def _is_lost_segment(self, gap: _Gap) -> bool:
-        """Return whether a segment was lost: a gap between two segments is past the offsets that a cleaner has read.
+        """Return whether a gap between two segments is a lost segment: it is past the offsets that a cleaner has read.
 
         A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If it stopped
-        in between, other segments past the checkpoint are compacted too. The gap then does not count as a loss.
+        in between, other segments past the checkpoint are compacted too; then the gap does not count as a loss.
         """
         first = self._limits.first_dirty
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
@@ -280,7 +281,7 @@ class LogCheck:
             self._say(Code.END_OF_LOG, found.text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
             level, advice, text, until = Level.LOG, LOG_ADVICE, str(region), region.missing_until
-            # a broker passes over a batch with a wrong checksum by its size
+            # a broker skips a batch with a wrong checksum by its size
             if region.kind == Code.CRC and until is not None and until <= self._log_start:
                 level, advice = Level.REMARK, ""
                 text += f", below the log start offset {self._log_start}: no consumer receives these records"
@@ -327,12 +328,12 @@ class LogCheck:
                 row += 1
 
     def _is_in_epoch(self, run: Run, row: int, until: int) -> bool:
-        """Return whether these batches of a run have the same leader epoch as the batch before them."""
+        """Return whether batches of a run have the same leader epoch as the batch before them."""
         is_same = run.field("partition_leader_epoch", row) == self._epoch >= 0
         return is_same and run.field("base_offset", until - 1) < self._epoch_until
 
     def _go_on(self, run: Run, row: int, until: int) -> None:
-        """Skip batches of a run. Only batches that do not continue the sequence of their producer are checked."""
+        """Skip batches of a run, but check those that do not continue the sequence of their producer."""
         if run.greatest("producer_id", row, until) >= 0:
             names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
             columns = [run.column(name, row, until) for name in names]
@@ -355,7 +356,7 @@ class LogCheck:
         self.next_offset = run.field("last_offset", until - 1) + 1
 
     def _batch(self, batch: RecordBatch, *, agrees: bool = False) -> None:
-        """Check the next batch. ``agrees``: its records are known to match its header."""
+        """Check the next batch. ``agrees``: its records were already found to match its header."""
         self.batches += 1
         if isinstance(batch, Batch) and self._is_usual(batch):
             if self._records and not agrees:
@@ -401,8 +402,8 @@ class LogCheck:
     def _is_usual(self, batch: Batch) -> bool:
         """Return whether the header of a batch needs no further check.
 
-        True if the batch follows the batch before it without a gap, has the same leader epoch and timestamp type, and
-        has no producer.
+        It needs none if the batch follows the previous batch without a gap, with the same leader epoch and timestamp
+        type, and without a producer.
         """
         header = batch.header
         base, epoch = header.base_offset, header.partition_leader_epoch
@@ -484,7 +485,7 @@ class LogCheck:
             self._say(Code.KEY_SIZE, "a key or value has a negative size other than -1 (null)", message.position)
 
     def _two_writers(self, batch: RecordBatch, base: int) -> str:
-        """Return the advice on an offset that two leader epochs wrote; empty after the first such offset of a log."""
+        """Return the advice on an offset that two leader epochs wrote; empty if it was given before."""
         folder = posixpath.dirname(self._file)
         topic, partition = folder_name(folder)
         epochs = sorted({self._epoch, batch.partition_leader_epoch}) if isinstance(batch, Batch) else []
@@ -629,7 +630,7 @@ class LogCheck:
         )
 
     def _around(self, batch: RecordBatch) -> str:
-        """Return the advice on a batch that stops consumers: the commands that copy the batches before and after it."""
+        """Return the advice on a batch at which consumers stop: the commands that copy the batches around it."""
         if METADATA_LOG in self._file:
             return "It was written with this fault: a controller cannot replay it. Take the log of another controller."
         try:
@@ -693,9 +694,9 @@ class LogCheck:
             )
 
     def _unread(self, batch: RecordBatch, unread: list[tuple[bool, str]]) -> None:
-        """Add the findings on records of Kafka's own topics that cannot be decoded.
+        """Add the findings on undecodable records of Kafka's own topics.
 
-        ``unread`` has a pair for each record: whether its schema is known, and the reason.
+        ``unread``: whether each schema is known, and why.
         """
         broken = [reason for known, reason in unread if known]
         unknown = [reason for known, reason in unread if not known]
@@ -717,9 +718,9 @@ class LogCheck:
             )
 
     def _agrees(self, batch: Batch) -> bool:
-        """Return whether the records of a batch match its header, in compiled code. If False, check each record.
+        """Return whether the records of a batch match its header, by compiled code.
 
-        Raises DamageError if the records cannot be decompressed.
+        If False, each record must be checked. Raises DamageError if the records cannot be decompressed.
         """
         if self._cursor is None or self._decode is not None or batch.is_control or not batch.count:
             return False
@@ -772,7 +773,7 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
 
 
 def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], bool] | None:
-    """Return a fast function that tests whether a key and value are well-formed; None if a topic has none."""
+    """Return a fast function that tests whether a key and value are well-formed; None for a topic without one."""
     if f"{topic}-" != METADATA_LOG or not kernel.COMPILED:
         return None
     from kdump.internal_topics.decode import is_metadata_record
@@ -806,7 +807,7 @@ def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, st
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
     """Yield a sentence for each value that Kafka never writes. ``before`` is the offset of the previous record.
 
-    If no record of the batch is missing, its offsets are not compared here: ``misnumbered()`` checks them.
+    If the batch has all its records, their offsets are not compared here: ``misnumbered()`` checks them.
     """
     if before is not None and record.offset <= before and not batch.is_whole:
         yield f"offset {record.offset} follows offset {before}"

@@ -82,7 +82,7 @@ class IfBroken(NamedTuple):
 IF_BROKEN: Final = {
     file_names.META_PROPERTIES: IfBroken(
         "Write it again with the ids of the cluster and of this broker.",
-        in_dispensable=Effect.NONE,  # some contents prevent the start even there: the dry start reports them
+        in_dispensable=Effect.NONE,  # some contents prevent the start even so: the dry start reports them
     ),
     file_names.CLEAN_SHUTDOWN: IfBroken(
         "The existence of the file marks a clean stop. Its content, from 3.7 on, is the broker epoch.", Effect.NONE
@@ -164,14 +164,14 @@ class LogDirs(LogDirStates):
         return self._identities[place]
 
     def wrong(self, name: str, path: str, damage: DamageError) -> None:
-        """Add the finding on a broken file, once: the user may name a file that is in a log dir too."""
+        """Add the finding on a broken file, but only once: the user may give a file that is in a log dir too."""
         if path not in self._wrong_files:
             self._wrong_files.add(path)
             dispensable = self.is_dispensable(posixpath.dirname(path))
             self._news.append(broken(path, damage, IF_BROKEN[name], dispensable=dispensable))
 
     def is_dispensable(self, log_dir: str) -> bool:
-        """Return whether a broker starts without a log dir. ``log_dir`` is its path as messages show it."""
+        """Return whether a broker starts without the log dir with this path in messages."""
         return (log_dir or ".") in self._dispensable
 
 
@@ -228,8 +228,8 @@ HALF_WRITTEN: Final = "a broker stopped while it wrote this file: it uses the fi
 def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = False, served: bool = True) -> Finding:
     """Return the finding on a file that a broker cannot read.
 
-    ``dispensable``: the broker starts without the log dir of the file. ``served`` is False for a file of a replica that
-    no broker serves: the finding is then not fatal.
+    ``dispensable``: the broker starts without the log dir of the file. If ``served`` is False, no broker serves the
+    replica of the file, so the finding is not fatal.
     """
     effect = of.effect_of(damage, dispensable=dispensable)
     return Finding(

@@ -57,7 +57,7 @@ class LogRemarks:
         return producer_id in self._open
 
     def forget(self) -> None:
-        """Drop the open transactions, because bytes that are not read may contain their markers."""
+        """Drop the open transactions, because bytes that were not read may contain their markers."""
         self._open.clear()
 
     def finish(self) -> Iterator[Finding]:

@@ -95,10 +95,10 @@ class OffsetIndexCheck(IndexFileCheck):
         self._offset = 0
         self._advance(0)
         self.met_slot = -1
-        """The number of the entry that points to the last passed batch that has an entry."""
+        """The number of the entry that points to the last batch passed that has an entry."""
 
     def _in_order(self) -> Sequence[int]:
-        """Check the entries without the log. Return the numbers of the valid entries, by rising position."""
+        """Check the entries without the log. Return the numbers of the valid entries, sorted by position."""
         filled, size = self.index.filled, INT64_END if self._log_size is None else self._log_size
         if filled and self.index.rises():
             first, last = self.index.stored(0), self.index.stored(filled - 1)
@@ -161,7 +161,7 @@ class OffsetIndexCheck(IndexFileCheck):
         return met
 
     def free(self, run: Run, row: int) -> int:
-        """Return the first row from ``row`` on whose batch an entry may point to, or the number of rows in the run."""
+        """Return the first row from ``row`` on to whose batch an entry may point, else the number of rows."""
         if self._pending is not None:
             return row
         if self.next_position >= run.end:
@@ -217,7 +217,7 @@ class OffsetIndexCheck(IndexFileCheck):
             self._no_end(slot, "has an offset that is not the last one of any batch before the next entry")
 
     def _give_up(self) -> None:
-        """Add the fault of a pending entry: no batch before the next entry, or before the end, has its offset."""
+        """Add the fault of a pending entry, because no batch up to the next entry or the end has its offset."""
         if self._pending is not None:
             self._no_end(self._pending, "has an offset that is not the last one of any batch before the next entry")
             self._pending = None
@@ -288,7 +288,10 @@ class OffsetIndexCheck(IndexFileCheck):
 
     @property
     def conventions(self) -> dict[int, int]:
-        """Kind of offset (FIRST, LAST or APPEND) -> the number of entries that have it, without unclear entries."""
+        """Kind of offset (FIRST, LAST or APPEND) -> number of entries with such an offset.
+
+        Unclear entries do not count.
+        """
         return {verdict: count for verdict in CONVENTIONS if (count := self._verdicts.count(verdict))}
 
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:
@@ -314,7 +317,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the entry number from which on all entries (two or more) point past the log, else ``count``."""
+    """Return the entry number from which on all entries (at least two) point past the log, else ``count``."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -322,7 +325,7 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
 
 
 def and_all_after(slot: int, lost: int, count: int) -> str:
-    """Return the end of the message on entry ``slot``: for entry ``lost`` a text on all later entries, else empty."""
+    """Return the end of the message on entry ``slot``: on entry ``lost`` the text on all later entries, else empty."""
     if slot != lost:
         return ""
     return f", as do all {count - slot - 1} later entries: the log is truncated, or the index belongs to another log"
@@ -350,7 +353,7 @@ class Gaps:
         self._legacy = False
 
     def batch(self, batch: RecordBatch, indexed: bool) -> None:
-        """Measure the next batch. Logs of magic 0 and 1 give no result: an entry may be for several batches."""
+        """Measure the next batch. Magic 0 and 1 give no result, because an entry may be for several batches."""
         self._legacy = self._legacy or batch.magic < 2
         position = batch.position
         gap = position - self._previous
@@ -370,7 +373,7 @@ class Gaps:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the longest gap without an entry, or None if even the smallest distance between entries is longer."""
+        """Return the longest range without an entry, or None if it is shorter than all distances between entries."""
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None

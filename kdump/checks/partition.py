@@ -254,7 +254,7 @@ def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
 
 
 def _beside(segment: Segment, suffix: str) -> bytes | None:
-    """Return the content of an index file, even if the file was written after the folder was listed."""
+    """Return the content of an index file, even if it was written after the folder was listed."""
     content = segment.sibling(suffix)
     path = beside_log(segment.path, suffix)
     if content is not None or not segment.path.endswith(f".{LOG}") or segment.files.look(path) is None:
@@ -265,7 +265,7 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
 class _IndexPass:
     """Passes batches to the check of indexes, up to the byte at which Kafka's reader stops.
 
-    That reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which the reader stops.
+    That reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which it stops.
     """
 
     def __init__(self, checker: IndexCheck, segment: Segment, source: OpenSource, read: Callable[[int], None]) -> None:
@@ -279,7 +279,7 @@ class _IndexPass:
             self._is_over = not self._takes(batches)
 
     def end(self, region: Damage | Padding | Trailing) -> None:
-        """Read a region that is not a valid batch with Kafka's reader, since it may hold batches with a wrong CRC."""
+        """Read a region that is not a valid batch like Kafka's reader, because it may have batches with a wrong CRC."""
         if self._is_over:
             return
         self._is_over = True

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from kdump.log_reader.remote_segments import RemoteSegment, RemoteSegments
 
 STUCK_MS: Final = 3_600_000
-"""ms after which an unfinished copy or deletion counts as stuck."""
+"""After so many ms an unfinished copy or deletion counts as stuck."""
 LOST: Final = "Keep every replica of the partition: the disks have the only copies of these records."
 
 
 class UnreadCopies(NamedTuple):
-    """The unreadable parts of remote storage: ids of segments (16 bytes), and folders (paths as messages show them)."""
+    """The unreadable parts of remote storage: ids of segments (16 bytes), and folders (paths in messages)."""
 
     segments: frozenset[bytes] = frozenset()
     folders: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, errors: Iterable[UnreadableError]) -> UnreadCopies:
-        """Return the parts that the errors of a finder name. Segments with incomplete copies count as readable."""
+        """Return the parts in the errors of a finder. Segments with incomplete copies count as readable."""
         paths = [str(one.path) for one in errors if not isinstance(one, IncompleteCopyError | PartlyUnreadableError)]
         ids = {path: _id_of(posixpath.basename(path)) for path in paths}
         folders = tuple(path for path, segment_id in ids.items() if segment_id is None)
@@ -64,19 +64,19 @@ class _TieredPartition(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The path of the folder in remote storage, even if the folder does not exist."""
+        """The path of the folder in remote storage, whether the folder exists or not."""
         if self.remote is not None:
             return self.remote.files.shown(self.remote.folder)
         return f"{self.key.topic}-{_text(self.key.topic_id)}/{self.key.partition}"
 
     def file(self, listed: RemoteSegment) -> str:
-        """Return the path of a listed segment, even if the segment does not exist."""
+        """Return the path of a listed segment, whether the segment exists or not."""
         stored = self.stored.get(listed.id)
         name = f"{listed.start:020}-{_text(listed.id)}.{file_names.LOG}"
         return posixpath.join(self.shown, name) if stored is None else stored.name
 
     def may_hold(self, listed: RemoteSegment) -> bool:
-        """Return whether a listed segment may exist although it was not found: it or its folder is unreadable."""
+        """Return whether a listed segment that was not found may exist, because it or its folder is unreadable."""
         if listed.id in self.unread.segments or (self.remote is None and self.unread.folders):
             return True
         return any(f"{self.shown}/".startswith(f"{one.rstrip('/')}/") for one in self.unread.folders)
@@ -125,7 +125,10 @@ def _identified(
     unsure: set[tuple[str | None, int | None]],
     fail: Callable[[UnreadableError], None],
 ) -> Iterator[tuple[str | None, Partition]]:
-    """Yield local partitions with their topic ids. A partition whose id a store did not return is put in ``unsure``."""
+    """Yield local partitions with their topic ids.
+
+    If a store does not return an id, add the partition to ``unsure``.
+    """
     for part in local:
         failed: list[UnreadableError] = []
         if part.topic is not None and folder.leftover_of(part) is None:
@@ -163,7 +166,7 @@ def _places(
 def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged: bool) -> Iterator[Finding]:
     """Yield the findings on listed segments that are absent or have another size, and on segments that are not listed.
 
-    ``is_damaged``: ``__remote_log_metadata`` is damaged. Segments that are not listed are then only a remark.
+    If ``__remote_log_metadata`` is damaged (``is_damaged``), segments that are not listed are only a remark.
     """
     for one in segments:
         stored = place.stored.get(one.id)
@@ -278,7 +281,7 @@ def _hole(place: _TieredPartition, first: int, last: int) -> Finding:
 
 
 def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEntry, ...] | None) -> Iterator[Finding]:
-    """Yield the findings on the leader epochs of a segment. A broker needs these epochs to find an offset."""
+    """Yield the findings on the leader epochs of a segment, which a broker needs to find an offset."""
     text = None
     if not one.epochs or one.epochs[0].start_offset > one.start:
         first = one.epochs[0].start_offset if one.epochs else one.end + 1

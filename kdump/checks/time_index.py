@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Uncovered(NamedTuple):
     """An entry of ``.index`` for which a time entry is missing: its number, and its position in the log.
 
-    ``highest`` is the largest timestamp of the log up to there in ms, ``newest`` that of the last time entry.
+    In ms: ``highest`` is the largest timestamp of the log up to there, ``newest`` the timestamp of the last time entry.
     """
 
     slot: int
@@ -38,7 +38,7 @@ class Uncovered(NamedTuple):
 class TimeIndexCheck(IndexFileCheck):
     """Checks one ``.timeindex``. The caller passes the batches of its log in order.
 
-    ``highest`` is the largest timestamp of these batches in ms, ``newest`` that of the correct entries so far.
+    In ms: ``highest`` is the largest timestamp of the batches passed, ``newest`` the largest of the correct entries.
     """
 
     def __init__(self, file: str, data: bytes, base_offset: int) -> None:
@@ -55,7 +55,7 @@ class TimeIndexCheck(IndexFileCheck):
         self._advance(0)
 
     def _in_order(self) -> Sequence[int]:
-        """Check the entries without the log. Return the numbers of the valid entries, by rising offset."""
+        """Check the entries without the log. Return the numbers of the valid entries, sorted by offset."""
         filled = self.index.filled
         if filled and self.index.rises() and min(self.index.stored(0)) >= 0:
             self._rises = True
@@ -121,10 +121,10 @@ class TimeIndexCheck(IndexFileCheck):
         return None
 
     def covers(self, slot: int, position: int, last: int, highest: int) -> None:
-        """Check that a time entry was written with entry ``slot`` of ``.index``, whose batch has last offset ``last``.
+        """Check that a time entry exists for entry ``slot`` of ``.index``, whose batch has last offset ``last``.
 
-        With each entry of ``.index`` a broker writes the largest timestamp so far (``highest``), unless the time index
-        has it.
+        With each entry of ``.index`` a broker writes the largest timestamp up to there (``highest``), unless the time
+        index has it already.
         """
         if self.newest < highest and highest > 0 and last >= self._starts_at and self.uncovered is None:
             self.uncovered = Uncovered(slot, position, highest, self.newest)
@@ -182,7 +182,7 @@ class TimeIndexCheck(IndexFileCheck):
             )
 
     def _coverage(self, *, closed: bool, offsets_good: bool) -> Iterator[Finding]:
-        if not self.index.filled or self.faults or self.index.ragged:  # the cause of missing entries was reported
+        if not self.index.filled or self.faults or self.index.ragged:  # the cause was already reported
             return
         slot = self.index.filled - 1
         last = self.index[slot]

@@ -1,4 +1,4 @@
-"""The whole check of a partition: its log, its indexes, the other files in its folder, and the next start."""
+"""The whole check of a partition: its log, its indexes, the other files in its folder, and its next start."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_
 NEEDED: Final = frozenset({file_names.LEADER_EPOCHS, file_names.PARTITION_METADATA})
 """Files that a broker must be able to read when it loads a log."""
 COPY_OF_A_RUNNING_BROKER: Final = " (this is normal in a copy of a running broker)"
-"""The end of a finding on a checkpoint that is newer than the log, unless the broker had a clean shutdown."""
+"""The end of a finding on a checkpoint that is newer than the log, if the broker had no clean shutdown."""
 
 
 class CheckOptions(NamedTuple):
     """The options of a check. ``records``: check the records in batches too. ``interval``: index.interval.bytes.
 
-    ``at`` is the current time in ms: timestamps more than an hour later are reported. With None none is reported.
+    ``at`` is the current time in ms: timestamps more than an hour later are reported, unless it is None.
     """
 
     records: bool = True
@@ -80,15 +80,15 @@ class CheckedPartition(NamedTuple):
     sound_end: int | None = None
     """The log end offset if all batches are valid and in order, else None."""
     reaches: Mapping[str, int] = {}
-    """Kind of file beside the log -> the least log end offset that this file proves."""
+    """Kind of file beside the log -> the lowest possible log end offset that it proves."""
     begins: Mapping[str, int] = {}
-    """Kind of file -> the greatest offset at which the log can have begun."""
+    """Kind of file beside the log -> the highest possible log start offset that it proves."""
     has_sound_files: bool = False
-    """Whether a broker can read the leader epochs and the topic id; absent files count as readable."""
+    """Whether a broker can read the leader epochs and the topic id, or their files are absent."""
     topic_id: bytes | None = None
     """The topic id of ``partition.metadata``, if it is valid."""
     has_sound_indexes: bool = False
-    """Whether a broker finds the end of the log, ``sound_end``, by its indexes too."""
+    """Whether a broker finds the end of the log, ``sound_end``, if it uses the indexes."""
 
 
 def check(
@@ -114,7 +114,7 @@ def check(
     is_log_dir = part.topic is None and part.is_listed and any(each.name in log_dir.READERS for each in part.others)
     for each in snapshots:
         if not (is_log_dir and posixpath.basename(each.name) == file_names.BOOTSTRAP_SNAPSHOT):
-            findings += each.findings  # else the check of the log dir reports on it
+            findings += each.findings  # else the check of the log dir reports it
     log = _log(part, options, place, epochs, read, failed, tap)
     findings += log.findings
     if options.starts and not folder.leftover_of(part):
@@ -156,7 +156,7 @@ def check(
 
 
 def _indexed(log: _Log) -> dict[str, int]:
-    """Return the offset that both indexes of the newest segment prove, if both point past its log."""
+    """Return the offset that both indexes of the newest segment prove, if both have entries past its log."""
     if not log.live:
         return {}
     stem = log.live[-1].name.removesuffix(f".{file_names.LOG}")
@@ -168,7 +168,7 @@ def _indexed(log: _Log) -> dict[str, int]:
 
 
 def _is_derived(finding: Finding) -> bool:
-    """Return whether a finding is on a file that can be rebuilt, and neither records nor a start depend on it."""
+    """Return whether a finding is on a file that can be rebuilt and on which neither records nor a start depend."""
     return finding.level is Level.DERIVED and not finding.is_grave
 
 
@@ -323,7 +323,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
     swaps = any(
         each.path.endswith(f".{file_names.SWAP}") for each in part.segments
     )  # the dry start of the broker knows the end
-    is_live = folder.leftover_of(part) is None  # the checkpoint has the value of the live replica
+    is_live = folder.leftover_of(part) is None  # the checkpoint has the value of the current replica
     unsure = swaps or part.lacks_end
     if not is_live or unsure or place.high_watermark is None or end is None or place.high_watermark <= end:
         return
@@ -395,7 +395,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the result of a start. ``would``: yield remarks only, because the next start differs."""
+    """Yield the findings on the result of a start. ``would``: yield only remarks, because the next start differs."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         yield Finding(

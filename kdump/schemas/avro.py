@@ -68,7 +68,7 @@ class AvroReader:
 
     def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
         """Return the JSON value at a position, and the position after it. Raises UndecodableError."""
-        if self._raw:  # Confluent's serializer writes no length there (AbstractKafkaAvroSerializer)
+        if self._raw:  # Confluent's serializer writes no length before such bytes (AbstractKafkaAvroSerializer)
             rest = payload[position:]
             return (_decimal(rest, self._logical.scale) if self._logical else base64(rest)), len(payload)
         return self.value(payload, position)
@@ -97,7 +97,7 @@ def base64(data: bytes) -> str:
 
 
 def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
-    """Return the zigzag varint that begins with the byte ``value``, still encoded, and the position after it."""
+    """Return the decoded zigzag varint whose first byte is ``value``, and the position after it."""
     value &= 127
     shift = 7
     while True:
@@ -254,7 +254,7 @@ class ReaderSource:
         ]
 
     def _least_size(self, schema: AvroType) -> int:
-        """Return a minimum size of values in bytes: exact for fixed, float and double, otherwise 0 or 1."""
+        """Return a lower bound for the size of values in bytes: exact for fixed, float and double, otherwise 0 or 1."""
         if isinstance(schema, Fixed):
             return schema.size
         if isinstance(schema, Primitive):
@@ -304,7 +304,10 @@ class ReaderSource:
 
     @staticmethod
     def span(indent: str, size: int | None) -> list[str]:
-        """Return the lines of code that set ``e`` to the end of bytes of ``size``, or, if None, after a length."""
+        """Return the lines of code that set ``e`` to the end of ``size`` bytes.
+
+        If ``size`` is None, a length comes first.
+        """
         if size is not None:
             return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
         return [

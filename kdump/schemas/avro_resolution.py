@@ -3,7 +3,7 @@
 As in :mod:`kdump.schemas.avro`, a reader is generated as source text. It returns values of a shape
 (:mod:`kdump.schemas.shapes`). Three rules go beyond the specification:
 
-* A field that the writer lacks and that has no default is null, because all columns are nullable.
+* A field that the writer's schema lacks is null if it has no default, because all columns are nullable.
 * Logical types with different units or scales do not match, because the value would be wrong by a factor.
 * A mismatch is reported for a time outside the years 1 to 9999 or outside 24 hours, and for a decimal with too many
   digits.
@@ -104,7 +104,7 @@ class _Source(avro.ReaderSource):
             "unknown_symbol": _unknown_symbol,
             "unscaled": _unscaled,
         }
-        self._shapes: list[object] = []  # keeps the objects of ids alive
+        self._shapes: list[object] = []  # keeps the objects alive whose ids are used
 
     def compiled(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> avro.Read:
         name = self._pair(writer, reader, shape)

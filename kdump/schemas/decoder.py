@@ -29,7 +29,7 @@ _OWN_LAYOUTS: Final = (".internal", "heartbeats", "-changelog")
 
 
 def has_own_layouts(topic: str) -> bool:
-    """Return whether a topic may belong to MirrorMaker 2, or be a changelog of Kafka Streams."""
+    """Return whether the name may be that of a topic of MirrorMaker 2, or of a changelog of Kafka Streams."""
     return topic.endswith(_OWN_LAYOUTS)
 
 
@@ -105,7 +105,7 @@ class PayloadDecoder:
         if "problem" in made:
             whole = self._with_schema(topic, side, payload, headers)
             if whole is not None and "problem" not in whole:
-                return whole  # the schema also reads the bytes that look like a time
+                return whole  # the schema fits the bytes that look like a time, too
         return made | {"window": parts.window}
 
     def _with_schema(
@@ -216,7 +216,6 @@ class PayloadDecoder:
         return made | {"name": found.name, "data": found.records}
 
     def schema(self, version: SchemaVersion) -> PayloadReader:
-        """Return the cached reader of a schema."""
         key = (version.subject, version.version)
         made = self._schemas.get(key)
         if made is None:

@@ -34,7 +34,10 @@ _WITH_ID, _WITH_GUID = 0, 1
 
 
 class SchemaFrame(NamedTuple):
-    """The frame of a payload. The message begins at ``position``; ``indexes`` is a Protobuf path in a header."""
+    """The frame of a payload.
+
+    The message begins at ``position``; ``indexes`` is the Protobuf path, if a header has it.
+    """
 
     framing: Framing
     position: int

@@ -86,7 +86,7 @@ class _AvroPlan:
         return _node(name, 0, size=schema.size)
 
     def _link(self, types: Sequence[AvroType]) -> int:
-        """Add the nodes of types to ``links``; return the index of the first in ``links``."""
+        """Add the nodes of types to ``links``; return the index of the first of them."""
         first = len(self.links)
         self.links += [0] * len(types)
         for number, each in enumerate(types):
@@ -104,7 +104,7 @@ def _node(kind: str, number: int = 0, first: int = 0, count: int = 0, size: int 
 
 
 def _may_be_empty(schema: AvroType, above: tuple[AvroType, ...] = ()) -> bool:
-    """Return whether a value may have no bytes; ``above`` are the enclosing records."""
+    """Return whether a value may take zero bytes; ``above`` are the enclosing records."""
     if isinstance(schema, AvroRecord):
         inside = (*above, schema)
         return all(_may_be_empty(field.type, inside) for field in schema.fields if field.type not in inside)
@@ -233,6 +233,6 @@ def _label(message: MessageType, field: FieldType) -> str:
 
 
 def _in_order(message: MessageType, fields: list[FieldType]) -> list[FieldType]:
-    """Return fields in the order of the keys in the Python decoder's result."""
+    """Return fields in the order in which the Python decoder returns them."""
     order = ("implicit", "repeated", "map", "present")
     return sorted(fields, key=lambda field: order.index(_label(message, field)))

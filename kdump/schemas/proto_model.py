@@ -57,7 +57,7 @@ SYNTAXES: Final = {
     "proto3": ProtoFeatures(presence=False, closed_enums=False),
 }
 EDITION: Final = ProtoFeatures(presence=True, closed_enums=False)
-"""The features of an edition that sets none."""
+"""The features of an edition that does not set any itself."""
 
 
 @dataclass(slots=True)

@@ -44,9 +44,8 @@ _NULL: Final = well_known.PACKAGE + "NullValue"
 _MAX_INDEXES: Final = 64
 
 _Put: TypeAlias = "Callable[[dict[str, Any], bytes, int, int, _Walk], int]"
-"""A function that reads a field: (object to fill, payload, position after the tag, end of the message, walk).
-
-It returns the position after the field.
+"""A function that reads a field: (object to fill, payload, position after the tag, end of the message, walk) ->
+position after the field.
 """
 
 
@@ -57,11 +56,11 @@ class _Walk:
     level: int = 0
     unknown: list[int] = field(default_factory=list)
     plain: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)
-    """(``id()`` of the enclosing object, name) -> the fields of a well-known type, to merge a second occurrence."""
+    """(``id()`` of the enclosing object, name) -> fields of a well-known type, into which a repetition is merged."""
 
 
 _NOTHING: Final = object()
-"""Returned for a value that counts as an unknown field, such as an unknown number of a closed enum."""
+"""Returned for a value that is an unknown field, such as a number that a closed enum does not have."""
 
 
 class _Plan:
@@ -115,7 +114,6 @@ class _Plan:
             self.puts[tag] = _merge(name, kind, reader, found.number if found.group else 0, others)
 
     def empty(self) -> dict[str, Any]:
-        """Return the value of a message without fields."""
         made = dict(self.scalars)
         for name in self.lists:
             made[name] = []
@@ -199,7 +197,7 @@ def _packed(name: str, read: Read, field_number: int) -> _Put:
 
 
 def _message(kind: MessageType, reader: ProtobufReader, group: int) -> Read:
-    """Return the reader of a message after a length, or, if ``group`` is a field number, of a group."""
+    """Return the reader of a message: after a length or, if ``group`` is a field number, of a group."""
 
     def read(data: bytes, position: int, end: int, walk: _Walk) -> tuple[Any, int]:
         if group:
@@ -260,7 +258,6 @@ def _map(name: str, kind: MessageType, reader: ProtobufReader, field_number: int
 
 
 def map_key(value: object) -> str:
-    """Return a map's key as JSON text."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
@@ -397,7 +394,7 @@ class ProtobufReader:
     def value(
         self, kind: MessageType, data: bytes, begin: int, end: int, walk: _Walk, into: dict[str, Any] | None = None
     ) -> Any:
-        """Return the JSON value of the message between two positions; ``into`` has earlier fields to merge with."""
+        """Return the JSON value of the message between two positions. Its fields are merged with those in ``into``."""
         made = self.plain(kind, data, begin, end, walk, into)
         return self.converted(kind, made, walk)
 
@@ -423,7 +420,7 @@ class ProtobufReader:
     def plain(
         self, kind: MessageType, data: bytes, begin: int, end: int, walk: _Walk, into: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Return the fields of a message by name, also for well-known types."""
+        """Return the fields of a message by name, even for well-known types."""
         plan = self._plans.get(id(kind))
         if plan is None:
             plan = self._plans[id(kind)] = _Plan(kind, self)

@@ -1,4 +1,4 @@
-"""The reader of a schema by its format, and readers of JSON payloads. A broken schema has a problem, and no reader."""
+"""The reader of a schema by its format, and readers of JSON payloads. A broken schema has a problem, but no reader."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _MOST_LEVELS: Final = 64
 class Leaf:
     """A value without parts.
 
-    ``kind`` is a type of Arrow (``int64``, ``string``, ``bytes``) or a logical type of Avro, whose values are the
+    ``kind`` is a type of Arrow (``int64``, ``string``, ``bytes``), or a logical type of Avro whose values are the
     stored numbers. Three more kinds: ``decimal`` (the unscaled number), ``enum`` (an index of ``symbols``, or an
     unknown symbol as text) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
     """
@@ -123,7 +123,7 @@ def avro_shape(schema: AvroType, nesting: Nesting | None = None) -> Shape:
 
 
 def single(schema: Union) -> AvroType | None:
-    """Return the only non-null type of a union. Return the null type if there is no other, None for several types."""
+    """Return the only non-null type of a union; null if it has no other type, None if it has several."""
     others = [each for each in schema.branches if not (isinstance(each, Primitive) and each.kind == "null")]
     if not others:
         return Primitive("null")

@@ -86,7 +86,7 @@ class HistoryLine:
 class SubjectLine:
     """A subject. ``state`` is the first of STATES that one of its versions has; ``versions`` has all of this state.
 
-    ``config`` and ``mode`` are those of the subject itself, or None.
+    ``versions`` are those in this state. ``config`` and ``mode`` are those that the subject itself has, or None.
     """
 
     kind: ClassVar[str] = "subject"
@@ -247,7 +247,6 @@ class SchemaStore:
         return self._by_guid.get(text, [])
 
     def __bool__(self) -> bool:
-        """Return whether any schema is known."""
         return bool(self._versions)
 
 
@@ -267,7 +266,7 @@ def has_registry_key(key: bytes | None) -> bool:
 def _read(
     key: bytes | None, value: bytes | None
 ) -> tuple[tuple[dict[str, Any], dict[str, Any] | None], str] | tuple[None, str]:
-    """Return the objects of key and value (None for a null value); None and a reason if no registry wrote them."""
+    """Return the objects of key and value (None for a null value), or None and the reason if no registry wrote them."""
     names = _json(key)
     if not isinstance(names, dict):
         return None, "the key is not a JSON object"

@@ -105,7 +105,7 @@ class TypedSide:
             raise UsageError(f"version {version.version} of {version.subject!r}: {self._target.why}")
         self._reads: dict[tuple[str, int], _Read] = {}
         self._own: dict[int, list[SchemaVersion]] = {}
-        """``id()`` of a list of versions in the store -> the versions of this subject among them."""
+        """``id()`` of a list of versions in the store -> those of these versions that belong to the subject."""
         self._prefixes: dict[tuple[str, bytes], tuple[_Read, int]] = {}
         self._message: ReadMessage | None = None
         reader = self._target.reader

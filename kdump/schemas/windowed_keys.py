@@ -10,7 +10,7 @@ endian, times are ms since 1970:
 * rows of outer joins that have no partner yet: their time (int64), 1 or 0 for the left or right side (int8), the key.
 
 The bytes do not identify their layout. A layout is assumed if the topic is a changelog and the times are in the years
-1990 to 2100. The result describes the assumed bytes.
+1990 to 2100.
 """
 
 from __future__ import annotations
