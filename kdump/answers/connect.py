@@ -324,7 +324,10 @@ class ConnectTopics:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
-        """Return the topics of each cluster: those in ``named``, then those identified by the keys of their records."""
+        """Return the topics of each cluster: those in ``named``, else those that the keys of their records identify.
+
+        The status and offsets topics of a cluster are those with the names most similar to its configs topic.
+        """
         roles: dict[Role, list[str]] = {"configs": [], "status": [], "offsets": []}
         for topic in sorted(self._partitions):
             role = self._role(topic) if _NAMES.fullmatch(topic) or topic in self._unnamed else None

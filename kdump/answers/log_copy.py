@@ -94,6 +94,7 @@ class LogCopy:
             self._go(self._number + 1)
 
     def skip_below(self, offset: int) -> None:
+        """Move the position to the last segment that begins at or before an offset."""
         numbers = [n for n, one in enumerate(self._segments) if (one.base_offset or 0) <= offset]
         if numbers:
             self._report.progress(sum(one.size for one in self._segments[self._number : numbers[-1]]))
@@ -187,6 +188,7 @@ class LogCopy:
         self._next += 1
 
     def drop(self) -> None:
+        """Leave the batch; :meth:`fill` begins the next one."""
         self.batch = None
 
     def settle(self) -> None:

@@ -186,7 +186,10 @@ class ProducerReplay:
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Doubt the open transactions, unless ``region`` is a truncated batch, which a broker truncates too."""
+        """Add the producers of open transactions to ``doubted``, unless the region ends before ``since``.
+
+        A truncated batch at the end changes nothing, because a broker truncates it too.
+        """
         if isinstance(region, Damage) and (region.missing_until is None or region.missing_until > self.since):
             self.doubted |= set(self.state.open)
 

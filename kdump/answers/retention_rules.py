@@ -102,7 +102,7 @@ def _largest(segment: Segment) -> int | None:
 
 
 def largest_timestamp(segment: Segment) -> int:
-    """Return the largest timestamp of the batches in ms; -1 if there is none."""
+    """Return the largest timestamp of the batches before any damage in ms; -1 if there is none."""
     largest = -1
     with segment.open() as source:
         for region in walk.walk(source, limit=segment.limit, runs=DATA):
@@ -190,7 +190,7 @@ def limits(config: TopicConfig, rules: RetentionRules, copied: int | None) -> Li
 class Verdict(NamedTuple):
     """The outcome for a segment. ``reason`` is the reason of its deletion, or None if it stays.
 
-    ``due_at`` is the first time in ms at which the segment is too old, or None if it never is.
+    ``due_at`` is the first time in ms at which the segment is too old, or None if age does not matter.
     ``blocked_by`` is the base offset of an earlier segment that stays: this segment then stays too.
     ``blocks`` is the number of segments that stay because of this segment, ``blocked_size`` their size in bytes.
     """

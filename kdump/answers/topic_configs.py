@@ -117,6 +117,7 @@ class TopicConfigs:
         self._known: dict[tuple[str, str | None], TopicConfig] = {}
 
     def of(self, topic: str, broker_id: str | None) -> TopicConfig:
+        """Return the configs of a topic. None: without the configs of a single broker."""
         key = topic, broker_id
         if key not in self._known:
             self._known[key] = TopicConfig({name: self._setting(name, topic, broker_id) for name in KEYS})

@@ -58,13 +58,16 @@ TERMINATE: Final = (4, 1)
 
 
 class AbortLines(NamedTuple):
-    """Makes the commands that end transactions on a broker of ``release``, by default of the release in the files."""
+    """Makes the commands that end transactions on a broker of ``release``; None if it is unknown."""
 
     bootstrap_server: str = "HOST:9092"
     release: tuple[int, ...] | None = None
 
     def abort(self, key: tuple[str, int], begun: OpenTransaction, producer: Producer, *, is_old: bool) -> str:
-        """Return the command that aborts a hanging transaction. ``is_old``: a broker before 3.0 wrote the files."""
+        """Return the command that aborts a hanging transaction.
+
+        ``is_old``: a broker before 3.0 wrote the files. This decides if the release is unknown.
+        """
         where = f"--topic {shell_text(key[0])} --partition {key[1]}"
         if is_old if self.release is None else self.release < BY_START_OFFSET:
             epoch = producer.coordinator_epoch or 0

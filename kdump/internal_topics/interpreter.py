@@ -356,7 +356,7 @@ def frame_number(reader: Reader, name: str) -> int:
 
     The frame precedes the message. It has three unsigned varints: its own version (0 in 2.8, 1 since 3.0), and the type
     and the version of the message. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde``
-    (KIP-631). Raises PayloadError if the number is truncated or does not fit into an int16.
+    (KIP-631). Raises PayloadError if the number is truncated or above 32767.
     """
     position = reader.position
     try:

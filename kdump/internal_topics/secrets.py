@@ -59,7 +59,7 @@ _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:overrid
 
 @cache
 def shown() -> dict[str, frozenset[str]]:
-    """Return type of resource -> the names of configs whose values are not secret (``config_names.txt``)."""
+    """Return the names of configs without secrets (``config_names.txt``) by a word of RESOURCES, connect or client."""
     from importlib.resources import files
 
     text = files("kdump.internal_topics").joinpath("config_names.txt").read_text(encoding="utf-8")

@@ -29,7 +29,7 @@ _FILE: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-(?:-p 0+|xp \S+) .* (/.*)"
 
 
 def draw(specs: list[dict[str, Any]]) -> list[str]:
-    """Return the SVGs of one or more specifications; stop when the process holds more than :data:`MUCH` bytes."""
+    """Return the SVGs of the first specifications, at least one; stop when more than :data:`MUCH` bytes are held."""
     import vl_convert
 
     vl_convert.vegalite_to_svg(_FIRST, vl_version=VERSION)

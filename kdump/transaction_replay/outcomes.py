@@ -163,10 +163,9 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 class SegmentOutcomes(NamedTuple):
     """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    Of the commits, ``ended`` has only the first one of each producer, and only if no abort precedes it in the segment:
-    other commits do not affect other segments. ``wrong`` has a sentence for each wrong entry of ``.txnindex``. ``end``
-    is a damaged range after the last batch; in the last segment it is ignored, because a broker may be writing there.
-    ``base`` is the base offset in the segment's name.
+    ``ended`` has a commit only if no other end of the same producer is before it: else it affects no other segment.
+    ``wrong`` has a sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the last batch; in
+    the last segment it is ignored, because a broker may be writing there. ``base`` is the segment's base offset.
     """
 
     ended: tuple[AbortedTxn | EndedTransaction | DamagedGap | Doubt, ...] = ()

@@ -40,7 +40,7 @@ Holder: TypeAlias = Literal["activeSegment", "openTransaction", "highWatermark",
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A reason why the cleaner stops at ``from_offset``; ``bytes`` is the size of the segments up to the next one."""
+    """A reason why the cleaner stops at ``from_offset``; ``bytes`` is the size of the log up to the next reason."""
 
     by: Holder
     why: str

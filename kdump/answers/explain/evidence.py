@@ -91,7 +91,7 @@ def topic_history(
 
 
 class OtherCopy(NamedTuple):
-    """The copy of another broker, and the path in messages."""
+    """The copy of another broker, and its path in messages."""
 
     name: str
     place: Place
@@ -189,6 +189,7 @@ class PartitionEvidence:
 
     @cached_property
     def opened(self) -> dict[int, int]:
+        """Producer id -> the first offset of its open transaction."""
         state = {} if self._producers is None else self._producers.state.open
         return {producer: one.first_offset for producer, one in state.items()}
 

@@ -124,6 +124,7 @@ class Sightings:
                 self.records[offset] = self.records[offset]._replace(transaction="unknown")
 
     def give_up(self) -> None:
+        """Stop waiting for markers: the outcomes of ``waiting`` are unknown."""
         self.doubt()
         self.waiting.clear()
 

@@ -71,8 +71,8 @@ class StableEnd(NamedTuple):
 class LogEnds(Collector):
     """Collects log end offsets for the lag of groups. Of several replicas, the one with the newest end is used.
 
-    The index gives the log end. The last stable offset needs a read of the log after its newest producer snapshot. If
-    these are more than NEAR bytes, they are read only if ``stable``. The collector yields no lines.
+    The index gives the log end. For the last stable offset the log after its newest producer snapshot is read; more
+    than NEAR bytes only if ``stable``. The collector yields no lines.
     """
 
     def __init__(

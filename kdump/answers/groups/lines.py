@@ -147,7 +147,7 @@ class MissingLine:
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """The records of a partition that are in valid batches, but that no schema matches for ``reason``."""
+    """Valid records of a partition that match no schema, for the same ``reason``."""
 
     kind: ClassVar[str] = "unread"
     topic: str

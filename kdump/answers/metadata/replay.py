@@ -27,7 +27,7 @@ class Break(NamedTuple):
 
     offset: int
     timestamp: int
-    """The time of the batch in ms; -1 without a readable batch."""
+    """The time of the record or batch in ms."""
     record: str
     """The name of the message, or empty if it is unknown."""
     reason: str
