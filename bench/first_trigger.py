@@ -49,6 +49,7 @@ def make(folder: Path, shape: tuple[int, int], size: int) -> None:
     """Write two segments of ``size`` bytes together, with their indexes."""
     folder.mkdir(parents=True)
     records, value = shape[0], random.Random(1).randbytes(shape[1])
+    rest = batch(0, [b"k"] * records, value)[8:]  # a base offset is not in the checksum
     offset = 0
     for _ in range(2):
         base, position, last = offset, 0, 0
@@ -58,7 +59,7 @@ def make(folder: Path, shape: tuple[int, int], size: int) -> None:
                 if position - last > INTERVAL:
                     entries.append((offset + records - 1, position))
                     last = position
-                position += out.write(batch(offset, [b"k"] * records, value))
+                position += out.write(offset.to_bytes(8, "big") + rest)
                 offset += records
         (folder / f"{base:020}.index").write_bytes(offset_index.encode(entries, base))
 
