@@ -44,7 +44,8 @@ def classic(
 ) -> None:
     """Dump ``files``, a list separated by commas. ``given`` has the names of the options on the command line.
 
-    With ``raw_output`` control characters are printed unchanged on a terminal.
+    If ``given`` has ``raw_output``, a terminal gets control characters unchanged. Raises KdumpError for an option that
+    the release ``compat`` lacks.
     """
     from kdump import kernel
     from kdump.dump_log_segments.dialects import segments as dialects

@@ -160,7 +160,7 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the selected partitions, all if ``topic`` is None. If none matches, return segments without a topic."""
+    """Return the selected partitions, all if ``topic`` is None. If none matches, return the files without a topic."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
@@ -201,7 +201,10 @@ class Hide:
         return item if self.redactor is None else self.redactor(item)
 
     def parts(self, item: SelectedBatch, offset: int | None) -> Iterator[FieldBytes]:
-        """Return the fields of a batch, with secrets hidden."""
+        """Return the fields of the record at ``offset``, or of the batch if it is None. Secrets are hidden.
+
+        Raises DamageError.
+        """
         from kdump.records import field_map
 
         parts = field_map.parts(item.batch, offset)

@@ -70,7 +70,7 @@ def command(**given: Any) -> int:
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
     """Note the partitions of ``__consumer_offsets`` that are not in the paths. ``count`` is their number, if known.
 
-    A requested group in an absent partition is an error, and so is a reset without ids.
+    A requested group in an absent partition is an error, and so is -o reset-csv without --group.
     """
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}

@@ -298,7 +298,10 @@ def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str)
 
 
 def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, folder: str, voters: str) -> int:
-    """Write the snapshot of an image with other voters, even if other copies repair damage. Raises UsageError."""
+    """Write the snapshot of an image with other voters. Raises UsageError.
+
+    Damaged copies are accepted if the other copies have their records.
+    """
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
     from kdump.rebuild import metadata
@@ -320,7 +323,7 @@ def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, fo
 
 
 def _with_directories(run: Answering, voters: list[Voter], copies: Iterable[Partition]) -> list[Voter]:
-    """Return the voters with directory ids from the log dirs in the paths. Raises UsageError for an unknown id."""
+    """Return the voters with the directory ids of the log dirs. Raises UsageError if one is missing or differs."""
     from kdump.rebuild.nodes import address, uuid
 
     states = LogDirStates(Reporter(run.session.note, fail=run.session.fail))

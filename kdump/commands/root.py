@@ -142,7 +142,7 @@ def short_help(name: str) -> str:
 
 
 def groups() -> dict[str, dict[str, str]]:
-    """Return :data:`GROUPS`, with the questions of the registry that it does not list."""
+    """Return :data:`GROUPS`, extended by the questions of :data:`kdump.answers.QUESTIONS` that it lacks."""
     from kdump.answers import QUESTIONS, question_named
 
     more = [name for name in QUESTIONS if name not in COMMANDS and name != "events"]

@@ -96,7 +96,7 @@ def command(
 
 
 def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
-    """Return the end of the last sentence: a warning that records deleted by DeleteRecords may be back, or ""."""
+    """Return the end of the last sentence, on records that DeleteRecords removed: hidden again, perhaps back, or ""."""
     if any(written.below_log_start is not None for written in all_written):
         return " but that of log start offsets, which hides the records below them"
     return ": records that DeleteRecords removed may be back" if any(one.log_start is None for one in copies) else ""

@@ -381,6 +381,7 @@ def metered(*, wanted: bool) -> Iterator[Any]:
 
 
 def stats(read: dict[str, int], reading: QueryReading, rows: int, seconds: float) -> dict[str, object]:
+    """Return the line of --stats. ``read`` has the bytes read of each file by its path."""
     logs = {path: size for path, size in read.items() if size and is_log(path)}
     indexes = sum(size for path, size in read.items() if path.endswith("index"))
     return {
