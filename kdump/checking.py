@@ -63,10 +63,7 @@ class CheckedPaths(NamedTuple):
     def starts(
         self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[Started]:
-        """Yield the result of a dry start of each broker. ``fail`` receives a StoreError, which ends the results.
-
-        A StoreError ends the results.
-        """
+        """Yield the result of a dry start of each broker. ``fail`` receives a StoreError, which ends the results."""
         if self.options is None:
             return
         from kdump.broker_start import started
@@ -83,6 +80,7 @@ class CheckedPaths(NamedTuple):
             fail(error)
 
     def _selected(self, found: BrokerStart) -> BrokerStart:
+        """Return a start with the logs of the selected topics and partitions."""
         if not self.wanted.is_choosy:
             return found
         return found._replace(
@@ -100,10 +98,7 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input and options of a check, completed from the metadata log. ``fail`` receives StoreErrors.
-
-    Raises UsageError for an unknown release or a wrong node.id.
-    """
+    """Return the input of a check, and ``how`` completed by metadata. Raises UsageError; ``fail`` gets StoreErrors."""
     given = configs or {}
     options: StartOptions | None = None
     brokers: Sequence[BrokerDirs] = ()
@@ -171,12 +166,14 @@ def found(
 
 
 def _ids(image: ClusterImage | None) -> dict[str, str]:
+    """Return the topic ids in base64, by topic name."""
     from kdump.answers.metadata.topics import id_text
 
     return {} if image is None else {name: id_text(topic.id) for name, topic in image.topics.by_name.items()}
 
 
 def _alone(image: ClusterImage | None) -> frozenset[str]:
+    """Return the topics whose partitions have one replica each."""
     topics = {} if image is None else image.topics.by_name
     return frozenset(
         name for name, topic in topics.items() if all(len(state.replicas) == 1 for state in topic.partitions.values())
@@ -190,10 +187,7 @@ LOG_DIR_FILES: Final = frozenset({*READERS, file_names.BOOTSTRAP_SNAPSHOT})
 def log_dirs(
     paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
 ) -> list[tuple[Files, str]]:
-    """Return the log dirs for dry starts: all PATHs if a node.id is given, else the log dirs in the PATHs.
-
-    Raises StoreError; a log dir that is unreadable for another cause is left out.
-    """
+    """Return the log dirs for dry starts: all PATHs with a node.id, else those in the PATHs. Raises StoreError."""
     if node_id(configs) is not None:
         return _each_once(place for path in paths for place in _place(path))
     given = [each for path in paths for each in _given(path)]
@@ -242,6 +236,7 @@ def _place_and_path(files: Files, path: str) -> tuple[object, str]:
 
 
 def _place(path: str) -> Iterator[tuple[Files, str]]:
+    """Yield the place of a PATH and the path inside it; nothing for an unreadable archive."""
     from kdump.log_dirs.remote import as_written, places
 
     for files, inside in places([path], as_written):

@@ -174,7 +174,6 @@ def _fatal(
 
 
 def _mismatches(there: Sequence[DirIds], node: int | None) -> Iterator[StartCause]:
-    """Yield a cause for each contradiction between ids, in the order of the log dirs."""
     cluster: str | None = None
     seen: dict[bytes, DirIds] = {}
     for each in there:

@@ -129,7 +129,6 @@ class LogFolder:
 
     @property
     def base(self) -> str:
-        """The name of the folder in its log dir."""
         return posixpath.basename(self.path)
 
     @cached_property
@@ -140,7 +139,6 @@ class LogFolder:
         return {entry.name: entry for entry in self._listed.entries}
 
     def shown(self, name: str) -> str:
-        """Return the path of a file in the folder for messages."""
         return self.files.shown(posixpath.join(self.path, name))
 
     def read(self, name: str) -> bytes:
@@ -188,10 +186,7 @@ class Loading(NamedTuple):
 
 
 def load(folder: LogFolder, how: Loading) -> LogStart:
-    """Return the result of loading a log.
-
-    Raises StopsError if a broker cannot load it, UnreadableError if kdump cannot read a file.
-    """
+    """Return the result of loading a log. Raises StopsError if a broker cannot load it, and UnreadableError."""
     known = how.known
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first

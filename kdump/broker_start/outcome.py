@@ -125,5 +125,4 @@ class BrokerStart(NamedTuple):
 
     @property
     def offline_log_dirs(self) -> tuple[str, ...]:
-        """The log dirs that are offline, as the user gave them."""
         return tuple(each.log_dir for each in self.offline)

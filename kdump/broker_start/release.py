@@ -57,7 +57,6 @@ class StartRelease(NamedTuple):
 
     @property
     def is_newest(self) -> bool:
-        """Whether this is the newest release that kdump knows."""
         return self.number[:2] == max(LAST_MINORS.items())
 
     def too_new(self, found: Batches, file: str) -> Iterator[StartCause]:

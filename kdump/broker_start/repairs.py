@@ -173,7 +173,6 @@ class Repairs:
         return len(self._nodes) == 1
 
     def _lines(self, cause: StartCause) -> list[str]:
-        """Return the lines of ``meta.properties``, with a placeholder for each unknown value."""
         node = str(self._node) if self._start.node_id is not None or self._is_alone else "N (of server.properties)"
         cluster = self._start.cluster_id or "ID"
         directory = self._directory(cause)

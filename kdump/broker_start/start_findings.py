@@ -65,10 +65,7 @@ class LogEvidence(NamedTuple):
     recovers: bool = False
     """Whether the check advises to move the clean shutdown marker away, so that a start recovers the log."""
     is_closed: bool = False
-    """Whether the indexes of the newest segment are trimmed, although the broker had nearly all other logs open.
-
-    The broker then had a newer segment of this log, or had not loaded it.
-    """
+    """Whether the indexes of the newest segment are trimmed, although the broker had nearly all other logs open."""
 
 
 class Context(NamedTuple):
@@ -462,7 +459,6 @@ class _StartFindings:
             yield from self._ends_early(log, facts)
 
     def _ends_early(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the finding on records that are missing at the end of a log."""
         where = log.path or ""
         evidence = dict(facts.evidence)
         if log.high_watermark:

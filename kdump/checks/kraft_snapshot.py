@@ -131,10 +131,7 @@ def _wrong(file: str, kind: str, text: str, position: int | None, expected: str)
 
 
 def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_end: int | None) -> Iterator[Finding]:
-    """Yield the findings on a gap between snapshots and log.
-
-    The log has offsets ``log_start`` to ``log_end`` - 1. ``log_end`` is None if it has no valid batch.
-    """
+    """Yield the findings on a gap between snapshots and log. ``log_end`` is exclusive; None without a valid batch."""
     found = list(snapshots)
     newest = max((each.end_offset for each in found if each.end_offset is not None), default=None)
     sound = max((each.end_offset for each in found if each.sound and each.end_offset is not None), default=None)

@@ -180,11 +180,7 @@ class Answering:
         session.report_shortfalls(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
-        """Return the workers, or None if this process reads alone.
-
-        Without --master it reads remote storage alone, so that the keys stay in this process. Raises the errors of
-        :meth:`WhoReads.workers`.
-        """
+        """Return the workers, or None if this process reads alone, as it reads remote storage without --master."""
         if self.asked.remote is not None and self._who.master is None:
             return None
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)

@@ -31,10 +31,7 @@ LEAST_MS: Final = 10**11
 
 
 def zone(name: str) -> tzinfo:
-    """Return a time zone: ``UTC``, ``local``, a name such as Europe/Berlin, or an offset such as +02:00.
-
-    Raises UsageError.
-    """
+    """Return a time zone: ``UTC``, ``local``, a name (Europe/Berlin) or an offset (+02:00). Raises UsageError."""
     if name == "UTC":
         return UTC
     if name == "local":

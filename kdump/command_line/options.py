@@ -326,10 +326,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Remove the options that select inputs from ``options``; return the selection, with ``more`` fields.
-
-    Raises UsageError and UnreadableError.
-    """
+    """Remove the options that select inputs from ``options``; return them with ``more``. Raises UsageError."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),

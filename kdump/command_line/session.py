@@ -59,7 +59,6 @@ class StatusLine:
         self._length = 0
 
     def show(self, text: str) -> None:
-        """Show ``text`` instead of the current line."""
         if self._out is not None:
             text = harmless_line(text)[: terminal_width() - 1]
             self._out.write("\r" + text.ljust(self._length))
@@ -90,7 +89,6 @@ class Progress(StatusLine):
         self._shown = self._began
 
     def __call__(self, count: int) -> None:
-        """Add processed bytes."""
         self.done += count
         if self._out is None:
             return
@@ -101,7 +99,6 @@ class Progress(StatusLine):
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
         return time.monotonic() - self._began
 
     def _text(self, seconds: float) -> str:
@@ -164,7 +161,6 @@ class Session:
             self.watch(size)
 
     def has_read(self, size: int) -> None:
-        """Add processed bytes to the progress line."""
         self.progress(size)
 
     def unwatch(self) -> None:

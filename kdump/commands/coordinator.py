@@ -66,10 +66,7 @@ def command(
 
 
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
-    """Return the number of a topic's partitions, by its folders; 0 if none is found and a path cannot be read.
-
-    Raises UsageError if folders are missing.
-    """
+    """Return the number of a topic's partitions by its folders; 0 if unreadable. Raises UsageError for missing ones."""
     folders = Finder(Wanted(topics=(topic,)), Reporter(fail=run.fail)).find(paths)
     found = topic_partitions(one.partition for one in folders)
     if found.absent:

@@ -205,7 +205,6 @@ def _print_stats(dump: Dump) -> None:
 
 
 def _each_once(partitions: Iterable[Partition], paths: Iterable[str], run: session.Session) -> Iterator[Partition]:
-    """Yield each partition once. If there are several replicas, yield only the best replica."""
     found = iter(partitions)
     some = [*islice(found, 2)]
     if len(some) < 2:

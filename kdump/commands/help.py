@@ -141,5 +141,4 @@ def _page(text: str) -> None:
 
 
 def _without_targets(text: str) -> str:
-    """Return a page without the targets of its links, which only a browser follows."""
     return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)

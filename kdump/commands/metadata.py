@@ -298,10 +298,7 @@ def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str)
 
 
 def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, folder: str, voters: str) -> int:
-    """Write the snapshot of an image with other voters. Raises UsageError.
-
-    Damaged copies are accepted if the other copies have their records.
-    """
+    """Write the snapshot of an image with other voters. Other copies may repair damage. Raises UsageError."""
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
     from kdump.rebuild import metadata

@@ -171,7 +171,6 @@ def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) 
 
 
 def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, str]]:
-    """Yield command lines that are useful for the contents, each with its purpose."""
     yield f"kdump check {words}", "what is wrong, and what to do"
     yield f"kdump ls {words}", "partitions, sizes, offsets, times"
     yield f"kdump report {words} --out report.html", "all of it on one page"

@@ -234,7 +234,6 @@ class Root(click.Group):
                 formatter.write_dl([(name.ljust(widest), sentence) for name, sentence in names.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the name of a command, or an option."""
         from click.shell_completion import CompletionItem
 
         found = [

@@ -174,7 +174,6 @@ def _view_table(view: View) -> Any:
 
 
 def _asks_at_prompt(words: tuple[str, ...], file: str | None) -> bool:
-    """Return whether the words are only PATHs, and standard input and output are terminals."""
     alone = bool(words) and file is None and all(map(option_values.is_there, words))
     return alone and sys.stdin.isatty() and is_terminal()
 
@@ -297,7 +296,6 @@ class _Command:
             files.writable_file(self.out, overwrite=self.given["overwrite"])
 
     def run(self, text: str) -> int:
-        """Run a query; return the exit status."""
         from kdump.output.files import scratch_folder
         from kdump.queries.engine import Engine, QueryLimits
 

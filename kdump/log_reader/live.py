@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads one partition repeatedly, from the batch after the offset ``after`` on. Outcomes are not determined.
-
-    ``after`` must be an offset of the last segment.
-    """
+    """Reads one partition repeatedly, from the batch after offset ``after`` (of the last segment) on. No outcomes."""
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader
@@ -40,10 +37,7 @@ class LiveReader:
         self._doubt: tuple[int, int] | None = None
 
     def poll(self) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the batches and damaged ranges since the last call.
-
-        Raises UnreadableError for the last segment. Another unreadable segment is noted, and the next one is read.
-        """
+        """Yield the batches and damaged ranges since the last call. Raises UnreadableError for the last segment."""
         while True:
             rolled = len(self._segments) > 1 or self._find_new()
             if not self._segments:

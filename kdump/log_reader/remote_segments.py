@@ -123,10 +123,7 @@ class RemoteSegments:
 
 
 def of_partitions(partitions: Iterable[Partition], report: Reporter) -> RemoteSegments:
-    """Return the segments that the partitions of ``__remote_log_metadata`` among ``partitions`` list.
-
-    ``report`` receives unreadable files and malformed records.
-    """
+    """Return the segments that ``__remote_log_metadata`` lists. Other topics in ``partitions`` are ignored."""
     found = RemoteSegments()
     for partition in partitions:
         if partition.topic == remote_log_metadata.TOPIC:

@@ -110,7 +110,6 @@ def _local_id(partition: Partition) -> str | None:
 
 
 def _copy_numbers(logs: Sequence[Partition]) -> list[int]:
-    """Return a number for each log; copies have equal numbers."""
     if len(logs) < 2:
         return [0] * len(logs)
     from kdump.log_reader.unnamed_logs import LogCopies
@@ -292,7 +291,6 @@ def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: 
 
 
 def _overlap(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
-    """Return whether two logs have offsets in common."""
     return _first(one) < other_end.offset and _first(other) < one_end.offset
 
 

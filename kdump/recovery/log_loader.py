@@ -154,10 +154,7 @@ class LoaderRules(NamedTuple):
     """The rules that differ between releases. The defaults are those of the newest release."""
 
     searches_bases: bool = True
-    """Whether a broker searches an offset by the base offsets of batches (from 4.1 on, KAFKA-18989).
-
-    Before 4.1 it searches by their last offsets.
-    """
+    """Whether a broker searches an offset by base offsets of batches (from 4.1, KAFKA-18989), not by last offsets."""
     forgives_io: bool = True
     """Whether recovery empties a segment if it cannot read it, or cannot write a file beside it (from 4.0 on).
 
@@ -522,10 +519,7 @@ def _invalid(region: RecordBatch) -> str:
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
-    """Return the reason why a transaction marker cannot be read: recovery ends after its batch. Else an empty text.
-
-    Raises FailsError if the first record of a control batch is not a transaction marker.
-    """
+    """Return why a marker cannot be read: recovery ends after its batch. Else "". Raises FailsError for other types."""
     if not region.is_control or region.producer_id is None or region.producer_id < 0:
         return ""
     try:

@@ -44,7 +44,6 @@ class SplitPart(Segment):
     __slots__ = ()
 
     def open(self) -> OpenSource:
-        """Open these bytes. Raises UnreadableError."""
         return SegmentSlice(Segment.open(self), self.start, self.size)
 
     def sibling(self, suffix: str) -> bytes | None:

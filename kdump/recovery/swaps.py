@@ -63,10 +63,7 @@ def after_swaps(partition: Partition, searched: str) -> Swaps:
 
 
 def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
-    """Return a swapped segment with its index files, and those of the segment ``under`` it that it does not replace.
-
-    The ``.index`` of ``under`` is always replaced.
-    """
+    """Return a swapped segment with its index files. It gets the time index and txnindex of ``under`` that it lacks."""
     stays = {} if under is None else {name: path for name, path in under.siblings.items() if name != file_names.INDEX}
     return swap._replace(siblings=stays | swap.siblings)
 
@@ -189,7 +186,6 @@ def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
 
 
 def _missing(gone: list[Segment], left: list[Segment]) -> set[int]:
-    """Return the offsets of the records of ``gone`` that ``left`` lacks."""
     missing = {record.offset for _, record in _records(gone)}
     missing.difference_update(record.offset for _, record in _records(left))
     return missing
