@@ -11,6 +11,8 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kdump.primitives.wire import INT64_END
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -42,7 +44,8 @@ class Values(NamedTuple):
         """Whether the column can have no value."""
         if self.only is not None:
             return not self.only
-        return self.low is not None and self.high is not None and self.low > self.high
+        low = -INT64_END if self.low is None else self.low
+        return low > (INT64_END - 1 if self.high is None else self.high)
 
     def takes(self, value: int) -> bool:
         in_range = (self.low is None or value >= self.low) and (self.high is None or value <= self.high)

@@ -70,6 +70,15 @@ def test_a_condition_chooses_what_is_read(ask):
     assert reading.records_read == 1
 
 
+@pytest.mark.parametrize("column", ["timestampMs", '"offset"', "producerId"])
+def test_no_number_is_above_the_largest_or_below_the_smallest(ask, column):
+    largest = (1 << 63) - 1
+    for condition in (f"> {largest}", f"between {largest} and {largest}", f"< {-largest} - 1"):
+        rows, reading = ask(f"select count(*) from records where {column} {condition}")
+        assert rows == [(0,)]
+        assert reading.batches_read == 0 or "between" in condition
+
+
 def refuses(*_, **__):
     raise AssertionError("decompressed")
 
