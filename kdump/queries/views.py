@@ -70,7 +70,7 @@ class View:
                 "type": type_name(field.type),
                 "command": self.command,
                 "kind": self.kind,
-                "doc": docs.get(field.name) or plain_words(field.name),
+                "doc": _sentence(docs.get(field.name) or plain_words(field.name)),
             }
             yield line if unit is None else {**line, "unit": unit}
 
@@ -325,5 +325,5 @@ def _field_docs(line: Any) -> dict[str, str]:
         is_field = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in names
         if is_field and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             name = camel_case(node.target.id)  # type: ignore[attr-defined]  # it is a name
-            found[name] = _sentence(str(after.value.value))
+            found[name] = str(after.value.value)
     return found

@@ -277,6 +277,19 @@ def _struct(kind: pa.DataType) -> Callable[[Any], str]:
     return text
 
 
+_PLAN: Final = ["explain_key", "explain_value"]
+"""The columns of EXPLAIN. Its values are drawings of several lines."""
+
+
+def _write_plans(batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> int:
+    rows = 0
+    for batch in batches:
+        for plan in batch.column(1).to_pylist():
+            out.writelines(f"{harmless_line(line)}\n".encode() for line in plan.rstrip("\n").split("\n"))
+        rows += batch.num_rows
+    return rows
+
+
 class TextTable:
     """Writes rows as a table. On a terminal of ``width`` columns it fits the width, and has at most SHOWN rows."""
 
@@ -293,6 +306,8 @@ class TextTable:
         self._width = width
 
     def write(self, batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> int:
+        if self._names == _PLAN:
+            return _write_plans(batches, out)
         rows = self._rows(batches)
         first, size = [], 0
         for row in rows:
