@@ -181,8 +181,11 @@ class Engine:
         try:
             connection.execute("set timezone = ?", [limits.zone])
         except duckdb.Error as error:
-            no_zones = "this DuckDB has no time zones: its extension icu is missing"
-            raise UsageError(no_zones if limits.zone == "UTC" else f"--tz {limits.zone}: {message(error)}") from None
+            if limits.zone == "UTC":
+                raise UsageError("this DuckDB has no time zones: its extension icu is missing") from None
+            similar = re.findall(r'"([\w/+\-]+)"', str(error))
+            hint = f"similar names: {', '.join(similar)}" if similar else "--tz takes names such as Asia/Tokyo"
+            raise WrongQueryError(f"--tz {limits.zone}: there is no such time zone\nhint: {hint}") from None
         kind = ViewDataset if pushes_down(connection) else ViewStream
         for name in names:
             connection.register(name, kind(self.views[SECOND_NAMES.get(name, name)], reading))

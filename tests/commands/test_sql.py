@@ -93,10 +93,21 @@ def test_formats_of_values():
     }
 
 
+def test_a_plan_is_printed_in_lines():
+    plan = sql('explain select topic from records where "offset" = 5', BROKER, "-q").stdout.decode().splitlines()
+    assert any("Filters" in line and '"offset" = 5' in line for line in plan)
+    assert {len(line) for line in plan} == {len(plan[0])}  # a frame
+    done = sql("explain analyze select topic from records", BROKER, "-q").stdout.decode()
+    assert "3,814 rows" in done
+    assert "x0a" not in done
+
+
 def test_the_zone_changes_what_is_read_and_not_what_is_printed():
     query = "select timestamptz '2026-01-01 00:00:00' as t"
     assert rows(query, BROKER, "--tz", "Asia/Tokyo") == [{"t": "2025-12-31T15:00:00.000Z"}]
-    sql(query, BROKER, "--tz", "Nowhere/No", status=2)
+    refused = sql(query, BROKER, "--tz", "Asia/Tokio", status=2).stderr.decode().splitlines()
+    assert refused[0] == "error: --tz Asia/Tokio: there is no such time zone"
+    assert refused[1].startswith("hint: similar names: Asia/Tokyo")
 
 
 @pytest.mark.parametrize(
