@@ -74,6 +74,11 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
     help="read_committed returns only the records that a read_committed consumer receives.",
 )
 @click.option(
+    "--out-of-order",
+    is_flag=True,
+    help="Also read segments that start after a range of timestamps, for records with older timestamps.",
+)
+@click.option(
     "--tz", default="UTC", show_default=True, metavar="ZONE", help="The zone of times without one: Asia/Tokyo."
 )
 @shared.add(shared.DECODE)
@@ -247,6 +252,7 @@ class _Command:
             at,
             committed=given["isolation"] == "read_committed",
             every_replica=given["every_replica"],
+            out_of_order=given["out_of_order"],
             payloads=not given["no_payload"],
             redactor=self.redactor,
             decoder=decoder,

@@ -42,12 +42,14 @@ def scan(
     leftovers: bool = False,
     every_replica: bool = False,
     committed: bool = False,
+    out_of_order: bool = False,
 ) -> Any:
     """Return the records of logs as a Polars LazyFrame, with the columns and types of the SQL view ``records``.
 
     Selected columns, ``head``, and conditions on topic, partition, offset, times, key, producerId and leaderEpoch limit
     the reading. Damage is a :class:`DamageWarning`; an unreadable file raises UnreadableError. ``committed`` returns
-    only the records that a read_committed consumer receives. Requires Polars and pyarrow.
+    only the records that a read_committed consumer receives. ``out_of_order`` also reads segments that begin after a
+    range of timestamps, for records with older timestamps. Requires Polars and pyarrow.
 
     >>> import kdump, polars as pl
     >>> frame = kdump.scan("golden/brokers/4.2.2", topic="c-none")
@@ -60,7 +62,14 @@ def scan(
 
     view = Views()[RECORDS]
     wanted = Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers)
-    inputs = SqlInputs(given_paths(paths), wanted, timestamps.now(), committed=committed, every_replica=every_replica)
+    inputs = SqlInputs(
+        given_paths(paths),
+        wanted,
+        timestamps.now(),
+        committed=committed,
+        every_replica=every_replica,
+        out_of_order=out_of_order,
+    )
 
     def frames(
         with_columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None

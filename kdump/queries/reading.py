@@ -144,6 +144,8 @@ class SqlInputs(NamedTuple):
     at: int
     committed: bool = False
     every_replica: bool = False
+    out_of_order: bool = False
+    """Whether segments after a range of timestamps are read too, for records with older timestamps."""
     payloads: bool = True
     """Whether keys, values and headers are shown; otherwise they are null."""
     redactor: Redactor | None = None
@@ -242,6 +244,8 @@ class QueryReading:
         if self._hides:
             bounds.pop("key", None)  # the shown key differs from the stored key
         wanted = _filter(bounds)._replace(committed=self.inputs.committed)
+        if self.inputs.out_of_order:
+            wanted = wanted._replace(out_of_order=True)
         scan.pushed = {name: _shown_values(value) for name, value in bounds.items() if name in _PUSHED}
         partitions = [one for one in self.partitions if _may_hold(one, bounds)]
         self.report.reads(sum(one.size for one in partitions))

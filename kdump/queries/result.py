@@ -100,13 +100,15 @@ def sql(  # noqa: PLR0913  each option by its name
     committed: bool = False,
     leftovers: bool = False,
     every_replica: bool = False,
+    out_of_order: bool = False,
     timeout: float | None = None,
     memory: int = MEMORY,
 ) -> QueryResult:
     """Return the rows of a query over the views of ``kdump sql``, such as ``records``, ``batches`` and ``groups``.
 
     Values of ``params`` replace ``$NAME`` in the query, as texts. ``at`` is the time that counts as now. ``committed``
-    returns only the records that a read_committed consumer receives. The query is stopped after ``timeout`` seconds;
+    returns only the records that a read_committed consumer receives. ``out_of_order`` also reads segments that begin
+    after a range of timestamps, for records with older timestamps. The query is stopped after ``timeout`` seconds;
     ``memory`` is DuckDB's limit in bytes. All rows are held in memory. Of several columns ``n`` the second is ``n_1``.
     Requires DuckDB and pyarrow.
 
@@ -125,6 +127,7 @@ def sql(  # noqa: PLR0913  each option by its name
         timestamps.now() if when is None else when,
         committed=committed,
         every_replica=every_replica,
+        out_of_order=out_of_order,
     )
     collected = _Collected()
     texts = {name: str(value) for name, value in (params or {}).items()}

@@ -137,6 +137,11 @@ def test_the_option_reads_what_nothing_shows_to_be_there(folder):
     assert kdump("dump", folder, "--out-of-order").returncode == 2
     done = kdump("dump", folder, "--since", since, "--until", until, "--out-of-order", "--count")
     assert done.stdout == b"9\n"
+    query = f'select count(*) as n from records where "timestampMs" >= {since} and "timestampMs" < {until}'
+    for words, count in (((), b"8"), (("--out-of-order",), b"9")):
+        done = kdump("sql", query, folder, "-o", "csv", *words)
+        assert done.stdout.split() == [b"n", count]
+        assert (b"--out-of-order reads them too" in done.stderr) == (not words)
 
 
 def test_a_query_with_an_upper_bound_alone_returns_old_records_of_later_segments(folder):
