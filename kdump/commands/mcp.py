@@ -31,10 +31,21 @@ TOOLS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The tools: name -> the first words of the command line."""
 ONLY: Final = {
-    "dump": {"offset", "since", "until", "key", "producer_id", "type", "isolation", "batches", "grep"},
+    "dump": {
+        "offset",
+        "since",
+        "until",
+        "out_of_order",
+        "key",
+        "producer_id",
+        "type",
+        "isolation",
+        "batches",
+        "grep",
+    },
     "metadata_topics": {"offset"},
     "metadata_events": {"offset"},
-    "sql": {"param"},
+    "sql": {"param", "out_of_order"},
     "sql_schema": set(),
 }
 """The tools with only some options of their command: name -> these options."""
