@@ -243,9 +243,7 @@ class QueryReading:
             return iter(())
         if self._hides:
             bounds.pop("key", None)  # the shown key differs from the stored key
-        wanted = _filter(bounds)._replace(committed=self.inputs.committed)
-        if self.inputs.out_of_order:
-            wanted = wanted._replace(out_of_order=True)
+        wanted = _filter(bounds, committed=self.inputs.committed, out_of_order=self.inputs.out_of_order)
         scan.pushed = {name: _shown_values(value) for name, value in bounds.items() if name in _PUSHED}
         partitions = [one for one in self.partitions if _may_hold(one, bounds)]
         self.report.reads(sum(one.size for one in partitions))
@@ -503,7 +501,7 @@ def _may_hold(partition: Partition, bounds: conditions.Bounds) -> bool:
     return number is None or (partition.partition is not None and number.takes(partition.partition))
 
 
-def _filter(bounds: conditions.Bounds) -> Filter:
+def _filter(bounds: conditions.Bounds, *, committed: bool, out_of_order: bool) -> Filter:
     """Return a filter for the reader that selects at least all rows within the bounds."""
     everything = conditions.Values()
     first, last = bounds.get("offset", everything).range
@@ -520,12 +518,14 @@ def _filter(bounds: conditions.Bounds) -> Filter:
         last_offset=last,
         since=since,
         until=None if until is None else until + 1,
-        out_of_order=since is None,  # without a lower bound read all segments, as old records may be in any
+        out_of_order=out_of_order
+        or since is None,  # without a lower bound read all segments, as old records may be in any
         keys=keys if len(keys) <= MOST_TEXTS else frozenset(),
         producer_ids=bounds.get("producerId", everything).only or frozenset(),
         leader_epochs=bounds.get("leaderEpoch", everything).only or frozenset(),
         types=frozenset({"control"}) if control == frozenset((True,)) else frozenset(),
         transactional=next(iter(transactional)) if transactional is not None and len(transactional) == 1 else None,
+        committed=committed,
     )
 
 

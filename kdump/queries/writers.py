@@ -350,7 +350,7 @@ class TextTable:
         """Return widths that fit the terminal. The widest columns shrink, but not below the width of their names."""
         least = [wide(name) for name in self._names]
         room = (self._width or 0) - 2 * (len(widths) - 1)
-        widths = list(widths)
+        widths = [max(name, min(width, room)) for name, width in zip(least, widths, strict=True)]
         while sum(widths) > room:
             at = max(range(len(widths)), key=lambda number: widths[number] - least[number])
             if widths[at] <= least[at]:

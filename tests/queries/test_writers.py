@@ -64,6 +64,12 @@ def test_large_rows_are_written_in_small_pieces():
     assert sum(table.sizes) < 40 * 80
 
 
+def test_columns_of_any_width_are_shortened_at_once():
+    table = writers.TextTable(["VARCHAR", "VARCHAR"], pa.schema({"a": pa.string(), "name": pa.string()}), 30)
+    assert table._shrunk([1 << 62, 4]) == [24, 4]
+    assert table._shrunk([1 << 62, 1 << 62]) == [12, 16]
+
+
 class Sizes(list):
     """A file that keeps the sizes of its writes."""
 
