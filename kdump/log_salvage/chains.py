@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""Number of offsets in a cell. A chain ends with its cell, so most chains of two replicas are equal, even if their
-segments begin at different offsets."""
+"""Number of offsets in a cell. Chains end with a cell, so that replicas with other segments have equal chains."""
 WAITING: Final = 1 << 10
 """About how many numbers (three per batch) are collected before they are added to the checksum of a chain."""
 AT_ONCE: Final = 1 << 20
@@ -192,7 +191,7 @@ class Chain:
         self._make_sure(seen)
 
     def places(self) -> Iterator[BatchPlace]:
-        """Read the batches again, 1 MiB at a time, and yield their places. Raises UnreadableError if they changed."""
+        """Read the batches again, about 1 MiB at a time; yield their places. Raises UnreadableError if changed."""
         seen: list[Chain] = []
         at = self.position
         while at < self.end:
@@ -211,10 +210,7 @@ class Chain:
         self._make_sure(seen)
 
     def _seen(self, region: Region, seen: list[Chain]) -> Batches:
-        """Add the batches of a region to ``seen``, the chain of all batches that were read again. Return the region.
-
-        Raises UnreadableError if the region does not continue this chain.
-        """
+        """Add a region that was read again to the chain ``seen``; return it. Raises UnreadableError if changed."""
         if isinstance(region, Run) and region.rises:
             link(seen, row_of(self.segment, region, 0, region.batch_count))
         else:
@@ -278,10 +274,7 @@ def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
 
 
 def places(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | LeftOutRange | Padding]:
-    """Yield the place of each batch in ``regions``, and padding.
-
-    Damaged ranges, a truncated batch at the end, and batches that a broker cannot use become a :class:`LeftOutRange`.
-    """
+    """Yield the places of batches, padding, and a LeftOutRange for damage, truncated batches and unusable batches."""
     for region in regions:
         if isinstance(region, Batches):
             yield from _places(each, region)

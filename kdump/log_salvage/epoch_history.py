@@ -23,10 +23,7 @@ _epoch = attrgetter("epoch")
 
 
 class EpochHistory:
-    """Leader epochs in rising order, each with its start offset.
-
-    An entry is dropped if a later epoch starts at its offset or before it.
-    """
+    """Leader epochs in rising order, with start offsets. Epochs that start at or after a newer one are dropped."""
 
     def __init__(self, entries: Iterable[EpochEntry]) -> None:
         self.entries: list[EpochEntry] = []
@@ -85,8 +82,7 @@ class EpochHistory:
 def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
     """Return the entries of ``leader-epoch-checkpoint`` in order, without negative epochs.
 
-    The result is empty if the file is missing. It is empty too if the file is invalid or unreadable; then ``note``
-    receives a message.
+    Empty if the file is missing, invalid or unreadable. Unless it is missing, ``note`` receives a message.
     """
     but = "the leader epochs come from the batches and other copies"
     found: tuple[EpochEntry, ...] | None = None

@@ -56,9 +56,9 @@ class Replicas:
             self.log_start = max(log_start, self.log_start or 0)
 
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
-        """Return the entry for log-start-offset-checkpoint if it differs from the first base offset, else no entry.
+        """Return the entry for log-start-offset-checkpoint; none if the log start offset is the first base offset.
 
-        No entry if the log ends below the log start offset, because a broker would then delete the log.
+        None too if the log ends below the log start offset, because a broker would then delete the log.
         """
         topic, partition = self.parts[0].topic, self.parts[0].partition
         if topic is None or partition is None or self.log_start in {None, written.begin}:

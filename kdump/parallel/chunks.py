@@ -33,18 +33,12 @@ S = TypeVar("S", bound=ChunkState)
 
 
 class Turn(Generic[S]):
-    """The turn of a chunk. It comes when the previous chunk is finished.
-
-    ``state`` is None before the turn, then the state after the previous chunk.
-    """
+    """The turn of a chunk. ``state`` is None before it, then the state after the previous chunk."""
 
     state: S | None = None
 
     def take(self) -> S:
-        """Return the state before the chunk. Raises TooMuchError before the turn.
-
-        :meth:`kdump.parallel.turns.OutputTurn.take` waits for the turn instead.
-        """
+        """Return the state before the chunk. Raises TooMuchError before the turn; an OutputTurn waits instead."""
         if self.state is None:
             raise TooMuchError
         return self.state
@@ -57,10 +51,9 @@ class ChunkWork(Protocol[C_contra, S, R]):
         """Return the assumed ``start`` of the state before a chunk, or None to wait for that state."""
 
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
-        """Return the result of a chunk. ``start`` is the assumed or the known ``start`` of the state before it.
+        """Return the result of a chunk, from the assumed or known ``start`` and the :class:`Turn` of the executor.
 
-        ``turn`` is the :class:`Turn` of the executor. Raises TooMuchError if the result is too large to be held until
-        its turn.
+        Raises TooMuchError if the result is too large to be held until its turn.
         """
 
     def carry(self, before: S, made: R) -> S:
@@ -82,14 +75,10 @@ class Revocable(Protocol):
 
 
 class _ChunkTask(Generic[C]):
-    """A chunk, and its result ``made`` or ``failure``.
-
-    The result depends on the assumption ``start``. If ``start`` is None, the result is not made yet. ``chunk`` is None
-    if the iterator of chunks failed.
-    """
+    """A chunk, and its result ``made`` or ``failure`` from the assumption ``start``; None: there is no result."""
 
     def __init__(self) -> None:
-        self.chunk: C | None = None
+        self.chunk: C | None = None  # stays None if the iterator of chunks fails
         self.start: object | None = None
         self.made: Any = None
         self.failure: BaseException | None = None
@@ -179,10 +168,7 @@ class _ChunkThreads(Generic[C]):
             self._changed.notify_all()
 
     def next(self) -> _ChunkTask[C] | None:
-        """Return the next chunk in order, or None at the end. While a thread works on it, make later chunks.
-
-        The chunk may lack a result: then the caller makes it.
-        """
+        """Return the next chunk, perhaps without a result; None at the end. While a thread works on it, make others."""
         while True:
             with self._changed:
                 while not self._tasks and self._is_taking:

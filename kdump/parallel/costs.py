@@ -29,10 +29,7 @@ MOST: Final = 16
 BUSY: Final = 2
 """Load average per processor above which only one process is used."""
 AS_THREADS: Final = 2
-"""The number of processes that use as many processors as one process with a thread.
-
-For uncompressed segments the process with a thread is faster.
-"""
+"""For uncompressed segments one process with a second thread is faster than this number of processes."""
 
 CHUNK: Final = 6 << 20
 """Bytes of a chunk of an uncompressed segment. A worker must be able to hold the result."""

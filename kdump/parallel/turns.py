@@ -78,8 +78,7 @@ class OutputTurn(Turn[S]):
     def take(self) -> S:
         """Wait for the turn, and return the state before the chunk.
 
-        Raises WrongAssumptionError if ``assumed`` differs from the ``start`` of this state, and GoneError if the
-        process of the previous chunk has ended.
+        Raises WrongAssumptionError if ``assumed`` is not its ``start``, GoneError if the previous process has ended.
         """
         has_come = self.state is None
         if self.state is None:

@@ -180,7 +180,7 @@ def _cluster_id(volumes: Volumes, wanted: str | None) -> str:
 
 
 def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterChange]:
-    """Remove from an image the topics that ``--topic`` does not select, but not Kafka's own. Raises UsageError."""
+    """Remove topics, except Kafka's own, that no ``--topic`` selects. Raises UsageError if a value selects none."""
     if not topics:
         return
     names = list(image.topics.by_name)

@@ -147,10 +147,10 @@ def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
 
 
 def _expiry(line: CommittedLine, group: GroupLine | None) -> int | None:
-    """Return the expiry of a committed offset in ms, or None if its retention does not run.
+    """Return the expiry of a committed offset in ms, or None if it does not expire, as in a share group.
 
     The retention of a group with stored members begins after the start, when the group becomes empty. So its offsets
-    have no expiry, unless the commit has one. Share groups never have one.
+    expire only if the commit has an expiry.
     """
     return None if group is None or group.type == "Share" else line.expire_timestamp_ms
 

@@ -80,7 +80,7 @@ class ScannedCopy:
         is_compacted: bool,
         noted: Sequence[EpochEntry] = (),
     ) -> None:
-        """Read all segments. ``noted``: leader epochs in the checkpoint. Unless ``is_compacted``, gaps end a span."""
+        """Read all segments. ``noted``: the checkpoint's leader epochs. Gaps end a span, unless ``is_compacted``."""
         self.folder = folder
         self.segments = tuple(segments)
         self.highest_producer_id = -1
@@ -221,9 +221,9 @@ class ScannedCopy:
     ) -> tuple[list[BatchSpan], list[LeftOutRange]]:
         """Return the spans with the right base offset (no checksum covers this field), and the ranges of the others.
 
-        The offsets of a segment increase from its base offset to ``following``, the base
-        offset of the next segment. If the log is not compacted, a batch starts at the end offset of the batch before
-        it. A batch whose right offset is known is added to ``doubtful`` instead.
+        The offsets of a segment increase from its base offset to ``following``, the base offset of the next segment. If
+        the log is not compacted, a batch starts at the end offset of the batch before it. A batch whose right offset is
+        known is added to ``doubtful`` instead.
         """
         low = each.base_offset or 0
         high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following
@@ -350,11 +350,10 @@ class ClaimedOffsets(NamedTuple):
 
 
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
-    """Return the offsets in the batch headers of a damaged range, up to a header that does not continue the offsets.
+    """Return the offsets in the headers of a damaged range, as far as they continue from ``expected``; else 0 and 0.
 
-    The first header must have the offset ``expected`` (in a compacted log, at least this offset); else 0 and 0.
-
-    A flipped bit is mostly in the records, and a truncated batch at the end of a file mostly has its header.
+    In a compacted log they may skip offsets. A truncated batch mostly has its header, and a flipped bit is rarely in
+    one.
     """
     start = stop = 0
     position = one.position

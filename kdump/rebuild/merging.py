@@ -121,10 +121,7 @@ class MergedLog:
         self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
 
     def cut(self, offset: int) -> None:
-        """Leave out the batches whose last offset is ``offset`` or above, because they are uncommitted.
-
-        ``left_out`` gets them, except corrected ones. Raises UnreadableError.
-        """
+        """Move uncommitted batches, whose last offset is ``offset`` or above, to ``left_out``. Drop corrected ones."""
         kept: list[TakenSpan] = []
         for one in self.taken:
             if one.last_offset < offset:

@@ -48,9 +48,9 @@ _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with t
 
 
 class WantedPartition(NamedTuple):
-    """A partition of the image, and its copies. Live copies come first.
+    """A partition of the image, and its copies; live ones come first.
 
-    ``known_end`` is 0, or for a partition without a copy its highest offset in committed offsets and checkpoints.
+    ``known_end``: without copies, the highest offset in committed offsets and checkpoints; else 0.
     """
 
     topic: str
@@ -86,7 +86,7 @@ class _Copy:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The sort key of copies: newest leader epoch, then end offset. The leading copy has the highest key."""
+        """The sort key of copies: the newest leader epoch, then the end offset. The leading copy's is the highest."""
         if self._scanned is None:
             return self.newest, self.end
         return self.history().newest, max(self.scanned.end_offset, self.end)
@@ -344,8 +344,7 @@ class _Planning:
     def _is_in_sync(self, copy: _Copy) -> bool:
         """Return whether a copy reaches the high watermark of the leading copy; True if this is unknown.
 
-        Other copies are older: they may have records that retention or DeleteRecords has deleted from the leading copy
-        later.
+        Other copies may have old records that retention or DeleteRecords has deleted from the leading copy.
         """
         watermark = self._copies[0].folder.high_watermark
         return watermark is None or copy.end >= watermark
@@ -530,10 +529,7 @@ class _Planning:
         return "no copy has them"
 
     def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
-        """Yield the bytes that the new log does not get.
-
-        These are batches of another history, segments of an older topic, and damaged ranges whose offsets are lost.
-        """
+        """Yield the bytes left out: of another history, of an older topic, damaged ranges whose offsets are lost."""
         for one in self._log.left_out:
             yield _left(one)
         for copy in self._others:
@@ -606,7 +602,7 @@ def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bo
 
 
 def _meeting(spans: Iterable[BatchSpan], others: Iterable[BatchSpan]) -> Iterator[BatchSpan]:
-    """Yield the spans that share offsets with a span of ``others``. Each argument is sorted, without overlaps."""
+    """Yield the spans that share offsets with ``others``. Each argument is in offset order, and has no overlaps."""
     following = iter(others)
     other = next(following, None)
     for span in spans:

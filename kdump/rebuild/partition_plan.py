@@ -20,10 +20,7 @@ LOST: Final = "lost"
 
 @dataclass(frozen=True)
 class SourceRange:
-    """The offsets from ``first_offset`` to ``end_offset`` - 1, which come from the folder ``path``.
-
-    ``leader_epoch`` is the leader epoch of the last batch, -1 below magic 2.
-    """
+    """Offsets ``first_offset`` to ``end_offset`` - 1 from ``path``, a folder. ``leader_epoch``: of the last batch."""
 
     path: str
     first_offset: int

@@ -131,10 +131,7 @@ HEAD: Final = """\
 
 
 def properties(node: NewNode, to: NewCluster, lost: LostCluster, log_dir: str, minutes: int, *, delays: bool) -> str:
-    """Return the text of ``node-N.properties``.
-
-    ``minutes``: offsets.retention.minutes. ``delays``: the first retention check is postponed by an hour.
-    """
+    """Return ``node-N.properties``. ``minutes``: offsets.retention.minutes; ``delays``: delay the retention check."""
     head = HEAD.format(id=node.id, release=to.release.name, folder=node.folder)
     return head + "".join(f"{line}\n" for line in _lines(node, to, lost, log_dir, minutes, delays=delays))
 

@@ -174,10 +174,9 @@ def _one_cluster(found: Iterable[Volume]) -> None:
 
 
 def _refuse(path: str, entry: Entry | None) -> NoReturn:
-    """Raise the error for a path that is not a local folder.
+    """Raise the error for a path that is not a local folder: UnreadableError if it does not exist, else UsageError.
 
-    UsageError for a file, an archive, a path in an archive and a URI; UnreadableError for a path that does not exist. A
-    rebuild needs local files, because it verifies files, copies them later, and must notice changes in between.
+    A rebuild needs local files, because it verifies them, copies them later, and must notice changes in between.
     """
     local = "a rebuild copies from local disks"
     name, held = (path, entry) if entry is not None else _outermost(path)

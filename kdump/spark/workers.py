@@ -96,7 +96,7 @@ def _go_to(folder: Path | None) -> None:
 
 
 def _merged(results: RDD[Any], merge: Callable[[Any, Any], Any]) -> RDD[Any]:
-    """Merge adjacent results on the executors down to FAN. Spark's ``treeReduce`` changes their order."""
+    """Merge adjacent results on the executors until at most FAN are left. ``treeReduce`` would change their order."""
 
     def one(rows: Iterable[Any]) -> list[Any]:
         held = list(rows)

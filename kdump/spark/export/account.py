@@ -157,7 +157,7 @@ def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]
 
 
 def totals(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sum of the entries of files, or of totals. A file that several runs read counts once per run."""
+    """Return the sum of entries of files, or of totals of runs. A file that several runs read counts once per run."""
     total = NOTHING
     for part in parts:
         total = {**_sum(total, part), "files": total["files"] + part.get("files", 1)}

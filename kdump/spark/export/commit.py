@@ -109,7 +109,7 @@ def _old(output: Output, name: str) -> Folder:
 
 
 def _clear(output: Output, old: Folder, removes: list[str]) -> None:
-    """Delete the old output. Files that other programs have added to it are moved to the new output."""
+    """Delete the old output. Files that other programs added to it during the commit move to the new output."""
     for name in _strangers(old, removes):
         output.take(old, name)
     old.delete()

@@ -73,7 +73,7 @@ class Folder:
         return not self._texts.listStatusIterator(self._at("")).hasNext()
 
     def sizes(self, folder: str = "", *, deep: bool = True) -> dict[str, int]:
-        """Return path -> size (bytes) of the files in a folder, if ``deep`` with its subfolders; empty if absent."""
+        """Return path -> size (bytes) of the files in a folder, if ``deep`` also in subfolders; empty if missing."""
         if not self.exists(folder):
             return {}
         root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
@@ -272,10 +272,7 @@ class Folder:
 
 
 def _take_place(part: Path, target: Path, shown: str, taken: str, *, is_durable: bool = True) -> None:
-    """Move a file or folder on the driver's own disks.
-
-    Raises KdumpError with the text ``taken`` if ``target`` exists.
-    """
+    """Move a file or folder to ``target`` on the driver's own disks. Raises KdumpError(``taken``) if that exists."""
     try:
         files.take_place(part, target, is_durable=is_durable)
     except FileExistsError:

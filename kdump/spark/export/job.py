@@ -135,7 +135,7 @@ def run(export: Export, listener: Listener) -> Summary:
 
 
 def check(export: Export, *, adds: bool) -> None:
-    """Raise UsageError or KdumpError for wrong settings before the first read. ``adds``: the run appends."""
+    """Raise UsageError or KdumpError for wrong settings before the first read. ``adds``: the run adds to an output."""
     session.check()
     settings = session.configured(export.conf)
     session.check_store(export.out, settings)
@@ -189,7 +189,7 @@ def _forget(output: Output) -> None:
 def _committed_before(export: Export, output: Output, listener: Listener) -> dict[str, Any] | None:
     """Complete the commit of a killed export. Return its manifest entry if it had the same settings, else None.
 
-    In mode overwrite, return None too: the export runs again and replaces the rows.
+    In mode overwrite return None too: the export runs again and replaces the rows.
     """
     if output.exists(CHECKPOINT):
         return None

@@ -67,7 +67,7 @@ _EXPRESSIONS: Final = {
 
 
 SHUFFLED: Final = 1.5
-"""The bytes of rows in a shuffle by those in a file. Measured: 1 for random bytes, 3 for similar texts."""
+"""The bytes of rows in a shuffle divided by their bytes in a file: measured 1 for random bytes, 3 for similar texts."""
 FOOTERS: Final = 8
 
 
@@ -104,10 +104,9 @@ class Output(Folder):
         return {name: size for name, size in found.items() if name in kept or name.startswith(_OWN)}
 
     def hidden(self, name: str) -> Folder:
-        """Return a hidden folder next to this output. Readers of the output do not list it there.
+        """Return a hidden folder next to this output, where readers of the output do not list it.
 
-        It is inside the output if it cannot be next to it: if the output is a mount point or a bucket, or its parent
-        folder is read-only.
+        It is inside the output if there is no place next to it: at a mount point, in a bucket, in a read-only folder.
         """
         if not self._has_place_beside:
             return self.inside(f".kdump-{name}")
@@ -145,10 +144,9 @@ class Output(Folder):
 
     @contextmanager
     def staging(self, note: Callable[[str], None]) -> Iterator[tuple[str, Output]]:
-        """Yield the name of a new folder in which files are prepared, and the folder.
+        """Yield the name of a new folder in which files are prepared, and the folder; delete it if the block fails.
 
-        If the block fails, delete the folder. Names are unique, so that the tasks of a killed driver cannot write into
-        the folder of another run.
+        Names are unique, so that the tasks of a killed driver cannot write into the folder of another run.
         """
         name = uuid.uuid4().hex[:_LENGTH]
         made = self.like(self.hidden(name).path, self.path)

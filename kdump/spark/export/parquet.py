@@ -184,10 +184,7 @@ class FolderLayout:
     columns: tuple[str, ...]
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the path of each folder and its rows, in their order, with the columns of the files.
-
-        All rows of ``batch`` are of one segment.
-        """
+        """Yield the folders for a batch of one segment, each with its rows in order, in the columns of the files."""
         rows = batch.select([name for name in batch.schema.names if name in self.columns or name in typed.NAMES])
         if not {"date", "hour"} & self.folders.keys():
             yield self._folder(batch, None), rows
@@ -273,7 +270,7 @@ class OpenPart(NamedTuple):
 
 
 class PartsFiles:
-    """The files of one attempt of a task, one open file per folder. ``parts``: see :attr:`WrittenParts.files`."""
+    """The files of one attempt of a task, one open file per folder. ``parts`` is like :attr:`WrittenParts.files`."""
 
     def __init__(self, task: PartsTask, number: int, attempt: str) -> None:
         self._task, self._number, self._attempt = task, number, attempt

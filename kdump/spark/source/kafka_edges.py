@@ -36,10 +36,9 @@ class Edges(NamedTuple):
 
 
 def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
-    """Compare the topics and partitions of a query with the files. Return notes on partitions in several folders.
+    """Compare a query with the files. Return notes on partitions in several folders.
 
-    ``lost`` is called for each missing topic or partition. Raises UsageError if the query has offsets or times for only
-    some partitions.
+    ``lost`` is called for each missing topic or partition. Raises UsageError if the query names only some partitions.
     """
     counts = Counter((one.topic or "", -1 if one.partition is None else one.partition) for one in partitions)
     topics = {topic for topic, _ in counts}
@@ -90,7 +89,7 @@ def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: 
 
 
 def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callable[[str], None]) -> int | None:
-    """Return the offset of an edge. None is the end of the log, also if all records are before the time."""
+    """Return the offset of an edge; None for the end of the log, also if all records are before the edge's time."""
     key = partition.topic or "", partition.partition or 0
     if edge is None:
         return None

@@ -129,7 +129,7 @@ NAMES: Final = (*_ASKED, *_OF_ASKED, _MAX)
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """The start or the end of partitions: one field is set. Offsets may be LATEST or EARLIEST, times are in ms."""
+    """The start or end of partitions. One field is set. Offsets may be LATEST or EARLIEST, times are in ms."""
 
     offset: int | None = None
     offsets: Mapping[Key, int] | None = None
@@ -327,8 +327,7 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
 def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
     """Return the edge of the first given option, and notes on the other given options, which are not used.
 
-    The edge is None if no option is given. It is None too for a time for all partitions, because kdump's source has an
-    option for it.
+    The edge is None without an option, and for a time for all partitions, which kdump's source has as an option.
     """
     by_time, by_offset = names[1:]
     used = [name for name in names if name in taken or name.lower() in rest]
@@ -346,10 +345,7 @@ def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, s
 
 
 def _agree(start: Edge | None, end: Edge | None) -> None:
-    """Raise UsageError if start and end name different partitions, or the end of a partition is before its start.
-
-    Offsets are not compared with times.
-    """
+    """Raise UsageError if start and end name different partitions, or an end is before its start."""
     if start is None or end is None or start.named is None or end.named is None:
         return
     if (start.times is None) != (end.times is None):

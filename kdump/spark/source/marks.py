@@ -84,7 +84,7 @@ class Mark(NamedTuple):
 NO_BATCH: Final = -1
 """The value of ``batch`` for a file without a valid batch."""
 NOT_LOOKED_UP: Final = -2
-"""The value of ``batch`` in a file that a trigger reads completely, until its end is looked up; never stored."""
+"""The value of ``batch`` until the batch is looked up, at the end of a trigger. No stored mark has it."""
 START: Final = Mark()
 
 
@@ -104,7 +104,7 @@ def ahead(partition: Partition, mark: Mark) -> Iterator[tuple[Segment, int]]:
         following = segments[number + 1].base_offset if number + 1 < len(segments) else None
         is_read = mark.offset is not None and following is not None and following <= mark.offset
         if number == at:
-            if not is_read or mark.position < segment.size:  # the unread end of a rolled segment is damaged
+            if not is_read or mark.position < segment.size:  # the unread end of a closed segment is damaged
                 yield segment, mark.position
         elif not is_read:
             yield segment, _position(segment, mark.offset)
@@ -183,11 +183,12 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
 
 
 def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
-    """Return the first offset from the last batch on that differs from the records read before ``mark``, or None.
+    """Return the offset at which the log differs from the records read before ``mark``, or None.
 
-    Only the batch that now has the last offset read is compared. If it also has the next offset, the log differs. If it
-    ends at the last offset, lacks no record and has no delete horizon (KIP-534), it was not compacted, so another
-    checksum means another log. Wrappers of magic 0 and 1 are not compared, because compaction rebuilds them.
+    Only the batch that now has the last offset read is compared. If it also has the next offset, the log differs from
+    its base offset on. If it ends at the last offset, lacks no record and has no delete horizon (KIP-534), it was not
+    compacted: another checksum then means another log, from its start on. Wrappers of magic 0 and 1 are not compared,
+    because compaction rebuilds them.
     """
     offset = mark.offset or 0
     for batch in _batches(older[-1], offset - 1) if older else ():

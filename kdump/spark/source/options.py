@@ -135,10 +135,7 @@ class SourceOptions:
         return timestamps.now() if self.at is None else self.at
 
     def narrowed(self, filters: Iterable[Any]) -> SourceOptions:
-        """Return options that leave out rows which fail Spark's ``filters``.
-
-        Only filters on ``topic``, ``partition``, ``offset`` and ``timestamp`` are used.
-        """
+        """Return options that leave out rows that fail ``filters`` on topic, partition, offset and timestamp."""
         spans = {"topic": ValueSpan(), "partition": ValueSpan()}
         if self.output == RECORDS:
             spans |= {
@@ -400,10 +397,7 @@ _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
 
 def parse(given: Mapping[str, str]) -> SourceOptions:
-    """Parse the options from Spark.
-
-    Raises UsageError for an unknown name, a bad value, a missing path, and options that do not fit together.
-    """
+    """Parse the options from Spark. Raises UsageError for an unknown name, a bad value or path, and contradictions."""
     given, kafka, ignored = kafka_options.translate({name.lower(): text for name, text in given.items()})
     values: dict[str, Any] = {"paths": _paths(given), "ignored": ignored}
     asked: list[tuple[Option, str]] = []

@@ -240,10 +240,7 @@ def look(
 
 
 def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], None]:
-    """Return the error handler for checkpoint files. It calls ``note`` for a local file that is unreadable.
-
-    A StoreError is raised, because the store may have the file.
-    """
+    """Return the error handler for checkpoints: it notes an unreadable file, and raises StoreError."""
 
     def fail(error: UnreadableError) -> None:
         if isinstance(error, StoreError):
@@ -445,7 +442,7 @@ def _walked(source: log_dirs_files.Source, split_bytes: int, start: int, stop: i
 
 
 def _spaced(positions: Iterable[int], split_bytes: int, start: int, stop: int) -> list[int]:
-    """Return some of ``positions``, at least ``split_bytes`` apart; in the last split at least half of that."""
+    """Return some of ``positions``, at least ``split_bytes`` apart. The last split has at least half as many bytes."""
     cuts: list[int] = []
     last = start
     for position in positions:

@@ -230,10 +230,9 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open the file of a split.
+    """Open the file of a split. If a stream's file is deleted, return None, or raise DataLossError (failOnDataLoss).
 
-    If the file of a stream is deleted, return None, or raise DataLossError if failOnDataLoss. A broker first renames a
-    segment, and deletes it a minute later (file.delete.delay.ms).
+    A broker first renames a segment, and deletes it a minute later (file.delete.delay.ms).
     """
     gone: UnreadableError | None = None
     for path in _names(split):

@@ -85,10 +85,7 @@ def ddl(fields: Iterable[ArrowField]) -> str:
 
 
 def with_schemas(options: SourceOptions) -> SourceOptions:
-    """Return the options with the schemas of the log if payloads are decoded.
-
-    Raises UnreadableError, and UsageError for an unknown subject.
-    """
+    """Return the options with the schemas of the log if payloads are decoded. Raises UnreadableError, UsageError."""
     if not options.decodes or options.store is not None:
         return options
     where = options.paths if options.schemas is None else (options.schemas,)

@@ -54,10 +54,7 @@ class TriggerLimits(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The bytes of a segment that a trigger reads, and the mark after them (``until``).
-
-    ``live``: their offsets (end exclusive), by segment names.
-    """
+    """Bytes of a segment that a trigger reads. ``until``: the mark after them. ``live``: offsets by file names."""
 
     partition: Partition
     segment: Segment
@@ -265,11 +262,7 @@ def partitions(
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
-    """Return the mark to continue from.
-
-    This is START if the topic was created again, the offset at which the log differs from the records read before
-    ``mark``, or ``mark``.
-    """
+    """Return ``mark``, or the offset at which the log differs from the records before it; START for a new topic id."""
     if mark.topicId and here and here != mark.topicId:
         return START
     cut = cut_back(partition, mark)
@@ -298,10 +291,7 @@ class _Meter:
         self._limits = limits
         self._files = self._bytes = self._records = 0
         self.stable: int | None = None
-        """The offset at which the trigger must stop in the partition; None for no limit.
-
-        It is the last stable offset with read_committed, or the partition's end offset in the target.
-        """
+        """The offset at which the trigger stops in the partition (last stable or target offset); None for no limit."""
         self.is_stopped = self.is_full = False
         self._before = (0, 0, False)
 
@@ -449,8 +439,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
     """Return a position up to which all batches are within the limits of ``meter``, and count these batches.
 
-    The position is in the offset index. It is not that of the last possible entry but of the entry before it, so that a
-    batch within the limits follows.
+    It comes from the offset index: the entry before the last possible one, so that a batch within the limits follows.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset
@@ -476,8 +465,8 @@ def _fitting(
 ) -> tuple[RecordBatch | None, int]:
     """Return the last batch within the limits of ``meter``, and the byte up to which to read the segment.
 
-    Damage is read together with the valid batches after it. Damage at the end of the last segment is left to the next
-    trigger, because a broker may still be writing a batch there.
+    Damage is read with the valid batches after it. At the end of the last segment it is left to the next trigger,
+    because a broker may be writing a batch there.
     """
     segment, end = place
     waiting: list[Region] = []
@@ -493,7 +482,7 @@ def _fitting(
             break
         waiting.clear()
         batch, end = region, region.end
-    else:  # a rolled segment does not grow
+    else:  # a closed segment does not grow
         size = sum(one.size for one in waiting)
         if waiting and segment is not partition.segments[-1] and meter.takes(size, 0):
             end = waiting[-1].position + waiting[-1].size
@@ -568,7 +557,7 @@ def _planned(
 def _left(partition: Partition, until: Mark) -> Mark:
     """Return the mark up to which the log still has the planned records; START if it is another log.
 
-    After a kill, a driver repeats its last trigger, perhaps long after this trigger was planned.
+    A driver repeats its last trigger after a kill, perhaps long after planning it.
     """
     here = topic_id(partition)
     if until.topicId and here and here != until.topicId:
