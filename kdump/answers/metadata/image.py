@@ -59,6 +59,7 @@ class Copies:
         self.partitions = tuple(part for part in partitions if part.topic in (TOPIC, None))
         self._logs: list[tuple[Segment, ...]] = []
         self.snapshots: list[SnapshotFile] = []
+        self._sound: dict[SnapshotFile, bool] = {}
         for partition in self.partitions:
             self._take(partition)
         self.snapshots.sort(key=lambda found: (found.end_offset, found.epoch, found.name))
@@ -83,7 +84,12 @@ class Copies:
             self._logs.append(log)
 
     def sound(self, snapshot: SnapshotFile) -> bool:
-        """Return whether a snapshot is valid. Report its first problem."""
+        """Return whether a snapshot is valid. Report its first problem, once."""
+        if snapshot not in self._sound:
+            self._sound[snapshot] = self._check(snapshot)
+        return self._sound[snapshot]
+
+    def _check(self, snapshot: SnapshotFile) -> bool:
         try:
             checked = kraft_snapshot.check(snapshot.files, snapshot.path, limit=snapshot.limit)
         except UnreadableError as error:
@@ -201,7 +207,7 @@ class MetadataLog:
         """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
 
         It begins with the newest valid snapshot that is not later. Missing records are reported as damage. Raises
-        UsageError if the log does not begin at offset 0, and all snapshots are later.
+        UsageError if the log does not begin at offset 0, and all valid snapshots are later.
         """
         breaks = Breaks(self.copies.report.damage)
         image = self._begin(offset, at, breaks)
@@ -240,9 +246,10 @@ class MetadataLog:
                 continue
             if self.copies.sound(snapshot) and (at is None or last_time(snapshot) <= at):
                 return load(snapshot, breaks)
-        first = self.copies.first_offset()
-        if first != 0 and (offset is not None or at is not None) and self.copies.snapshots:
-            oldest = self.copies.snapshots[0]
+        if self.copies.first_offset() != 0 and (offset is not None or at is not None):
+            oldest = next(filter(self.copies.sound, self.copies.snapshots), None)
+            if oldest is None:
+                return ClusterImage()
             time = iso(last_time(oldest))
             raise UsageError(f"the oldest image that can be made is at offset {oldest.end_offset}, {time}")
         return ClusterImage()

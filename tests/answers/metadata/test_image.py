@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from kdump.answers.metadata.image import Copies, MetadataLog, image_of, load
-from kdump.errors import Reporter
+from kdump.errors import Reporter, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from testing import GOLDEN
 
@@ -106,6 +106,23 @@ def test_log_goes_on_from_the_newest_sound_snapshot(tmp_path):
     assert len(said) == 1
     assert "it is not used" in said[0]
     assert records(image) == records(image_of(partitions(FOLDERS[1]), Reporter(damage=no_damage)))
+
+
+def test_the_oldest_possible_image_is_that_of_the_oldest_valid_snapshot(tmp_path):
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    for file in FOLDERS[1].iterdir():
+        data = bytearray(file.read_bytes())
+        if file.name.startswith(f"{77:020}"):
+            data[200] ^= 1
+        if not file.name.startswith(f"{0:020}"):
+            (folder / file.name).write_bytes(data)
+    said = []
+    log = MetadataLog(Copies(partitions(folder), Reporter(damage=said.append)))
+    with pytest.raises(UsageError, match="the oldest image that can be made is at offset 147, "):
+        log.image(offset=100)
+    assert len(said) == 1
+    assert "it is not used" in said[0]
 
 
 def test_log_dirs_without_topics_have_no_image():
