@@ -167,7 +167,7 @@ def found(
 
 def _ids(image: ClusterImage | None) -> dict[str, str]:
     """Return the topic ids in base64, by topic name."""
-    from kdump.answers.metadata.topics import id_text
+    from kdump.formats.partition_metadata import id_text
 
     return {} if image is None else {name: id_text(topic.id) for name, topic in image.topics.by_name.items()}
 

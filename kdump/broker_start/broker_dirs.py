@@ -9,8 +9,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.broker_start import log_folder, metadata_log, release
-from kdump.broker_start.log_folder import LogDirFiles
+from kdump.broker_start import log_folder, release
+from kdump.broker_start.log_folder import METADATA_FOLDER, LogDirFiles
 from kdump.broker_start.outcome import StartCause
 from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings.codes import Code
@@ -156,12 +156,12 @@ def _fatal(
         text = f"Encountered I/O error in metadata log directory {metadata.name}. {cause.text}"
         yield StartCause(code=cause.code, file=cause.file, text=text)
     for each in there:
-        if each.log_dir is not metadata and each.log_dir.entry(metadata_log.FOLDER) is not None:
+        if each.log_dir is not metadata and each.log_dir.entry(METADATA_FOLDER) is not None:
             text = (
-                f"Found unexpected metadata location in data directory `{each.log_dir.shown(metadata_log.FOLDER)}` "
+                f"Found unexpected metadata location in data directory `{each.log_dir.shown(METADATA_FOLDER)}` "
                 f"(the configured metadata directory is {metadata.name})."
             )
-            yield StartCause(code=Code.METADATA_LOG_MISPLACED, file=each.log_dir.shown(metadata_log.FOLDER), text=text)
+            yield StartCause(code=Code.METADATA_LOG_MISPLACED, file=each.log_dir.shown(METADATA_FOLDER), text=text)
     for each in found:
         if each.is_missing and each.cause is not None:
             yield each.cause
@@ -226,7 +226,7 @@ class BrokerDirs:
             configured.log_dir
             if configured is not None
             else next(
-                (each for each in self.log_dirs if not is_complete and metadata_log.FOLDER in names(each)),
+                (each for each in self.log_dirs if not is_complete and METADATA_FOLDER in names(each)),
                 self.log_dirs[0],
             )
         )
@@ -243,7 +243,7 @@ class BrokerDirs:
     @property
     def has_others(self) -> bool:
         """Whether the broker must have further log dirs, because the given log dirs lack its metadata log."""
-        is_known = self.is_complete or self._is_configured or metadata_log.FOLDER in names(self.metadata_dir)
+        is_known = self.is_complete or self._is_configured or METADATA_FOLDER in names(self.metadata_dir)
         return self.is_kraft and not is_known
 
     @property

@@ -17,6 +17,7 @@ from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata
 from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 T = TypeVar("T")
+METADATA_FOLDER: Final = f"{CLUSTER_METADATA}-0"
 _INDEXES: Final = tuple(f".{suffix}" for suffix in file_names.INDEXES)
 _BY_STATE: Final = {
     file_names.DELETE_FOLDER: (StartOutcome.DELETED, Code.NAMED_DELETE, "the folder's name marks it for deletion"),

@@ -14,11 +14,12 @@ from kdump.answers.metadata.image import SnapshotFile, load
 from kdump.answers.metadata.records import METADATA_VERSION, level_name
 from kdump.answers.metadata.replay import MetadataReplay
 from kdump.broker_start import log_folder
+from kdump.broker_start.log_folder import METADATA_FOLDER
 from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
 from kdump.errors import DamageError
 from kdump.findings.codes import Code
 from kdump.formats import quorum_state
-from kdump.internal_topics import cluster_metadata
+from kdump.internal_topics import CLUSTER_METADATA, cluster_metadata
 from kdump.internal_topics.schema import by_type
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Segment
     from kdump.recovery.log_loader import SoundLog
 
-TOPIC: Final = cluster_metadata.TOPIC
-FOLDER: Final = f"{TOPIC}-0"
 TOPIC_ID: Final = bytes(15) + b"\x01"
 """``Uuid.METADATA_TOPIC_ID``."""
 
@@ -77,12 +76,12 @@ class Opening(NamedTuple):
 
 def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
     """Return the result of opening the metadata log of a log dir. Raises UnreadableError."""
-    entry = log_dir.entry(FOLDER)
+    entry = log_dir.entry(METADATA_FOLDER)
     if entry is None or not entry.is_folder:
         text = "the metadata log is missing: a node that is the only controller begins a new log, without any topic"
-        cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=log_dir.shown(FOLDER), text=text)
+        cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=log_dir.shown(METADATA_FOLDER), text=text)
         empty = LogStart(
-            topic=TOPIC,
+            topic=CLUSTER_METADATA,
             partition=0,
             folder=None,
             log_dir=log_dir.name,
@@ -99,7 +98,12 @@ def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
         loaded = log_folder.load(folder, how)
     except log_folder.StopsError as stop:
         nothing = LogStart(
-            topic=TOPIC, partition=0, folder=FOLDER, log_dir=log_dir.name, outcome=None, path=folder.name
+            topic=CLUSTER_METADATA,
+            partition=0,
+            folder=METADATA_FOLDER,
+            log_dir=log_dir.name,
+            outcome=None,
+            path=folder.name,
         )
         return MetadataStart(nothing, None, (*fatal, stop.cause), is_whole=False, voters=voters)
     if loaded.topic_id not in {None, TOPIC_ID}:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.answers.metadata.records import LEVEL_NAMES
 from kdump.broker_start.outcome import StartCause
 from kdump.dump_log_segments.dialects import LAST_MINORS, known_release
 from kdump.errors import DamageError
 from kdump.findings.codes import Code
-from kdump.internal_topics import cluster_metadata
-from kdump.internal_topics.interpreter import FRAME
-from kdump.internal_topics.schema import by_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +28,8 @@ class StartRelease(NamedTuple):
     @property
     def highest_level(self) -> int:
         """The highest level of metadata.version that the release supports."""
+        from kdump.answers.metadata.records import LEVEL_NAMES
+
         known = (level for level, name in LEVEL_NAMES.items() if _minor(name) <= self.number[:2])
         return max(known, default=0)
 
@@ -63,6 +61,9 @@ class StartRelease(NamedTuple):
         """Yield the first reason why the release cannot read these batches of the metadata log, if any."""
         if self.is_newest:
             return
+        from kdump.internal_topics import cluster_metadata
+        from kdump.internal_topics.schema import by_type
+
         messages = by_type(cluster_metadata.MESSAGES, "Record", self.number)
         for batch in found.batches():
             if batch.is_control:
@@ -79,6 +80,10 @@ class StartRelease(NamedTuple):
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:
     """Return the reason why a release cannot read a record, or "". Bytes 1 and 2 are its type and version."""
+    from kdump.internal_topics import cluster_metadata
+    from kdump.internal_topics.interpreter import FRAME
+    from kdump.internal_topics.schema import by_type
+
     if len(value) < 3 or value[0] != FRAME or max(value[1:3]) > 0x7F:
         return ""
     number, version = value[1], value[2]

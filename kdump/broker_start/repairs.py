@@ -5,12 +5,12 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import StartOutcome
 from kdump.checks.log_dir import STARTS_WITHOUT_BOOTSTRAP
 from kdump.checks.repair_commands import aside, metadata_command
 from kdump.errors import many
 from kdump.findings.codes import Code
+from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import parse_folder

@@ -10,13 +10,12 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.answers.metadata.image import image_of
-from kdump.broker_start import log_folder, metadata_log
+from kdump.broker_start import log_folder
 from kdump.broker_start.broker_dirs import RESERVED, StartOptions, brokers
 from kdump.checks.evidence import committed, epochs_of, evidence_of
 from kdump.errors import SILENT, DamageError, UnreadableError, many_are
 from kdump.formats import checkpoints
-from kdump.internal_topics import consumer_offsets
+from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS
 from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 
-EVIDENCE: Final = frozenset({metadata_log.TOPIC, consumer_offsets.TOPIC})
+EVIDENCE: Final = frozenset({CLUSTER_METADATA, CONSUMER_OFFSETS})
 """The topics whose records have facts about partitions of other topics."""
 
 
@@ -81,8 +80,8 @@ class CommittedOffsets:
     def _offsets(self) -> dict[tuple[str, int], int]:
         found: dict[tuple[str, int], int] = {}
         for part in self._partitions:
-            if part.topic == consumer_offsets.TOPIC:
-                for key, offset in committed(consumer_offsets.TOPIC, part, {}):
+            if part.topic == CONSUMER_OFFSETS:
+                for key, offset in committed(CONSUMER_OFFSETS, part, {}):
                     found[key] = max(offset, found.get(key, 0))
         return found
 
@@ -150,13 +149,13 @@ class _BrokerShortfalls:
                 if parsed is not None and (parsed.topic in EVIDENCE or takes(parsed.topic, parsed.partition)):
                     folder = log_folder.LogFolder.of(each, entry, StartOptions().limit)
                     self._folders.setdefault((parsed.topic, parsed.partition), []).append(folder)
-        commits = [held for (topic, _), held in self._folders.items() if topic == consumer_offsets.TOPIC]
+        commits = [held for (topic, _), held in self._folders.items() if topic == CONSUMER_OFFSETS]
         self._committed = CommittedOffsets(folder.partition for held in commits for folder in held)
         self._log_starts: dict[LogDirFiles, Offsets] = {}
 
     def all(self) -> Iterator[Shortfall]:
         for (topic, number), folders in sorted(self._folders.items()):
-            if topic != metadata_log.TOPIC and self._takes(topic, number):
+            if topic != CLUSTER_METADATA and self._takes(topic, number):
                 yield from self._empty(topic, number, folders)
         if self._image is not None and self._node is not None:
             yield from self._absent(self._image, self._node)
@@ -224,5 +223,9 @@ class _BrokerShortfalls:
 
     @cached_property
     def _image(self) -> ClusterImage | None:
-        copies = [folder.partition for folder in self._folders.get((metadata_log.TOPIC, 0), ())]
-        return image_of(copies, SILENT) if copies else None
+        copies = [folder.partition for folder in self._folders.get((CLUSTER_METADATA, 0), ())]
+        if not copies:
+            return None
+        from kdump.answers.metadata.image import image_of
+
+        return image_of(copies, SILENT)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final
 
-from kdump.broker_start import broker_dirs, log_folder, metadata_log
+from kdump.broker_start import broker_dirs, log_folder
 from kdump.broker_start.broker_dirs import names
-from kdump.broker_start.log_folder import NOTHING, KnownLog
+from kdump.broker_start.log_folder import METADATA_FOLDER, NOTHING, KnownLog
 from kdump.broker_start.outcome import (
     CONTROLLERS_HAVE_IT,
     BrokerStart,
@@ -25,6 +25,7 @@ from kdump.findings.codes import Code
 from kdump.formats import checkpoints
 from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.primitives import java_hash_order
 
@@ -107,13 +108,15 @@ class _BrokerRun:
         starts: bool | None = None if closed else True
         self.decides = not closed
         metadata: MetadataStart | None = None
-        if not self.is_complete and metadata_log.FOLDER not in names(self.metadata_dir):
+        if not self.is_complete and METADATA_FOLDER not in names(self.metadata_dir):
             text = "no metadata log is in these log dirs: the partitions of the broker are unknown"
             bootstraps = (each for each in self.dirs if file_names.BOOTSTRAP_SNAPSHOT in names(each))
             beside = next((each.shown(file_names.BOOTSTRAP_SNAPSHOT) for each in bootstraps), None)
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=beside, text=text))
             self.decides, starts = False, None
         elif self.metadata_dir.is_folder and self.is_kraft:
+            from kdump.broker_start import metadata_log
+
             self._try(lambda: self.fatal.extend(metadata_log.bootstrap(self.metadata_dir)))
             metadata = self._metadata_log()
         elif not self.is_kraft:
@@ -153,8 +156,10 @@ class _BrokerRun:
 
     def _metadata_log(self) -> MetadataStart | None:
         """Open the metadata log, and set ``decides``."""
+        from kdump.broker_start import metadata_log
+
         try:
-            known = self.known.get(self.metadata_dir.shown(metadata_log.FOLDER), NOTHING)
+            known = self.known.get(self.metadata_dir.shown(METADATA_FOLDER), NOTHING)
             of = metadata_log.Opening(self.options.release, self.options.limit, known.sound, self.whole_image)
             found = metadata_log.start(self.metadata_dir, of)
         except StoreError:
@@ -235,8 +240,8 @@ class _BrokerRun:
                 shown = log_dir.shown(entry.name)
                 text = f"KafkaException: Found directory {shown}, which is not of the form TOPIC-PARTITION"
                 self.fatal.append(StartCause(code=Code.FOREIGN_FOLDER, file=log_dir.shown(entry.name), text=text))
-            elif parsed.topic == metadata_log.TOPIC:
-                if entry.name != metadata_log.FOLDER or log_dir is not self.metadata_dir:
+            elif parsed.topic == CLUSTER_METADATA:
+                if entry.name != METADATA_FOLDER or log_dir is not self.metadata_dir:
                     self.more.append(_ignored(log_dir, entry.name, parsed, log_dir.shown(entry.name)))
             else:
                 here = (parsed.topic, parsed.partition)
@@ -346,7 +351,7 @@ class _BrokerRun:
         if log.topic_id is None:
             text = "The topicId does not exist in the folder (no partition.metadata): it is treated as a stray log"
             return StartCause(code=Code.NO_TOPIC_ID, file=shown, text=text)
-        from kdump.answers.metadata.topics import id_text
+        from kdump.formats.partition_metadata import id_text
 
         topic = None if self.image is None else self.image.topics.by_id.get(log.topic_id)
         state = None if topic is None else topic.partitions.get(log.partition)
@@ -599,7 +604,7 @@ class _BrokerRun:
                 entry = each.entry(name)
                 if parsed is None or entry is None or not entry.is_folder or (each.name, name) in have:
                     continue
-                if parsed.topic == metadata_log.TOPIC:
+                if parsed.topic == CLUSTER_METADATA:
                     continue
                 yield _ignored(each, name, parsed, each.shown(name))._replace(
                     outcome=StartOutcome.OFFLINE, causes=(cause,)
@@ -608,7 +613,7 @@ class _BrokerRun:
 
 def _is_old(log_dir: LogDirFiles) -> bool:
     """Return whether a log dir has no KRaft files. Then it may belong to a broker of 0.8, without meta.properties."""
-    if names(log_dir) & {metadata_log.FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
+    if names(log_dir) & {METADATA_FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)
     return all(log_dir.files.look(posixpath.join(path, file_names.PARTITION_METADATA)) is None for path in folders)

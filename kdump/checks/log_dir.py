@@ -7,7 +7,6 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.checks import kraft_snapshot
 from kdump.errors import SILENT, StoreError, UnreadableError, raise_it
 from kdump.findings import Finding, Level, remark, text_of
 from kdump.findings.codes import Code
@@ -193,6 +192,8 @@ def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_
     for entry in entries:
         path = files.shown(entry.path)
         if entry.name == file_names.BOOTSTRAP_SNAPSHOT:
+            from kdump.checks import kraft_snapshot
+
             try:
                 found = kraft_snapshot.check(files, entry.path).findings
                 yield from (

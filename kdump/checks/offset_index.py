@@ -166,6 +166,8 @@ class OffsetIndexCheck(IndexFileCheck):
             return row
         if self.next_position >= run.end:
             return run.batch_count
+        if run.field("position", row) == self.next_position:  # usual for batches larger than index.interval.bytes
+            return row
         at = bisect_left(range(run.batch_count), self.next_position, row, key=lambda at: run.field("position", at))
         is_there = at < run.batch_count and run.field("position", at) == self.next_position
         return at if is_there else max(row, at - 1)

@@ -15,7 +15,7 @@ from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, SW
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import Batches
-from kdump.segments import log_end, resync, shared_segment, walk
+from kdump.segments import log_end, resync, walk
 from kdump.segments.regions import DATA, Trailing
 from kdump.segments.resync import padding, zero_tail
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kdump.checks.log import LogCheck
     from kdump.log_dirs.files import OpenSource
     from kdump.log_dirs.partition import Partition, Segment
-    from kdump.parallel.costs import SegmentPart
     from kdump.segments.regions import Damage, Padding, Region
 
 
@@ -202,10 +201,7 @@ def _segment(
             else:
                 _begin(segment, log, is_last=is_last)
                 may_share = options.jobs > 1 and options.tap is None and log.may_share
-                pieces = shared_segment.parts_of(source) if may_share else []
-                if pieces:
-                    _share(options.jobs, source, pieces, log, indexes)
-                else:
+                if not (may_share and _share(options.jobs, source, log, indexes)):
                     run(_regions(segment, source, log, options.tap), [log, indexes])
                 log = None  # later tries check only the indexes
             indexes.finish()
@@ -227,15 +223,20 @@ def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
     log.begin(segment.name, base, active=is_last, segment=segment)
 
 
-def _share(jobs: int, source: OpenSource, pieces: list[SegmentPart], log: LogCheck, indexes: _IndexPass) -> None:
-    from kdump.segments import shared_segment
+def _share(jobs: int, source: OpenSource, log: LogCheck, indexes: _IndexPass) -> bool:
+    """Read a segment with several workers. Return False, without reading, if one worker is faster."""
+    from kdump.segments import shared_segment  # needed only with --jobs
 
+    pieces = shared_segment.parts_of(source)
+    if not pieces:
+        return False
     parts = shared_segment.read(
         jobs, source, pieces, log.next_offset, lambda regions: shared_segment.brief(regions, log.look)
     )
     with closing(parts) as made:
         for each in made:
             run(shared_segment.whole(each, source), [log, indexes])
+    return True
 
 
 def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | None) -> Iterator[Region]:

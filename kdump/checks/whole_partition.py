@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.checks import evidence, folder, kraft_snapshot, log_dir, partition
+from kdump.checks import evidence, folder, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, GapLimits, LogCheck
 from kdump.errors import UnreadableError, many
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, remark, salvage
@@ -127,6 +127,8 @@ def check(
     if snapshots and part.topic == CLUSTER_METADATA:
         start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
         end = log.check.next_offset if log.live else None
+        from kdump.checks import kraft_snapshot
+
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
     if file_names.leftover_state(part.folder) == file_names.DELETE_FOLDER:  # a start removes the folder
         findings = [replace(one, level=Level.REMARK) if _is_derived(one) else one for one in findings]
@@ -214,6 +216,8 @@ def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[Unreadabl
     paths = [segment.path for segment in part.segments] + [entry.path for entry in part.others]
     for path in paths:
         if file_names.is_kraft_snapshot(path):
+            from kdump.checks import kraft_snapshot
+
             try:
                 yield kraft_snapshot.check(part.files, path, records=options.records, limit=part.limit)
             except UnreadableError as error:

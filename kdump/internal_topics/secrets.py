@@ -7,7 +7,6 @@ Connect's configs (class ``KafkaConfigBackingStore``). There the key with which 
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -158,6 +157,8 @@ def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = 
     """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value
+    import json
+
     unreadable = HIDDEN_BYTES if is_certain else value
     try:
         made: Any = json.loads(value)

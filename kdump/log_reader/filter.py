@@ -198,10 +198,9 @@ def _has_header(record: Record, name: bytes, value: bytes | None) -> bool:
 
 MOST_TEXTS: Final = 64
 """Maximum number of keys, header names and header values with which compiled code compares records."""
-_TOKEN: Final = re.compile(
-    rb"\\(?P<escape>.)|(?P<wide>\.|\[\^\]?(?:\\.|[^\]\\])*\])|\[\]?(?:\\.|[^\]\\])*\]"
-    rb"|(?P<group>\(\?(?!:|P<)|\)(?=[*+{?]))|(?P<anchor>[\^$])|(?P<repeat>(?:[*+]|\{\d*,\d*\})(?P<possessive>\+?))|.",
-    re.DOTALL,
+_TOKEN: Final = (
+    rb"(?s)\\(?P<escape>.)|(?P<wide>\.|\[\^\]?(?:\\.|[^\]\\])*\])|\[\]?(?:\\.|[^\]\\])*\]"
+    rb"|(?P<group>\(\?(?!:|P<)|\)(?=[*+{?]))|(?P<anchor>[\^$])|(?P<repeat>(?:[*+]|\{\d*,\d*\})(?P<possessive>\+?))|."
 )
 
 
@@ -280,7 +279,7 @@ class Prefilter:
 
 def _fast(grep: re.Pattern[bytes]) -> Expression:
     """Return an expression with unbounded repetitions compiled by RE2, any other by ``re``, which starts faster."""
-    repeats = (token["repeat"] for token in _TOKEN.finditer(grep.pattern))
+    repeats = (token["repeat"] for token in re.finditer(_TOKEN, grep.pattern))
     if all(_is_bounded(repeat) for repeat in repeats if repeat):
         return grep
 
@@ -295,7 +294,7 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
     if grep.flags & re.VERBOSE:
         return False
     wide = False
-    for token in _TOKEN.finditer(grep.pattern):
+    for token in re.finditer(_TOKEN, grep.pattern):
         escape = token["escape"]
         if token["group"] or token["anchor"] or token["possessive"] or escape in _PLACES:
             return False
@@ -313,7 +312,7 @@ def literal(grep: re.Pattern[bytes]) -> bytes:
     if grep.flags & re.IGNORECASE or re.search(rb"[|(?{]|\\[0-9A-Za-z]", grep.pattern):
         return b""
     found = [b""]
-    for token in _TOKEN.finditer(grep.pattern):
+    for token in re.finditer(_TOKEN, grep.pattern):
         if token["repeat"]:
             found[-1] = found[-1][:-1]  # the repeated character may occur zero times
             found.append(b"")

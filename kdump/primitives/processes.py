@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
-import select
 import signal
 import sys
 import threading
@@ -44,6 +42,8 @@ class Children:
         self._ended = ended
         self._received: list[deque[Any]] = [deque() for _ in started]
         self._sending = {reader: number for number, (_, reader) in enumerate(started)}
+        import select
+
         self._waiting = select.poll()
         for reader in self._sending:
             self._waiting.register(reader, select.POLLIN)
@@ -204,6 +204,8 @@ def no_process(reason: OSError) -> KdumpError:
 
 def send(end: int, what: object) -> None:
     """Send an object through a pipe. Raises GoneError if the other end is closed."""
+    import pickle
+
     data = pickle.dumps(what)
     try:
         for part in (len(data).to_bytes(_SIZE, "big"), data):
@@ -216,6 +218,8 @@ def send(end: int, what: object) -> None:
 
 def receive(end: int) -> Any:
     """Return the next object from a pipe. Raises GoneError if the other end is closed."""
+    import pickle
+
     return pickle.loads(_read(end, int.from_bytes(_read(end, _SIZE), "big")))  # noqa: S301  kdump's own
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kdump.answers.metadata.cluster_image import TOPIC_RESOURCE
 from kdump.answers.metadata.records import SCRAM_SINCE
-from kdump.answers.metadata.topics import id_text
 from kdump.answers.topic_configs import compacted_topics
 from kdump.checks.evidence import committed
 from kdump.errors import Reporter, UsageError, discard, many
+from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.processes import Processes

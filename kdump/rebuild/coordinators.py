@@ -16,9 +16,9 @@ from kdump.answers.groups.collector import ConsumerGroups, GroupsWanted
 from kdump.answers.groups.coordinator_log import CoordinatorLog, ShareStateLog
 from kdump.answers.groups.lines import CommittedLine, GroupLine
 from kdump.answers.log_dir_pass import LogDirPass
-from kdump.answers.metadata.topics import id_text
 from kdump.answers.transactional_ids import TransactionalIds
 from kdump.errors import SILENT, DamageError, Reporter
+from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirState, LogDirStates

@@ -25,9 +25,10 @@ from kdump.answers.metadata import snapshot_writer
 from kdump.answers.metadata.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
 from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.metadata.records import METADATA_VERSION, level_name
-from kdump.answers.metadata.topics import PartitionImage, id_text
+from kdump.answers.metadata.topics import PartitionImage
 from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
 from kdump.formats import leader_epoch, quorum_state
+from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.log_dirs import file_names
 from kdump.rebuild import release_facts

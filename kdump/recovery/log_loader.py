@@ -33,7 +33,6 @@ from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import Segment
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.recovery.index_builder import IndexBuilder
 from kdump.recovery.segment_end import Cut, FailsError, LoadFailure, at, base_of, indexed_at, lost, read_next_offset
 from kdump.recovery.split_segment import OffsetOverflowError, SegmentSlice, split
 from kdump.recovery.swaps import Swaps, after_swaps
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.files import OpenSource, Source
     from kdump.log_dirs.partition import Partition
+    from kdump.recovery.index_builder import IndexBuilder
     from kdump.segments.regions import Region
 
 
@@ -467,6 +467,8 @@ def _loads_by_recovery(each: Segment) -> bool:
 
 def _recover(each: Segment, interval: int) -> _Recovered:
     """Recover a segment as ``LogSegment.recover`` does. Raises OffsetOverflowError and _BackwardsError."""
+    from kdump.recovery.index_builder import IndexBuilder  # a valid log needs none
+
     index = IndexBuilder(base_of(each), interval=interval)
     valid, next_offset = 0, base_of(each)
     reason = ""

@@ -72,10 +72,8 @@ _ZEROS: Final = bytes(CHUNK + record_layout.MAGIC_POSITION - _SIZE)
 # In magic 0 and 1 the attributes follow the magic. In magic 2 the last offset delta follows them and is not negative.
 _START: Final = rb"(?<=[\0-\x7f].{%d}[\0-\x7f].{%d})" % (_SIZE - 1, record_layout.MAGIC_POSITION - _SIZE)
 _CODECS: Final = b"".join(b"\\x%02x-\\x%02x" % (low, low + compression.ZSTD) for low in range(0, 256, 8))
-_MAGIC_2: Final = re.compile(
-    rb"(?s)\x02%b(?=.{%d}[%b][\0-\x7f])" % (_START, _CODEC - record_layout.UP_TO_MAGIC, _CODECS)
-)
-_MAGIC_0_1: Final = re.compile(rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<!\0{4}.{5})%b" % _START)  # no size of zero
+_MAGIC_2: Final = rb"(?s)\x02%b(?=.{%d}[%b][\0-\x7f])" % (_START, _CODEC - record_layout.UP_TO_MAGIC, _CODECS)
+_MAGIC_0_1: Final = rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<!\0{4}.{5})%b" % _START  # no size of zero
 _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
 """Bytes that the patterns examine, from the magic on."""
 
@@ -423,7 +421,7 @@ def _candidates(block: memoryview, starts: int) -> Iterator[int]:
         if _ZEROS.startswith(block[first - _SIZE : last]):
             continue  # no batch has a size of zero
         end = min(last + _LOOKAHEAD, len(block))
-        matches = (pattern.finditer(block, first, end) for pattern in (_MAGIC_2, _MAGIC_0_1))
+        matches = (re.compile(pattern).finditer(block, first, end) for pattern in (_MAGIC_2, _MAGIC_0_1))
         for match in merge(*matches, key=re.Match.start):  # lazy: usually the first match is a batch
             if match.start() >= last:
                 break

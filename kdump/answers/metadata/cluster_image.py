@@ -18,7 +18,8 @@ from kdump.answers.metadata.records import (
     SnapshotRecord,
     record_version,
 )
-from kdump.answers.metadata.topics import Topics, id_text
+from kdump.answers.metadata.topics import Topics
+from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics.secrets import CREDENTIAL, HIDDEN, is_secret
 
 if TYPE_CHECKING:

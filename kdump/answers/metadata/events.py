@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kdump.answers.metadata import cluster_image
 from kdump.answers.metadata.records import METADATA_VERSION, NO_LEADER_CHANGE, Fields, MetadataRecord, level_name
-from kdump.answers.metadata.topics import RECOVERING, id_text
+from kdump.answers.metadata.topics import RECOVERING
+from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics.secrets import HIDDEN, is_secret
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.metadata.records import NO_LEADER_CHANGE, Fields, ReplayError, SnapshotRecord, record_version
+from kdump.formats.partition_metadata import id_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -134,11 +134,6 @@ class Topic:
     def id_text(self) -> str:
         """The id as Kafka writes it: 22 characters of base64 for URLs."""
         return id_text(self.id)
-
-
-def id_text(value: bytes) -> str:
-    """Return a uuid as Kafka writes it."""
-    return urlsafe_b64encode(value)[:22].decode()
 
 
 class Topics:

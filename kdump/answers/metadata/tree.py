@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from kdump.answers.metadata import cluster_image
 from kdump.answers.metadata.records import METADATA_VERSION, level_name
-from kdump.answers.metadata.topics import id_text
 from kdump.errors import UsageError
+from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics.secrets import HIDDEN
 from kdump.primitives.terminal import harmless_line
 from kdump.primitives.timestamps import iso

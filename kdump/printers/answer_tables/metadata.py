@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kdump.answers.metadata import answer, cluster_image
 from kdump.answers.metadata.records import level_name
-from kdump.answers.metadata.topics import id_text
+from kdump.formats.partition_metadata import id_text
 from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
 
