@@ -10,7 +10,6 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.answers.metadata.topics import id_text
 from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text
@@ -20,6 +19,7 @@ from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import first_of, many, many_are
 from kdump.findings import ALONE, Finding, Level, salvage
 from kdump.findings.codes import Code
+from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.primitives.terminal import shell_path, shell_word
@@ -64,6 +64,8 @@ class LogEvidence(NamedTuple):
     """Whether the check reports the records that recovery removes."""
     recovers: bool = False
     """Whether the check advises to move the clean shutdown marker away, so that a start recovers the log."""
+    is_damaged: bool = False
+    """Whether the check found more than missing offsets in the log."""
     is_closed: bool = False
     """Whether the indexes of the newest segment are trimmed, although the broker had nearly all other logs open."""
 
@@ -140,6 +142,8 @@ class _StartFindings:
                 absent.append(log)
             elif log.outcome in SERVED or (log.outcome is StartOutcome.FUTURE and _has(log, Code.PROMOTED)):
                 yield from self._served(log)
+            elif log.outcome is StartOutcome.FUTURE:
+                yield from self._damaged_future(log)
         if absent:
             yield self._absent(absent)
 
@@ -260,12 +264,12 @@ class _StartFindings:
         cause = log.causes[0] if log.causes else None
         code = None if cause is None else cause.code
         others = self.by_partition[log.topic, log.partition]
-        is_second = any(
-            other.outcome in SERVED for other in others
-        )  # two served folders of one partition would stop the broker
+        served_too = [other for other in others if other.outcome in SERVED]  # two served ones would stop the broker
+        is_second = bool(served_too)
+        is_copy = _has(log, Code.NAMED_FUTURE) and any(self._end(other) >= self._end(log) for other in served_too)
         wanted = not is_second and (log.is_assigned or (log.is_assigned is None and log.assigned_id is not None))
         served = f"{many_are(records, 'record')} then not served"
-        becomes = f"a start renames {name} to {name}.UUID-stray"
+        becomes = f"a start renames {log.folder or name} to {name}.UUID-stray"
         if log.is_assigned is None and log.assigned_id is None and not self.context.is_complete:
             return  # the assignment is unknown
         if not records and not (code is Code.NO_TOPIC_ID and wanted):
@@ -288,13 +292,13 @@ class _StartFindings:
         if log.assigned_id is not None and wanted:
             commands = (metadata_command(where, id_text(log.assigned_id)),)
         yield Finding(
-            level=Level.LOG if records else Level.DERIVED,
+            level=Level.REMARK if is_copy else Level.LOG if records else Level.DERIVED,
             file=file,
             kind=Code.BECOMES_STRAY,
             text=text,
             expected=None if log.assigned_id is None or not wanted else f"topic_id: {id_text(log.assigned_id)}",
             found="no file" if code is Code.NO_TOPIC_ID else None if cause is None else cause.found,
-            loses=records if records else None,
+            loses=records if records and not is_copy else None,
             advice=advice,
             commands=commands,
         )
@@ -341,6 +345,9 @@ class _StartFindings:
         others = self.by_partition[log.topic, log.partition]
         if any(other.outcome is StartOutcome.STRAY and self._records(other) for other in others):
             return  # reported with the stray folder
+        if (ahead := self._ahead_of(log)) is not None:
+            yield self._future_ahead(ahead, log, name)
+            return
         ids = {None, self.context.ids.get(log.topic)}
         if doomed := [each for each in others if each.outcome is StartOutcome.DELETED and each.topic_id in ids]:
             held = max(doomed, key=self._records)
@@ -371,6 +378,66 @@ class _StartFindings:
             found="no folder",
             missing=most,
             advice=self._elsewhere(log),
+        )
+
+    def _end(self, log: LogStart) -> int:
+        end = self._facts(log).end
+        return (log.log_end_offset if end is None else end) or 0
+
+    def _ahead_of(self, log: LogStart) -> LogStart | None:
+        """Return the -future folder of a partition with records after the end of its current log, or None."""
+        end, ids = log.log_end_offset or 0, {None, self.context.ids.get(log.topic)}
+        found = [
+            each
+            for each in self.by_partition[log.topic, log.partition]
+            if each.outcome is StartOutcome.FUTURE
+            and not _has(each, Code.PROMOTED)
+            and each.topic_id in ids
+            and self._records(each)
+            and self._end(each) > end
+        ]
+        return max(found, key=self._end, default=None)
+
+    def _future_ahead(self, future: LogStart, current: LogStart, name: str) -> Finding:
+        """Return the finding on a -future folder that is ahead of the current log: a start truncates it."""
+        where = future.path or future.folder or ""
+        records = min(self._end(future) - (current.log_end_offset or 0), self._records(future))
+        nodes = self.context.replicas.get((current.topic, current.partition), ())
+        end = current.log_end_offset
+        is_certain = len(nodes) < 2 or current.folder is None or end is None or (current.high_watermark or 0) > end
+        rename = f"mv {shell_path(where)} {shell_path(posixpath.join(posixpath.dirname(where), name))}"
+        if current.path is None:
+            text = f"{name} has no folder, and this copy has {many(records, 'record')}: a start creates an empty log"
+            text += ", and truncates this copy like it"
+        else:
+            text = f"the log of {name} ends at offset {end}, and this copy has {many(records, 'more record')}"
+            text += ": a start truncates this copy"
+        return Finding(
+            level=Level.LOG if is_certain else Level.REMARK,
+            file=where,
+            kind=Code.ONLY_COPY_IS_STRAY,
+            text=text,
+            loses=records if is_certain else None,
+            advice="Keep this folder. With the broker stopped, let it take the place of the current folder.",
+            commands=(rename,) if current.path is None else (aside(current.path), rename),
+        )
+
+    def _damaged_future(self, log: LogStart) -> Iterator[Finding]:
+        """Yield the finding on a damaged -future folder that takes the place of a valid log (KIP-113)."""
+        others = self.by_partition[log.topic, log.partition]
+        current = next((other for other in others if other.outcome in SERVED and other.topic_id == log.topic_id), None)
+        if current is None or not self._facts(log).is_damaged or self._facts(current).is_damaged:
+            return
+        where = log.path or ""
+        yield Finding(
+            level=Level.LOG,
+            file=where,
+            kind=Code.PROMOTED,
+            text=f"this copy is damaged, but {current.path} is not: soon after a start this copy takes its place, and "
+            f"the broker deletes {current.path}",
+            loses=0,
+            advice="Move the copy away before a broker starts: the partition then stays where it is.",
+            commands=(aside(where),),
         )
 
     def _deleted(self, log: LogStart, name: str, records: int) -> Finding:
@@ -455,7 +522,10 @@ class _StartFindings:
             if cause.code is Code.CLEANED_DISCARDS_SWAP:
                 yield Finding(level=Level.REMARK, file=cause.file or where, kind=cause.code, text=cause.text)
         yield from self._begins_late(log, facts)
-        if not swapped:
+        ahead = None if log.outcome is StartOutcome.FUTURE else self._ahead_of(log)
+        if ahead is not None:
+            yield self._future_ahead(ahead, log, name)
+        elif not swapped:
             yield from self._ends_early(log, facts)
 
     def _ends_early(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:

@@ -8,20 +8,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.answers.metadata.image import image_of
-from kdump.answers.metadata.topics import id_text
-from kdump.answers.topic_configs import compacted_topics, tiered_topics
 from kdump.broker_start.log_folder import KnownLog
 from kdump.broker_start.shortfall import CommittedOffsets, checkpointed
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
 from kdump.errors import DamageError, Reporter, UnreadableError
-from kdump.findings import of_a_copy
+from kdump.findings import Level, of_a_copy
 from kdump.findings.codes import Code
 from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
 from kdump.formats import meta_properties
 from kdump.formats.offset_index import OffsetIndex
+from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
@@ -30,7 +28,7 @@ from kdump.primitives.terminal import path_text
 from kdump.recovery.log_loader import SoundLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.outcome import BrokerStart, StartCause
@@ -53,6 +51,8 @@ def metadata_image(
     copies = [part for part in partitions if part.topic == CLUSTER_METADATA]
     if not copies:
         return None
+    from kdump.answers.metadata.image import image_of
+
     if len(copies) > 1:
         damage("the paths hold several copies of the metadata log")
     return image_of(copies, Reporter(damage=damage, fail=fail))
@@ -148,9 +148,13 @@ def started(
         for name, topic in topics.items()
         for number, state in topic.partitions.items()
     }
-    registered = {} if image is None else _registered(image)
-    compacted = Everything() if image is None else compacted_topics(image)
-    tiered = None if image is None else tiered_topics(image)
+    registered: Mapping[int, tuple[str, ...]] = {}
+    compacted: Container[str] = Everything()
+    tiered: Container[str] | None = None
+    if image is not None:
+        from kdump.answers.topic_configs import compacted_topics, tiered_topics
+
+        registered, compacted, tiered = _registered(image), compacted_topics(image), tiered_topics(image)
     by_dir: dict[str, list[Partition]] = {}
     for part in partitions:
         by_dir.setdefault(part.files.shown(part.log_dir or "."), []).append(part)
@@ -273,6 +277,7 @@ def _facts(
                 is_reported,
                 cuts,
                 recovers,
+                any(one.level is Level.LOG and not one.is_hole for one in result.findings),
                 shown in closed,
             ),
         )

@@ -44,7 +44,7 @@ class Code(StrEnum):
     RECORDS_MISSING = ("records-missing", "log", "Records are missing at the beginning or end of a log, or the log is empty, but other files prove that they were written.", "Restore the segments; another replica or a backup has the records.", "LogLoader")
     HIGH_WATERMARK = ("high-watermark", "log", "The log ends below its high watermark: committed records are missing.", "Another replica or a backup has the records.", "UnifiedLog")
     BECOMES_STRAY = ("becomes-stray", "log", "A start renames the folder to -stray: its topic id is missing or wrong.", "Write partition.metadata before a start.", "LogManager.isStrayReplica")
-    ONLY_COPY_IS_STRAY = ("only-copy-is-stray", "log", "A -stray or -delete folder holds the only records of a partition.", "Give the folder its name back.", "LogManager.isStrayReplica")
+    ONLY_COPY_IS_STRAY = ("only-copy-is-stray", "log", "A -stray, -delete or -future folder holds the only copy of records.", "Give the folder its name back.", "LogManager.isStrayReplica, ReplicaAlterLogDirsThread")
     ONLY_IN_DELETED = ("only-in-deleted", "log", "A segment that is marked for deletion holds records that no other segment has: a start removes it.", "Give the file its name back before a start.", "LogLoader.removeTempFilesAndCollectSwapFiles")
     STRAY_FOLDER = ("stray-folder", "remark", "A -stray folder: no broker serves or removes it.", "Compare it with the live replica before you remove it.", "LogManager.isStrayReplica")
     METADATA_LOG_MISSING = ("metadata-log-missing", "log", "The metadata log is missing or empty: a start makes every partition stray.", "Restore __cluster_metadata-0 before a start.", "KafkaMetadataLog")

@@ -11,6 +11,7 @@ from kdump.formats import offset_index, time_index
 from testing import forge
 from testing.processes import kdump
 from tests.helpers.metadata_records import metadata_value
+from tools.prove.printed_commands import printed
 
 CLUSTER = "Jcp9qHk6RnaNkgBVOvaAyg"
 IDS = {"plain": bytes(15) + b"\x07", "idem": bytes(15) + b"\x08"}
@@ -320,6 +321,62 @@ def test_a_promoted_future_folder_lacks_the_records_that_checkpoints_prove(broke
         (broker / "d1" / f"{name}-offset-checkpoint").write_text(f"0\n1\nplain 0 {mark}\n")
     status, found = findings(broker)
     assert (status, found) == ((3, {("records-missing", missing)}) if missing else (0, set()))
+
+
+def future_of(broker, *, beside=True):
+    """Copy or move the folder of plain-0 to the other log dir, as a broker does that moves the replica."""
+    current, future = broker / "d1" / "plain-0", broker / "d2" / f"plain-0.{'0' * 32}-future"
+    shutil.copytree(current, future)
+    if not beside:
+        shutil.rmtree(current)
+    return current, future
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_start_loses_the_records_that_only_a_future_folder_has(broker, beside):
+    """Brokers of 4.4.0 truncated such copies to the current log, even to an empty one, and then served these."""
+    current, future = future_of(broker, beside=beside)
+    if beside:
+        (current / f"{0:020}.log").write_bytes(records(b"a"))
+    text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    lost = "loses 1 record: " if beside else "loses 2 records: "
+    assert f"broker 1 starts, but {lost}d2/{future.name}: " in text
+    move = f"  mv d2/{future.name} d2/plain-0\n"
+    assert ("  mkdir -p d1.aside/ && mv d1/plain-0 d1.aside/\n" + move if beside else move) in text
+    for command in printed(broker, ["d1", "d2"]):
+        subprocess.run(["bash", "-c", command], cwd=broker, check=True)
+    assert findings(broker) == (0, set())
+    assert started(broker)[1]["plain", 0, "plain-0"] == ("loaded", 0, 2)
+
+
+@pytest.mark.parametrize("records_left", [0, 1, 2])
+def test_a_future_folder_that_ends_below_the_current_log_loses_nothing(broker, records_left):
+    _, future = future_of(broker)
+    (future / f"{0:020}.log").write_bytes(b"".join(records(b"a", base=base) for base in range(records_left)))
+    assert findings(broker) == (0, set())
+
+
+@pytest.mark.parametrize("damaged", ["future", "current", "both"])
+def test_a_damaged_copy_that_takes_the_place_of_a_valid_log_is_moved_away(broker, damaged):
+    """A broker of 4.4.0 let such a copy become the current folder, and consumers failed at it."""
+    for folder, name in zip(future_of(broker), ("current", "future"), strict=True):
+        if damaged in {name, "both"}:
+            data = bytearray((folder / f"{0:020}.log").read_bytes())
+            data[-1] ^= 1
+            (folder / f"{0:020}.log").write_bytes(data)
+    found = printed(broker, ["d1", "d2"])
+    future = f"d2/plain-0.{'0' * 32}-future"
+    assert (f"mkdir -p d2.aside/ && mv {future} d2.aside/" in found) == (damaged == "future")
+
+
+def test_a_future_folder_without_a_topic_id_is_stray_but_only_a_copy(broker):
+    """A broker of 4.4.0 renamed it and served the current folder."""
+    current, future = future_of(broker)
+    (future / "partition.metadata").unlink()
+    assert findings(broker) == (0, set())
+    assert started(broker)[1]["plain", 0, future.name] == ("stray", 0, 2)
+    (current / f"{0:020}.log").write_bytes(records(b"a"))
+    assert findings(broker) == (3, {("becomes-stray", None)})
 
 
 def begin_at(folder, base):

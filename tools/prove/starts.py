@@ -467,11 +467,15 @@ def log_difference(row: dict[str, object], truth: Truth) -> str:
         return f"{name} without a folder: kdump {outcome}, broker created {sorted(made)}" if wrong else ""
     path = f"{row['logDir']}/{row['folder']}"
     found = truth.logs.get(path)
+    if found is None and outcome == "stray":  # the line of a -future folder that became stray has the name without it
+        found = truth.logs.get(f"{row['logDir']}/{name}")
     if outcome in {"offline", "ignored"}:
         return ""
     if found is None:
         return f"{path}: kdump {outcome}, not loaded by the broker"
-    strays = path not in truth.after or path in truth.created or str(row["folder"]).endswith("-stray")
+    is_replaced = any(each.startswith(f"{path}.") and each.endswith("-delete") for each in truth.after)  # by a -future
+    is_renamed = path not in truth.after and not is_replaced
+    strays = is_renamed or path in truth.created or str(row["folder"]).endswith("-stray")
     word = (
         "stray" if strays
         else "deleted" if str(row["folder"]).endswith("-delete")
