@@ -90,8 +90,6 @@ def _clusters(found: list[Chain]) -> Iterator[list[tuple[int, Chain]]]:
 
 
 class _Merging:
-    """Chooses between overlapping batches."""
-
     def __init__(self, account: Account) -> None:
         self.placed: list[Chain] = []
         self._account = account

@@ -393,7 +393,6 @@ def _write_account(
     log_start: int | None,
     access: Access,
 ) -> None:
-    """Write account.json, and the bytes that were not recovered."""
     ranges = []
     for number, lost in enumerate(account.lost):
         saved = _saved_name(number, lost)

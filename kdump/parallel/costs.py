@@ -269,7 +269,6 @@ def _is_plain(partition: Partition) -> bool:
 
 
 def _begins_with(partition: Partition, attributes: int) -> bool:
-    """Return whether the first batch of a partition has any of these attributes."""
     first = _first(partition)
     return first is not None and _has(_first_header(first), attributes)
 

@@ -124,6 +124,7 @@ class OutputTurn(Turn[S]):
         return size
 
     def flush(self) -> None:
+        """Wait for the turn, and write the held output. Raises OSError, and the errors of ``take``."""
         self.take()
         if self.has_written and self.lead:
             _write(memoryview(self.lead))

@@ -282,9 +282,9 @@ def choose(
 
     ``has_configs`` is False for an image without topic configs. Then a partition counts as compacted if a cleaner's
     checkpoint has it. It counts as tiered if its log starts before its first local segment, and a volume has the topic
-    of remote log metadata. ``write`` receives each plan in
-    the worker process that made it, because the page cache has the copies then. ``done`` receives it in this process.
-    Raises KdumpError if a worker ends without a result, and the errors of ``write``.
+    of remote log metadata. ``write`` receives each plan in the worker process that made it, because the page cache has
+    the copies then. ``done`` receives it in this process. Raises KdumpError if a worker ends without a result, and the
+    errors of ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}

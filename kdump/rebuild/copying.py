@@ -163,7 +163,7 @@ def flush_partition(root: Path, one: PlacedPartition, journal: Journal) -> None:
 
 
 def _write_folders(root: Path, one: PlacedPartition, access: Access) -> None:
-    """Write the folders of a partition with their small files, but without segments."""
+    """Write the folders of a partition with all files but the segments."""
     for node in one.nodes:
         _write_small(files.make_folders(root, node, one.plan.name, access=access), one.plan, access)
 
@@ -224,7 +224,6 @@ def _copy(root: Path, access: Access, task: CopiedFile, *, flushes: bool = True)
 
 
 def _corrected(source: LocalFile, piece: PlannedPiece) -> bytes:
-    """Return the bytes of a batch with the corrected base offset and leader epoch."""
     base_offset, epoch = piece.corrected or (0, 0)
     data = source.read(piece.position, piece.size)
     return base_offset.to_bytes(8, "big") + data[8:EPOCH_AT] + epoch.to_bytes(4, "big") + data[EPOCH_AT + 4 :]

@@ -82,6 +82,7 @@ DELAY: Final = "log.initial.task.delay.ms"
 
 
 def listed(names: Sequence[str]) -> str:
+    """Return the first SHOWN names, and the number of the others."""
     return first_of(names, SHOWN)
 
 

@@ -218,7 +218,6 @@ def _single(span: BatchSpan, place: BatchPlace) -> BatchSpan:
 
 
 def _goes_on(before: TakenSpan, new: TakenSpan) -> bool:
-    """Return whether two spans are consecutive in a file and can be joined."""
     return (
         before.copy == new.copy
         and before.span.segment is new.span.segment

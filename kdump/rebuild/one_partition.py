@@ -93,6 +93,7 @@ class _Copy:
 
     @property
     def first(self) -> int:
+        """The lowest base offset of a segment with a log; 0 without a segment."""
         return min((each.base_offset or 0 for each in self.folder.partition.segments), default=0)
 
     @property
@@ -277,7 +278,6 @@ class _Planning:
         )
 
     def _is_complete(self, leader: _Copy) -> bool:
-        """Return whether the leading copy is complete, so that no other copy is needed."""
         scanned = leader.scanned
         if not scanned.is_sound or leader.problem is not None or leader.newest > leader.history().newest:
             return False
@@ -635,7 +635,6 @@ def _content(place: BatchPlace) -> tuple[int, int, int, int]:
 
 
 def _is_near(epoch: int, other: int) -> bool:
-    """Return whether two leader epochs differ by a single bit."""
     return (epoch ^ other).bit_count() == 1
 
 

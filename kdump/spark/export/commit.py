@@ -5,8 +5,8 @@ is written and counted, the folder is renamed to the output.
 
 A journal is used instead of the rename if the output has files of other programs, if rows are appended, or if the file
 system cannot rename folders atomically. The journal lists the files to remove and to add, which are moved one by one,
-the manifest last. The manifest lists the files of the output, so that readers of the manifest always see the complete
-old or new output.
+the manifest last. It lists the files of the output: its readers see the complete old or new output. While an output is
+replaced, there is no manifest.
 
 The journal (:data:`COMMIT`) stays until the run has reported its result. If a run is killed, the next run completes the
 killed run if it has a journal, and deletes its files otherwise.

@@ -1,13 +1,11 @@
 """Export the new records since the last run, once (``--incremental``) or continuously (``--follow``).
 
 A run consists of steps. Each step plans the new records (:mod:`kdump.spark.source.streaming`), lets Spark write them to
-the step's own folder, checks the counts like any export, and commits. The commit is one file in the output's checkpoint
-folder. It has the offsets of the inputs, the files to move to the output, and the account.
+the step's own folder (``staging``), checks the counts like any export, and commits. If a step is killed, the next run
+deletes its files, or, after the commit, moves them to the output. So no row is lost or doubled.
 
-If a step is killed, the next run deletes its files, or, after the commit, moves them. So no row is lost or doubled.
-
-``_checkpoint/<number>.json`` is the commit of a step: the offsets after the step, its account, and the files to move
-from the step's own folder (``staging``) to the output. The greatest number counts. Each file is written atomically.
+The commit is the file ``_checkpoint/<number>.json``. It has the offsets of the inputs after the step, the files to
+move, and the account. The greatest number counts.
 
 The accounts of steps move to the manifest at the end of a run, and earlier if they are half as large as the manifest.
 So the cost of a step does not grow with the number of steps. ``steps`` of the manifest is the last step in it.

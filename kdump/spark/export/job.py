@@ -228,7 +228,6 @@ def _exported(
     hold: Hold,
     listener: Listener,
 ) -> dict[str, Any]:
-    """Write an export into a prepared folder, publish the folder, and return the manifest entry."""
     with output.staging(listener.note) as (name, staging):
         planned = planning.plan(
             replace(options, surveyed=True),
@@ -283,6 +282,7 @@ def needed(export: Export, columns: tuple[str, ...]) -> list[str]:
 
 
 def numbered(planned: list[Planned]) -> list[Planned]:
+    """Return the segments, with ``number`` set in each split."""
     number = count()
     return [
         segment._replace(splits=tuple(replace(split, number=next(number)) for split in segment.splits))
@@ -371,6 +371,7 @@ class Work:
         return [damage for damage in counted.lost if reading.is_reported(damage, self.options)]
 
     def accounted(self, started: datetime, written: WrittenRows) -> dict[str, Any]:
+        """Return the manifest entry of a run that began at ``started``."""
         output = [
             {"file": name, "rows": written.files.get(name), "bytes": size}
             for name, size in sorted(self.output.sizes().items())

@@ -1,8 +1,8 @@
 """The position of a stream in a partition folder, and checks that the log before this position is unchanged.
 
 A broker rolls, renames, deletes and compacts segments; then the position is found again by its Kafka offset. Under a
-new leader a broker may truncate a log and write other records at the same offsets (KIP-101). This is detected by leader
-epochs, which never fall along a log. A topic that is deleted and created again (KIP-516) is detected by its topic id.
+new leader a broker may truncate a log and write other records at the same offsets (KIP-101). Leader epochs, which never
+fall along a log, and the last batch read show this. The topic id shows that a topic was created again (KIP-516).
 """
 
 from __future__ import annotations

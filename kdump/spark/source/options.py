@@ -464,7 +464,6 @@ def _unknown(name: str) -> str:
 
 
 def _agree(options: SourceOptions) -> None:
-    """Raise UsageError if two options contradict each other."""
     for unit in ("Offset", "Timestamp"):
         first, last = (getattr(options, f"{end}_{unit.lower()}") for end in ("starting", "ending"))
         if first is not None and last is not None and last < first:

@@ -295,8 +295,6 @@ def _latest(segment: Segment, base: int, following: int) -> int | None:
 
 
 class _Planner:
-    """Divides the segments of partitions into splits."""
-
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         self._options, self._note = options, note
         self._marks = CheckpointOffsets(Reporter(note, fail=marks_unread(note)))

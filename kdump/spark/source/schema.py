@@ -96,6 +96,7 @@ def with_schemas(options: SourceOptions) -> SourceOptions:
 
 
 def decoder(options: SourceOptions) -> PayloadDecoder | None:
+    """Return the decoder of payloads, or None if the driver has read no schemas."""
     if options.store is None:
         return None
     formats = FORMATS if options.decode in (AUTO, NONE) else (options.decode,)

@@ -53,7 +53,7 @@ class SubjectRows:
         return Rows(self._file, [*self._names, *chosen], self.wanted, typed=columns)
 
     def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:  # noqa: ARG002  as of Rows
-        """Return False: the kernel does not decode payloads."""
+        """Return False: compiled code does not decode payloads."""
         return False
 
     def add(self, item: SelectedBatch) -> None:
