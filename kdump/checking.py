@@ -80,7 +80,6 @@ class CheckedPaths(NamedTuple):
             fail(error)
 
     def _selected(self, found: BrokerStart) -> BrokerStart:
-        """Return a start with the logs of the selected topics and partitions."""
         if not self.wanted.is_choosy:
             return found
         return found._replace(
@@ -166,14 +165,12 @@ def found(
 
 
 def _ids(image: ClusterImage | None) -> dict[str, str]:
-    """Return the topic ids in base64, by topic name."""
     from kdump.formats.partition_metadata import id_text
 
     return {} if image is None else {name: id_text(topic.id) for name, topic in image.topics.by_name.items()}
 
 
 def _alone(image: ClusterImage | None) -> frozenset[str]:
-    """Return the topics whose partitions have one replica each."""
     topics = {} if image is None else image.topics.by_name
     return frozenset(
         name for name, topic in topics.items() if all(len(state.replicas) == 1 for state in topic.partitions.values())

@@ -29,7 +29,7 @@ def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
 
 
 def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the lowest possible end offset of the log, by the kind of file that proves it.
+    """Return the lowest possible end offset of the log for each kind of file that proves one.
 
     A broker names a producer snapshot after the log end offset (ProducerStateManager.takeSnapshot), and an index after
     the base offset of its segment. An epoch begins at the log end offset (LeaderEpochFileCache.assign).
@@ -82,7 +82,7 @@ def _last_rising(entries: Sequence[tuple[int, int]]) -> int:
 
 
 def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the highest possible start offset of the log, by the kind of file that proves it.
+    """Return the highest possible start offset of the log for each kind of file that proves one.
 
     A broker that deletes segments or records raises the first epoch with the log start offset
     (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames the log file of a

@@ -225,9 +225,10 @@ class IndexCheck:
         return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Yield a remark if only one index is trimmed, because a broker preallocates and trims both together.
+        """Yield a remark if an index ends with zeros, but the sizes of both are not those of a preallocation.
 
-        An empty ``.index`` with several time entries is normal: each clean stop adds a time entry (LogSegment.close).
+        A broker preallocates and trims both indexes together. An empty ``.index`` with several time entries is normal:
+        each clean stop adds a time entry (LogSegment.close).
         """
         offsets, times = self.offsets.index, self.times.index
         if self.files.index is None or self.files.timeindex is None:

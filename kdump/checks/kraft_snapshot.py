@@ -37,7 +37,7 @@ ADVICE: Final = (
 
 
 class Snapshot(NamedTuple):
-    """A checked snapshot. The end offset and the epoch come from its name, or are None."""
+    """A checked snapshot. The end offset and the epoch come from its name; None if the name has none."""
 
     name: str
     end_offset: int | None

@@ -155,7 +155,10 @@ class LogCheck:
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
-        """Begin a segment. ``base_offset`` is None if its name has no offset; ``segment`` is None for a snapshot."""
+        """Begin a segment; the last one is ``active``. ``base_offset`` is None for a name without an offset.
+
+        ``segment`` is None for a snapshot.
+        """
         self._file, self._active, self._has_epoch_finding = file, active, False
         before, self._segment = self._segment, segment
         self._epoch_until = 0
@@ -694,10 +697,7 @@ class LogCheck:
             )
 
     def _unread(self, batch: RecordBatch, unread: list[tuple[bool, str]]) -> None:
-        """Add the findings on undecodable records of Kafka's own topics.
-
-        ``unread``: whether each schema is known, and why.
-        """
+        """Add the findings on undecodable records of Kafka's own topics (whether a schema is known, and the reason)."""
         broken = [reason for known, reason in unread if known]
         unknown = [reason for known, reason in unread if not known]
         if broken:

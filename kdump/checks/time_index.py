@@ -133,7 +133,7 @@ class TimeIndexCheck(IndexFileCheck):
         """Yield the findings.
 
         ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct.
-        ``readable``: the log was read to its end.
+        ``readable``: the log was read to its end. Otherwise missing entries and those past the end are not reported.
         """
         if readable:
             for slot in self._slots[self._at :]:

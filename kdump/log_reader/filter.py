@@ -305,7 +305,7 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
 
 
 def literal(grep: re.Pattern[bytes]) -> bytes:
-    """Return a long text that each match of a local expression contains; b"" if it is not easy to find.
+    """Return the longest text that is easily seen to be in each match of a local expression, or b"".
 
     A search for the text is several times as fast as a search for the expression.
     """

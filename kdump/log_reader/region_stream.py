@@ -40,9 +40,9 @@ def stream(
     """Yield the regions of a range of bytes, each with the result of ``make`` or None. ``span`` None is an empty range.
 
     With ``runs``, several batches may be one Run. ``packed`` is false if the caller needs only headers. If it is true,
-    compressed batches are not in runs, and threads read a whole local file ahead
-    (:func:`kdump.segments.read_ahead.read_making`). With ``check``, the threads also check that records are
-    well-formed. Raises UnreadableError.
+    compressed batches are not in runs, and with ``runs`` threads read a whole local file ahead
+    (:func:`kdump.segments.read_ahead.read_making`); with ``check`` they also check that records are well-formed.
+    Raises UnreadableError.
     """
     if span is None:
         return

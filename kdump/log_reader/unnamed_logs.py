@@ -46,8 +46,9 @@ def with_names(
     Other logs without a topic are skipped, or yielded unchanged with ``every``. Folders without a segment are yielded
     unchanged. With ``only_known``, logs that are not of Kafka's own topics are skipped instead of named, and so are
     folders without a segment. With BY_PATH, copies of a log (:class:`LogCopies`) get one name, and different logs
-    different names. ``note`` is called for each renamed or skipped log, each file of the user without records, and
-    each folder in which the user named only some segments.
+    different names. ``note`` is called for each renamed log, and for each skipped log unless ``only_known`` skips it.
+    It is also called for each file of the user without records, and each folder from which the user named only some
+    segments.
     """
     of_topics: defaultdict[str, LogCopies] = defaultdict(LogCopies)
     by_path = _PathNames()
