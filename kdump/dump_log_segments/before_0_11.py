@@ -202,10 +202,7 @@ def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterat
 
 
 def _inner(message: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
-    """Yield an inner message, or the messages in it if it is a wrapper and the release reads nested wrappers.
-
-    Raises DamageError for a nested wrapper if the release refuses it.
-    """
+    """Yield an inner message, or its own messages if the release reads nested wrappers. Raises DamageError."""
     if dialect.nested_wrappers == "unpacked":
         yield from unwrapped(message, dialect, limit)
         return

@@ -163,10 +163,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
 
 
 class OffsetEntries:
-    """Compares the entries of an offset index with the log, and adds mismatches to the reports of the run.
-
-    ``doubtful`` has a byte for each entry: 0 if compiled code confirmed the entry, else 1.
-    """
+    """Compares the entries of an offset index with the log. ``doubtful`` is the result of :func:`by_offset`."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
@@ -183,10 +180,7 @@ class OffsetEntries:
 
 
 class TimeEntries:
-    """Compares the entries of a time index with the log, through the offset index.
-
-    ``doubtful`` has a byte for each entry: 0 if compiled code confirmed the entry, else 1.
-    """
+    """Compares the entries of a time index with the log. ``doubtful`` is the result of :func:`by_time`."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
@@ -303,10 +297,7 @@ def _refuse(log: LocalFile, position: int) -> NoReturn:
 
 
 def _batches(run: DumpRun, log: LocalFile, start: int, end: int, window: Window) -> Iterator[RecordBatch]:
-    """Yield the batches of a log as the release finds them. Raises DamageError.
-
-    ``window`` is shared by all entries, because the next entry usually points to bytes in it.
-    """
+    """Yield the batches of a log as the release finds them. All entries share ``window``. Raises DamageError."""
     old = run.dialect.message
     limit = run.options.max_batch_bytes
     messages = before_0_11.walk(log, run.dialect, INT32_MAX, start, end, limit=limit)
@@ -333,7 +324,7 @@ SANE: Final = "{path} passed sanity check."
 
 
 def dump_offset_index(run: DumpRun, path: str) -> None:
-    """Print an ``.index``, and compare each entry with the log; with --index-sanity-check only run the sanity check."""
+    """Print an ``.index`` and compare its entries with the log. With --index-sanity-check, only check it."""
     base, state = offset_in_name(path), run.state
     with LocalFile(f"{absolute(path).split('.')[0]}.{LOG}" if state.log_up_to_first_dot else sibling(path, LOG)) as log:
         index = OffsetIndex(content(path), base)
@@ -363,10 +354,7 @@ def _offset_entries(run: DumpRun, entries: OffsetEntries, index: OffsetIndex) ->
 
 
 def dump_time_index(run: DumpRun, path: str) -> None:
-    """Print a ``.timeindex``, and compare each entry with the log, which it finds through the ``.index``.
-
-    With --index-sanity-check only run the sanity check.
-    """
+    """Print a ``.timeindex`` and compare its entries with the log. With --index-sanity-check, only check it."""
     base = offset_in_name(path)
     with LocalFile(sibling(path, LOG)) as log:
         offsets = OffsetIndex(content(sibling(path, INDEX)), base)

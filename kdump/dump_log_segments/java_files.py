@@ -34,10 +34,7 @@ def absolute(path: str) -> str:
 
 
 def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
-    """Return (file, its entries) for a report: ``file`` is an absolute path or a name, as in the release.
-
-    The files are in the order of the release's hash map.
-    """
+    """Return (path or name of a file, its entries) for a report, in the order of the release's hash map."""
     merged: dict[str, list[Found]] = {}
     for path, found in report.items():
         file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)
@@ -87,10 +84,7 @@ def number(path: str, text: str, bits: int) -> int:
 
 
 def content(path: str) -> bytes:
-    """Return the bytes of a file. Raises UnreadableError, also for 2 GiB or more, which Java cannot map.
-
-    DumpLogSegments creates a missing index; this function does not.
-    """
+    """Return the bytes of a file, without creating a missing index. Raises UnreadableError, also from 2 GiB on."""
     with LocalFile(path) as file:
         if file.size > INT32_MAX:
             raise UnreadableError(path, f"has {file.size} bytes, and no broker writes such a file of 2 GiB or more")

@@ -210,10 +210,7 @@ class KernelEntries:
         del self.writer
 
     def print_messages(self, messages: Entries, *, head: bool, deep: bool) -> Iterator[Message]:
-        """Print consecutive messages: their batch lines if ``head``, their records if ``deep``.
-
-        Yield each message that compiled code cannot print; the caller prints it.
-        """
+        """Print batch lines if ``head``, and records if ``deep``. Yield each message that the caller must print."""
         writer = self.writer
         by_hand = deep and self.printer.run.parser is not None
         writer.turn_to(messages.block, messages.at, messages.stop, place=messages.start)

@@ -70,10 +70,7 @@ KINDS: Final = 64
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
-    """Yield the literals of ``lines``, and the slots of fields that have one and a type in NUMBERS.
-
-    Any other field becomes a literal with its ``value``.
-    """
+    """Yield literals, and slots for fields that have one and a type in NUMBERS. Other fields become literals."""
     for line in lines:
         for part in line.parts:
             if isinstance(part, str):
@@ -116,7 +113,7 @@ def codec_name(dialect: Dialect, codec: int) -> str:
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
     """Return the printed parts of a record's content: the text before a field, and ``key`` or ``value``.
 
-    A null field is not printed. Without --print-data-log nothing is, nor a key without value in some releases.
+    A null field is not printed, and in some releases no key beside a null value. Empty without --print-data-log.
     """
     options, dialect = run.options, run.dialect
     if not options.print_data_log or (dialect.key_needs_value and null_value):
@@ -197,10 +194,7 @@ class LineValues:
         return value
 
     def record_fields(self, batch: RecordBatch, entry: Record | Message) -> FieldValues:
-        """Return a function from the name of a field to its value in a record line.
-
-        RECORD_FIELDS, ``header_keys`` and ``is_valid`` are those of the record, the others as in :meth:`fields`.
-        """
+        """Like :meth:`fields`, for a record line. RECORD_FIELDS, ``header_keys`` and ``is_valid`` are the record's."""
         of_batch = self.fields(batch)
 
         def value(name: str) -> object:

@@ -117,10 +117,7 @@ class LogPrinter(LineValues):
             self._entries.end()
 
     def batches(self, batches: Run, row: int, stop: int, made: MadeLines | None = None, *, deep: bool) -> None:
-        """Print batches of a run from ``row`` to before ``stop``, with their records if ``deep``.
-
-        ``made`` are the first lines of the run, if a thread has already made them.
-        """
+        """Print batches from ``row`` to before ``stop``, with records if ``deep``. ``made`` has their first lines."""
         head = not deep or self.run.dialect.batches_beside_records
         while row < stop:
             row, done = self.fast.print_batches(batches, row, stop, made, head=head, deep=deep)
@@ -152,9 +149,9 @@ class LogPrinter(LineValues):
             self.rest(batch, done, head=head, deep=deep)
 
     def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
-        """Print the records of a batch after the first ``done`` if ``deep``, or all after the batch's line if ``head``.
+        """Print the rest of a batch. If ``deep``, this is its records after the first ``done``.
 
-        Raises DamageError with the path of the file and the position of the batch.
+        If ``done`` is 0 and ``head`` is set, its own line comes first. Raises DamageError with path and position.
         """
         try:
             if head and not done:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class DumpRun:
     """One run: its options, its output, and the reports at its end.
 
-    ``gaps``: absolute path of a file -> pairs of an offset and the next offset, which is not the following number.
+    ``gaps``: absolute path of a file -> pairs of offsets of adjacent records that are not consecutive numbers.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class DumpRun:
 
     @property
     def fronts(self) -> tuple[str, str]:
-        """The text before the key of a record of a decoder switch, and before its payload if it has no key."""
+        """The texts that a decoder switch prints before a record's key, and before its payload if it has no key."""
         return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
 
     def print(self, text: str) -> None:

@@ -532,7 +532,7 @@ def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
     """Return the archive at the beginning of ``path``, and the path in it: ``bundle.tgz:d1/orders-0``.
 
     An archive may be in another archive: ``outer.tgz:bundle.zip:d1``. Names may contain colons. The path in the archive
-    may not exist. None if no part of ``path`` before a colon is an archive. Raises UnreadableError for a broken one.
+    need not exist. Return None if no text before a colon is the path of an archive. Raises UnreadableError.
     """
     nowhere = None
     at = path.find(":")

@@ -155,10 +155,7 @@ def offset_of(name: str) -> int | None:
 
 
 def opened_name(name: str) -> str | None:
-    """Return the name of a ``.log`` file with its offset in 20 digits, as a broker opens it; None without an offset.
-
-    A state such as ``.deleted`` is kept. Source: LogFileUtils.filenamePrefixFromOffset.
-    """
+    """Return the name of a ``.log`` file (in any state) with its offset in 20 digits, as a broker opens it, or None."""
     offset = offset_of(name)
     if offset is None:
         return None

@@ -157,10 +157,7 @@ def read_file(files: Files, path: str) -> bytes:
 
 
 def read_index(files: Files, path: str) -> bytes:
-    """Return the bytes of an ``.index`` or ``.timeindex``.
-
-    If the file ends in a hole (Kafka preallocates it), the hole is not read, and the result is a BeforeHole.
-    """
+    """Return the bytes of an ``.index`` or ``.timeindex``, as a BeforeHole if it ends in a hole, which is not read."""
     with files.open(path) as source:
         hole = next_hole(source, 0)
         if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):

@@ -616,10 +616,7 @@ def _folder_order(below: tuple[Name, Entry]) -> tuple[str, int, str]:
 
 
 def _apart(segments: list[Segment]) -> list[list[Segment]]:
-    """Divide the segments of one folder into logs. A copy of a segment under another name is put in a log of its own.
-
-    Files that a broker names, such as a .deleted file beside its segment, belong to one log.
-    """
+    """Divide the segments of a folder into logs. A copy under a name that no broker writes gets a log of its own."""
     logs: list[list[Segment]] = [[]]
     for segment in segments:
         is_brokers = segment.base_offset is None or SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))

@@ -47,10 +47,7 @@ READERS: Final[dict[str, Callable[[Bytes], object]]] = {
 
 
 class LogDirState(NamedTuple):
-    """The content of the files of a log dir. ``path`` is in the form for messages.
-
-    ``sound`` has the names of the valid files, ``failed`` the errors of the unreadable files.
-    """
+    """The content of the files of a log dir. ``sound``: valid files; ``failed``: errors of unreadable files."""
 
     path: str
     sound: frozenset[str]

@@ -67,7 +67,7 @@ class Segment(NamedTuple):
         return source
 
     def first_offset(self) -> int | None:
-        """Return the first offset field of the file, or None if the file is shorter. Raises UnreadableError.
+        """Return the first offset field of the file, or None if the file has less than 8 bytes. Raises UnreadableError.
 
         In a wrapper of magic 0 or 1 this field is the last offset of the wrapper.
         """
@@ -124,7 +124,7 @@ class Partition(NamedTuple):
 
     @property
     def log_dir(self) -> str:
-        """The path of the folder's parent, which is its log dir: as the user wrote it, unless that ends in a dot."""
+        """The path of the folder's parent, its log dir. It is absolute if the folder's path is, or ends in a dot."""
         folder, name = posixpath.split(self.folder.rstrip("/"))
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
 

@@ -98,10 +98,7 @@ def shown_paths(paths: Iterable[str]) -> str:
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Return whether the file or folder exists that a message names ``shown``.
-
-    ``paths`` are the user's paths: they have the credentials and options of a store, which messages leave out.
-    """
+    """Return whether the file that messages call ``shown`` exists. The user's ``paths`` have the credentials."""
     for files, _ in places(paths):
         if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
             return True
@@ -276,9 +273,9 @@ _FINAL: Final = (
     r"NO_SUCH_|INVALID_OBJECT_STATE|RESOURCE_NOT_FOUND|NotFound\b|HTTP (404|405|410)\b|[Bb]ucket '.*' not found"
     r"|Unable to load lib(hdfs|jvm)|INVALID_(URI|BUCKET_NAME)|MethodNotAllowed"
 )
-"""Errors for a missing bucket or object, an object in an archive class (Glacier), or a missing library.
+"""Matches errors about a missing bucket or object, an object in an archive class (Glacier), or a missing library.
 
-This expression and the next are compiled when a store fails, because compiling takes a millisecond of every start.
+This pattern and the next are compiled when a store fails: compiling would delay every start by a millisecond.
 """
 _RIGHTS: Final = (
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|INVALID_SIGNATURE"

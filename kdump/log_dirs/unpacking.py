@@ -184,10 +184,7 @@ def _several(
     magic: bytes,
     is_too_large: Callable[[Exception], bool] = lambda _: False,
 ) -> Iterator[bytes]:
-    """Yield the decompressed bytes of consecutive streams. Bytes after the last stream are ignored.
-
-    ``make`` returns a decompressor with the interface of :class:`bz2.BZ2Decompressor`.
-    """
+    """Yield the decompressed bytes of consecutive streams. ``make`` returns an object like a ``BZ2Decompressor``."""
     stream = make()
     for step in _steps(blocks, _STEP):
         block = step

@@ -57,10 +57,7 @@ class ZipMember(NamedTuple):
 
 
 class ZipContent(NamedTuple):
-    """The members of a zip. ``unread`` and ``left_out`` have paths with reasons.
-
-    ``unread`` are files that kdump cannot read; ``left_out`` are neither files, links nor folders.
-    """
+    """The members of a zip. ``unread`` (unreadable) and ``left_out`` (neither file, link nor folder) have reasons."""
 
     members: list[ZipMember]
     folders: list[str]

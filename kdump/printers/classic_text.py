@@ -171,10 +171,7 @@ class _Printer(LogPrinter):
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
     def of_run(self, records: RunRecords, made: MadeLines | None, *, deep: bool) -> None:
-        """Print the batches of a run. Stop at the first unchecked batch that cannot be printed completely.
-
-        Then set ``records.stop`` to the row after the printed batches.
-        """
+        """Print a run. Stop at an unchecked batch that cannot be printed, and set ``records.stop`` to its row."""
         if not records.may_break:
             self.batches(records.run, records.row, records.stop, made, deep=deep)
             return

@@ -28,10 +28,7 @@ def are_wanted(when: str, *, terminal: bool) -> bool:
 
 
 def painter(ending: str, searched: Sequence[re.Pattern[bytes]]) -> Paint | None:
-    """Return a function that colours a line of the format ``ending``, and matches of ``searched`` in keys and values.
-
-    Return None for formats except ``jsonl`` and ``text``, and for ``text`` without ``searched``.
-    """
+    """Return a function that colours a line of ``jsonl``, or the matches in a line of ``text``; None for others."""
     if ending == "jsonl":
         return lambda line: _json(line, searched)
     if ending == "text" and searched:

@@ -21,10 +21,7 @@ SIDE_OF: Final = {column.source: column.name for column in SHOWN}
 
 
 def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Encoding) -> str | None:
-    """Return the key or value of a record for a table: its decoded data, else its text.
-
-    If the data could not be decoded completely, the reason comes first, in parentheses.
-    """
+    """Return a key or value for a table: first the reason if it is not fully decoded, then its data, else its text."""
     side = SIDE_OF[source]
     payload: bytes | None = getattr(record, side)
     if payload is None:

@@ -52,10 +52,7 @@ _WAYS: Final = {"auto": "string", "utf8": "string"}
 
 
 class KernelRows:
-    """Makes a row for each record without parsing it in Python or, if ``batches`` is set, for each batch of a run.
-
-    Subclasses define the parts of a row.
-    """
+    """Makes a row for each record without parsing it in Python, or for each batch if ``batches`` is set."""
 
     whole_batches = True
     """Whether compiled code prints a batch of a run only if it can print it completely."""
@@ -202,10 +199,7 @@ class KernelRows:
             yield lines
 
     def _of_run(self, shape: Shape, records: RunRecords, made: MadeLines | None) -> Iterator[Bytes]:
-        """Yield the rows of a run. Stop at the first unchecked batch that cannot be printed completely.
-
-        Then ``records.stop`` is the row of this batch.
-        """
+        """Yield the rows of a run up to an unchecked batch that cannot be printed; ``records.stop`` is then its row."""
         head, of_record = self.lines(shape)
         writer, lines = self.ahead.begin(records.run, records.row, records.stop, made)
         while True:

@@ -90,10 +90,7 @@ class TableRows(KernelRows):
         return [*parts[:-1], b" \n", ROW_SLOTS["end_of_row"]]
 
     def print_rows(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Draw the rows of unparsed records while the result is iterated: it yields what plain Python must draw next.
-
-        Return None if plain Python must draw all rows.
-        """
+        """Draw rows; yield, in their turn, the batches that plain Python must draw. Return None if it must draw all."""
         records = item.records
         if not isinstance(records, (BatchRecords, RunRecords)):
             return None

@@ -1,7 +1,7 @@
 """The printers of records and batches in rows: JSON lines, a JSON array, CSV, format strings.
 
-Compiled code makes the rows of unparsed records; Python code makes all other rows. JSON lines are UTF-8, with control
-characters escaped, and have one object per line. Their schema is ``kdump/rows/schema.json``.
+Compiled code makes most rows, from the bytes of records; Python code makes the others. JSON lines are UTF-8, with
+control characters escaped, and have one object per line. Their schema is ``kdump/rows/schema.json``.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class RecordRows:
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:
-        """Return the object that makes rows of unparsed records in compiled code."""
+        """Return the object that makes rows in compiled code."""
         raise NotImplementedError
 
     def _of_kernel(self) -> KernelRows:

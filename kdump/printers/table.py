@@ -129,10 +129,7 @@ class Tables:
                 self._records(item._replace(records=some))
 
     def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Return an iterator that prints records with compiled code, and yields the items that it cannot print.
-
-        Return None if compiled code prints no records.
-        """
+        """Return an iterator that prints rows, and yields items that compiled code cannot print; None for no rows."""
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel_rows is None:

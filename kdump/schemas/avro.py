@@ -97,7 +97,7 @@ def base64(data: bytes) -> str:
 
 
 def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
-    """Return the decoded zigzag varint whose first byte is ``value``, and the position after it."""
+    """Return a varint, still in zigzag encoding, and the position after it; ``value`` is its first byte."""
     value &= 127
     shift = 7
     while True:
@@ -304,10 +304,7 @@ class ReaderSource:
 
     @staticmethod
     def span(indent: str, size: int | None) -> list[str]:
-        """Return the lines of code that set ``e`` to the end of ``size`` bytes.
-
-        If ``size`` is None, a length comes first.
-        """
+        """Return the lines of code that set ``e`` to the end of ``size`` bytes. If None, they read the size first."""
         if size is not None:
             return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
         return [

@@ -89,10 +89,7 @@ def _unknown_symbol(symbol: str) -> MismatchError:
 
 
 class _Source(avro.ReaderSource):
-    """Generates the source text of resolving readers; see :class:`kdump.schemas.avro.ReaderSource` for its variables.
-
-    With the shape None a reader returns JSON values.
-    """
+    """Generates the source text of resolving readers. With the shape None a reader returns JSON values."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -34,10 +34,7 @@ def has_own_layouts(topic: str) -> bool:
 
 
 class WrittenPayload(NamedTuple):
-    """The writer's schema of a payload, the position of the message, and its Protobuf path (``indexes``).
-
-    ``broken`` is the error if the path is unreadable.
-    """
+    """The writer's schema of a payload, and its message's position and Protobuf path (``broken``: the path's error)."""
 
     schema: PayloadReader
     position: int

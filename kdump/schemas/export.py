@@ -70,10 +70,7 @@ class ExportedSchemas:
 
 
 def file_name(subject: str) -> str:
-    """Return the file name for a subject. Characters except letters, digits, dot, dash and underscore are escaped.
-
-    The end of a too long name is replaced by a hash, so that names such as those of a key and a value stay different.
-    """
+    """Return the file name for a subject. Unusual characters are escaped; a hash replaces the end of a long name."""
     name = _quoted(subject)
     if name[:1] in ("", "."):
         name = "%2E" + name[1:]

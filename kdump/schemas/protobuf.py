@@ -123,7 +123,7 @@ class _Plan:
 
 
 def enum_names(kind: EnumType) -> dict[int, str | None]:
-    """Return number -> name of an enum's values, the first name if there are several. None stands for JSON's null."""
+    """Return number -> name of an enum's values, the first if there are several; None for the value of NullValue."""
     names: dict[int, str | None] = {}
     for name, value in kind.values:
         names.setdefault(value, name)
@@ -290,11 +290,7 @@ class ProtobufReader:
         references: Mapping[str, str] | None = None,
         parse: Callable[[str], ProtoFile] = parse_text,
     ) -> None:
-        """Parse the text of a file; ``references`` are the texts of its imports, by their names.
-
-        ``parse`` parses a text. Raises SchemaError, and MissingReferenceError for an import that is neither there nor
-        one of protobuf's own.
-        """
+        """Parse a file. ``references``: name -> text of an import. Raises SchemaError, also MissingReferenceError."""
         self._pool = Pool()
         self._plans: dict[int, _Plan] = {}
         self._loaded: set[str] = set()
@@ -327,8 +323,8 @@ class ProtobufReader:
     def read(self, payload: bytes, position: int, indexes: Sequence[int]) -> DecodedMessage:
         """Return the message at a position, up to the end of the payload. Raises UndecodableError.
 
-        ``indexes`` is the path to the message in its file. Writers and registries count nested messages in three ways;
-        the way that leaves the fewest unknown fields is used, the first of several.
+        ``indexes`` is the path to the message in its file. Writers and registries count nested messages in three ways.
+        The first of the ways that leave the fewest unknown fields is used.
         """
         best: DecodedMessage | None = None
         problem = UndecodableError(f"the schema has no message {list(indexes)}")
@@ -362,7 +358,7 @@ class ProtobufReader:
         return [message.full_name for message in self._messages(indexes)]
 
     def read_message(self, name: str | None = None) -> ReadMessage | None:
-        """Return the reader of the message with this full name, by default the file's first; None without it."""
+        """Return the reader of the message with this full name, by default the file's first; None if it is missing."""
         message = self.first_message([0]) if name is None else self.find(name)
         return None if message is None else ReadMessage(message, self)
 

@@ -204,7 +204,7 @@ class SubjectTables:
     """Divides records into one table for each subject, by the schemas of their values.
 
     A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``.
-    It is also the side of the records without a table: :meth:`read` returns the reason.
+    For records without a table this object takes the place of a TypedSide: :meth:`read` returns the reason.
     """
 
     side: Final = "value"
@@ -239,7 +239,7 @@ class SubjectTables:
         return table
 
     def sides(self, table: str) -> tuple[TypedSide, ...]:
-        """Return the readers of keys (if the log has their subject) and values of a table."""
+        """Return the readers of keys (if the log has their subject) and values of a result of :meth:`table`."""
         found = self._sides[table]
         if isinstance(found, UsageError):
             raise found

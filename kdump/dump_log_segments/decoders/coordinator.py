@@ -65,10 +65,7 @@ class CoordinatorParser(SkippingParser):
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:
-        """Return the values as they are printed.
-
-        The bytes of a consumer group's members are decoded if valid. In some releases a transaction's state is a name.
-        """
+        """Return the values to print: with decoded bytes of group members and, in some releases, names of states."""
         if self.words.names_states and STATUS in values:
             status = cast("int", values[STATUS])
             return {**values, STATUS: f'"{STATES[status] if 0 <= status < len(STATES) else status}"'}

@@ -54,7 +54,7 @@ class SkippingParser:
         raise NotImplementedError
 
     def read(self, entry: Record | Message) -> Texts:
-        """Return the texts of a record, those of :meth:`skipped` if its key or value is larger than its message.
+        """Return the texts of a record. If its key or value is larger than its message, return :meth:`skipped`.
 
         Source: the parsers of ``DumpLogSegments`` call ``record.key()`` and ``record.value()`` inside their ``try``
         and ``record.hasKey()`` before it. ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
