@@ -178,7 +178,7 @@ class Answer(Generic[L]):
 class Inputs(NamedTuple):
     """The inputs of every question: the paths of log dirs, and the selected topics and partitions (empty: all).
 
-    ``at`` is the time that counts as now, in ms. ``brokers`` replaces ``paths`` to compare brokers: the paths of each.
+    ``at`` is the time that counts as now, in ms. To compare brokers, ``brokers`` has the paths of each broker.
     """
 
     paths: tuple[str, ...]
@@ -289,7 +289,7 @@ def ls(
     partition: int | Iterable[int] = (),
     segments: bool = False,
 ) -> Answer[PartitionUsage | SegmentSpan]:
-    """Return the partitions of log dirs, sorted by name; for paths of partitions, or with ``segments``, the segments.
+    """Return the partitions of log dirs by name. For partition folders, or with ``segments``, return the segments.
 
     >>> [(line.base_offset, line.end_offset) for line in ls("golden/brokers/4.2.2/one-0").of(SegmentSpan)]
     [(0, 1)]
@@ -446,8 +446,9 @@ def compaction(
 ) -> Answer[PartitionCompaction | CleanedRecord | KeyUsage]:
     """Return the range of the next compaction, the reasons for a delay, and the records that it removes.
 
-    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records, ``top`` the
-    ``top`` largest keys. ``map_entries`` is the capacity of the cleaner's map, ``max_keys`` of kdump's memory, in keys.
+    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records, ``top`` this
+    number of largest keys. ``map_entries`` is the number of keys that fit in the cleaner's map, ``max_keys`` the number
+    that kdump holds in memory.
     """
     options = {"records": records, "top": top, "map_entries": map_entries, "max_keys": max_keys}
     return _answer("compaction", paths, topic, partition, at, config=_configs(config), **options)

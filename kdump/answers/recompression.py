@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 SAMPLE: Final = 64 << 20
-"""The approximate number of bytes of a partition that are compressed again: all if it has less than twice as many."""
+"""About this number of bytes of a partition is compressed again; all bytes if it has less than twice as many."""
 
 
 class Target(NamedTuple):

@@ -77,9 +77,9 @@ class RecordDifference:
 class PairDifference:
     """Two replicas of a partition, compared from the higher log start offset on.
 
-    ``first_difference`` is the first offset with two records, None if one side always has none. ``stale`` is the side
-    with the older history: when it follows the other side, it loses ``loses`` records from offset ``truncate_to`` on.
-    ``damaged`` are the sides with unreadable bytes.
+    ``first_difference`` is the first offset with two different records; None if records are only missing. ``stale`` is
+    the side with the older history: when it follows the other side, it loses ``loses`` records from offset
+    ``truncate_to`` on. ``damaged`` are the sides with unreadable bytes.
     """
 
     kind: ClassVar[str] = "pair"

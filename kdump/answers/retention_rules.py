@@ -61,7 +61,7 @@ class LogFacts(NamedTuple):
 def log_facts(place: Place) -> LogFacts:
     """Return the facts of a partition. ``place.report.fail`` receives unreadable files.
 
-    For the segment :func:`unclean_end` ``largest`` is the last write time: its batches have the largest timestamp.
+    ``largest`` of :func:`unclean_end` is only the last write time: the caller must read the batches of this segment.
     """
     segments = tuple(_facts(place))
     first = segments[0].base_offset if segments else 0

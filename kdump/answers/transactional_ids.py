@@ -190,8 +190,9 @@ class KnownIds:
         return self._any.get(producer_id)
 
     def is_sure(self, producer_id: int) -> bool:
-        """Return whether the last state of a producer id is certain: it is not truncated, and no state is unreadable
-        in its partition of ``__transaction_state``, or in any partition if the producer id has no state.
+        """Return whether the last state of a producer id is certain.
+
+        It is not if it is truncated, or if its partition has an unreadable state (any partition, if it is unknown).
         """
         if producer_id in self._lost:
             return False

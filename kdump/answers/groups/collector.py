@@ -310,7 +310,7 @@ class ConsumerGroups(TopicLogs):
         return self.wanted.takes(java_utf8(group))
 
     def partitions(self) -> set[tuple[str | bytes, int]]:
-        """Return the partitions with offsets of groups, by topic or topic id. Their log ends are needed for the lag."""
+        """Return the partitions with offsets of the wanted groups, by topic or topic id: the lag needs their ends."""
         found: set[tuple[str | bytes, int]] = set()
         for group_id, held in self._groups():
             if self.wanted.takes(group_id):

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class Event:
     """An event, with the offset and time of its record.
 
-    ``name`` is a topic, a config resource, a user, a feature, a broker's id, or TOPIC-PARTITION for an event of a
-    partition; ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is True, or None if the files do
-    not show whether the quorum committed the record: controllers may still truncate it.
+    ``name`` is the name of what changed, such as a topic, TOPIC-PARTITION, a config resource, a user or a broker's id;
+    ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is True, or None if the files do not show
+    whether the quorum committed the record: controllers may still truncate it.
     """
 
     kind: ClassVar[str] = "event"
