@@ -1,11 +1,12 @@
-"""Compare the typed columns of the Spark source with Spark's own ``from_avro``.
+"""Compare the typed columns of the Spark source and of an export with Spark's own ``from_avro``.
 
     python -m tools.prove.typed_columns [--records 1000000] [--spark-avro 4.2.0] [--seed N]
 
 Writes seeded Avro records of two versions of a subject: all primitive and logical types that both readers have, nested
-records, arrays, maps, enums and unions with null. The rows of ``option("schema", "orders-value")`` and those of
-``from_avro`` (for the older version with the newer one as reader's schema) must be the same: ``exceptAll`` both ways is
-empty. Needs Java 17, and Maven 3 for spark-avro. The exit status is 1 if a row differs.
+records, arrays, maps, enums and unions with null. The rows of ``option("schema", "orders-value")``, those of the table
+that ``spark-export --partition-by subject`` writes, and those of ``from_avro`` (for the older version with the newer
+one as reader's schema) must be the same: ``exceptAll`` both ways is empty. Needs Java 17, and Maven 3 for spark-avro.
+The exit status is 1 if a row differs.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bench.decoding import schema as schema_record
+from kdump.spark.export import job
 from kdump.spark_source import register
 from testing import ROOT, forge
 from tools import arguments
 from tools.prove.broker import jar
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 BATCH: Final = 500
 COMMON: Final[list[dict[str, Any]]] = [
@@ -185,27 +190,43 @@ def compared(logs: Path, folder: Path, records: int, spark_avro: Path) -> int:
         for number, schema in ((1, OLD), (2, NEW))
     ]
     sparks = parts[0].unionAll(parts[1]).select("offset", "schemaId", "decoded.*")
+    table = exported(spark, logs, f"{folder}/lake")
     sides = {}
-    for name, frame in (("kdump", own), ("spark", sparks)):
+    for name, frame in (("the source", own), ("the export", table), ("from_avro", sparks)):
         as_list = functions.array_sort(functions.map_entries("counts"))  # maps cannot be compared
-        frame.withColumn("counts", as_list).write.parquet(f"{folder}/{name}")
-        sides[name] = spark.read.parquet(f"{folder}/{name}")
-    types = [{field.name: field.dataType for field in frame.schema} for frame in sides.values()]
-    other = {name: (types[0].get(name), kind) for name, kind in types[1].items() if types[0].get(name) != kind}
+        path = f"{folder}/{name.replace(' ', '-')}"
+        frame.withColumn("counts", as_list).write.parquet(path)
+        sides[name] = spark.read.parquet(path)
+    wanted = sides.pop("from_avro")
+    wrong = wanted.count() != records
+    for name, frame in sides.items():
+        wrong |= differ(name, frame, wanted)
+    print(f"{len(wanted.columns)} columns, {time.monotonic() - begun:.0f} s")
+    spark.stop()
+    return int(wrong)
+
+
+def exported(spark: SparkSession, logs: Path, out: str) -> DataFrame:
+    """Export the log by subject, and return the table of the subject."""
+    asked = job.Export(paths=(str(logs),), out=out, options={"topic": "orders"}, partition_by=("subject",), conf={})
+    job.run(asked, job.Listener(print, lambda *_: None))
+    return spark.read.parquet(f"{out}/subject=orders-value").select("offset", "schemaId", "valueDecoded.*")
+
+
+def differ(name: str, frame: DataFrame, wanted: DataFrame) -> bool:
+    """Return whether the types or rows of a frame differ from those of ``from_avro``, and print how."""
+    types = [{field.name: field.dataType for field in one.schema} for one in (frame, wanted)]
+    other = {column: (types[0].get(column), kind) for column, kind in types[1].items() if types[0].get(column) != kind}
     if other:
         print(f"types that differ: {other}")
-    names = sides["spark"].columns
-    counts = [each.count() for each in sides.values()]
-    more = sides["kdump"].select(names).exceptAll(sides["spark"])
-    less = sides["spark"].exceptAll(sides["kdump"].select(names))
+    found = frame.select(wanted.columns)
+    more, less = found.exceptAll(wanted), wanted.exceptAll(found)
     differing = more.count(), less.count()
     if any(differing):
         more.show(3, truncate=False)
         less.show(3, truncate=False)
-    print(f"{counts[0]:,} rows of kdump, {counts[1]:,} of from_avro, exceptAll both ways: {differing}")
-    print(f"{len(names)} columns, {time.monotonic() - begun:.0f} s")
-    spark.stop()
-    return int(any(differing) or counts != [records, records])
+    print(f"{name}: {found.count():,} rows, {wanted.count():,} of from_avro, exceptAll both ways: {differing}")
+    return any(differing)
 
 
 if __name__ == "__main__":
