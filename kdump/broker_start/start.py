@@ -445,7 +445,7 @@ class _BrokerRun:
     def _create(
         self, topic: Topic, number: int, directory: bytes, directories: Mapping[LogDirFiles, bytes | None]
     ) -> None:
-        """Create an empty log, in the log dir to which metadata assigns the partition if that was given."""
+        """Create an empty log in the assigned log dir; if none is assigned, in the first one that is not offline."""
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, but no folder in use has it"
         is_named = int.from_bytes(directory, "big") >= broker_dirs.RESERVED

@@ -71,7 +71,7 @@ class LogEvidence(NamedTuple):
 
 
 class Context(NamedTuple):
-    """The facts with which a dry start is compared. Facts from the metadata log are empty without one."""
+    """The facts that are compared with a dry start. Those from the metadata log are empty without a metadata log."""
 
     facts: Mapping[str, LogEvidence]
     """Path of a partition folder -> the facts of its log."""
@@ -579,7 +579,7 @@ class _StartFindings:
             )
 
     def _unread_indexes(self, log: LogStart) -> Iterator[Finding]:
-        """Yield the findings on time indexes that a broker cannot open, and does not open when it starts."""
+        """Yield the findings on folders with the names of time indexes, which a broker opens only after its start."""
         for cause in log.causes:
             if cause.code is Code.INDEX_UNREADABLE:
                 yield Finding(

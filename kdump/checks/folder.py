@@ -63,7 +63,7 @@ KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.
 
 
 def leftover_of(partition: Partition) -> str | None:
-    """Return the description of a -delete, -future or -stray folder; None for the folder of a live replica."""
+    """Return the description of a -delete, -future or -stray folder; None for a folder in use."""
     state = leftover_state(partition.folder)
     return None if state is None else LEFTOVERS[state]
 

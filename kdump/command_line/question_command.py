@@ -1,4 +1,4 @@
-"""Makes the command of a question, whose declaration has the options, the help and the tables."""
+"""Makes the command of a question from its declaration, which has the options and the help."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLES: Final = "kdump.printers.answer_tables"
 
 
 class CommandAsking(Asking):
-    """A question asked by a command, whose options control the pass over log dirs."""
+    """A question that a command asks. The options of the command control the pass over log dirs."""
 
     def __init__(self, run: Answering, found: list[Partition], asked: Any = None, where: str | None = None) -> None:
         named = shown_paths(run.paths) if where is None else where

@@ -66,7 +66,7 @@ def command(
 
 
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
-    """Return the number of a topic's partitions by its folders; 0 if unreadable. Raises UsageError for missing ones."""
+    """Return the number of a topic's partitions, by folder; 0 if unreadable. Raises UsageError if some are missing."""
     folders = Finder(Wanted(topics=(topic,)), Reporter(fail=run.fail)).find(paths)
     found = topic_partitions(one.partition for one in folders)
     if found.absent:

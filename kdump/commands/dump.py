@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 FORMATS: Final = (*(name for name in PRINTERS if name != "format"), *COLUMN_FILES)
-"""The values of -o. The printer ``format`` is that of --format instead."""
+"""The values of -o. The printer ``format`` is for --format."""
 
 SECTIONS: Final = {
     "Which files": ("topics", "partitions", "leftovers", "every_replica", "remote", "remote_keys"),

@@ -153,7 +153,7 @@ def groups() -> dict[str, dict[str, str]]:
 def _as_in_java(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
     """Return ``args`` as click reads them: kafka-dump-log.sh takes ``-files`` and ``--print-data-log=true`` too.
 
-    It ignores the value of an option that has none, even if that is ``false`` (OptionParser of jopt-simple 3 to 5).
+    It ignores the value of an option that takes none, even the value ``false`` (OptionParser of jopt-simple 3 to 5).
     """
     options = {name: param for param in params for name in param.opts if name not in OWN}
     rest = iter(args)

@@ -60,7 +60,7 @@ class Take(Enum):
     BATCH_RUNS = auto()
     """Like BATCHES, but several batches may be one RunRecords, which may contain malformed records."""
     HEADERS = auto()
-    """Batches of magic 2 without records, not decompressed; several may be one RunRecords. Older ones with records."""
+    """Batches of magic 2 without records, not decompressed; several may be one RunRecords. Old batches have records."""
     COUNT = auto()
     """Only numbers of records. If a valid batch comes without records, the number is that of its header."""
 

@@ -33,8 +33,8 @@ def segments(
 ) -> Iterator[Segment]:
     """Yield the segments that may hold the offsets and times of a filter.
 
-    ``skipped`` is called with the size (bytes) of each skipped segment. ``note`` is called with a sentence if skipped
-    segments may hold older records.
+    ``skipped`` is called with the size (bytes) of each skipped segment. ``note`` is called with a sentence if segments
+    after the times were skipped, because their records may have older timestamps.
     """
     first, last = wanted.first_offset, wanted.last_offset
     following = [*partition.segments[1:], None]
