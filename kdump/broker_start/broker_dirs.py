@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 METADATA_DIR: Final = "metadata.log.dir"
-RESERVED: Final = 100
+RESERVED: Final = meta_properties.RESERVED_IDS
 """Directory ids below this number do not identify a log dir (UNASSIGNED, LOST, MIGRATING)."""
 
 
@@ -95,7 +95,7 @@ def of(data: bytes) -> Ids:
     """Return the ids in a ``meta.properties``. Raises DamageError if a broker cannot read the file."""
     properties = meta_properties.read(data)
     if properties.values:
-        meta_properties.check(properties)
+        meta_properties.check(properties, takes_reserved=True)  # verify() refuses them: the broker stops
     values = properties.values
     version = int(values.get("version", "0").strip())
     node = values.get("node.id" if version else "broker.id")
@@ -195,7 +195,7 @@ def _mismatches(there: Sequence[DirIds], node: int | None) -> Iterator[StartCaus
         if ids.directory_id is None:
             continue
         if int.from_bytes(ids.directory_id, "big") < RESERVED:
-            text = f"Invalid resrved directory ID found in {each.log_dir.name}"
+            text = f"Invalid reserved directory ID found in {each.log_dir.name}"
             yield StartCause(code=Code.DIRECTORY_ID_RESERVED, file=shown, text=text)
         first = seen.setdefault(ids.directory_id, each)
         if first is not each:

@@ -116,8 +116,12 @@ def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
 
 def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[StartCause]]:
     name = file_names.QUORUM_STATE
-    if name not in folder.inside:
+    entry = folder.inside.get(name)
+    if entry is None or folder.log_dir.is_dangling(entry):
         return (), []
+    if entry.is_folder:
+        text = f"UncheckedIOException: Error while reading the Quorum status from the file {folder.shown(name)}"
+        return (), [StartCause(code=Code.QUORUM_STATE_BROKEN, file=folder.shown(name), text=text)]
     try:
         return quorum_state.read(folder.read(name)).voters, []
     except DamageError as damage:

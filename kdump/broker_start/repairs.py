@@ -45,6 +45,7 @@ ADVICE: Final = {
     "partition then begins empty.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id.",
+    Code.DIRECTORY_ID_RESERVED: "Remove the line directory.id from the file: a broker assigns a new id.",
     Code.CLUSTER_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
     Code.NODE_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
     Code.TWO_FOLDERS: "Keep a copy of both folders. Then move away the folder in the log dir that failed.",
@@ -128,7 +129,7 @@ class Repairs:
             topic_id = self._ids.get(found.topic) if found else None
             if topic_id is not None:
                 yield metadata_command(folder, id_text(topic_id))
-        elif cause.code is Code.DIRECTORY_ID_TWICE:
+        elif cause.code in {Code.DIRECTORY_ID_TWICE, Code.DIRECTORY_ID_RESERVED}:
             yield f"sed -i.bak '/^directory[.]id=/d' {shell_path(_properties(file))}"
         elif cause.code in NO_IDS:
             yield from self._write_ids(cause)

@@ -65,7 +65,7 @@ def read(data: Bytes) -> MetaProperties:
     return MetaProperties(values, tuple(comments))
 
 
-def check(properties: MetaProperties) -> None:
+def check(properties: MetaProperties, *, takes_reserved: bool = False) -> None:
     """Raise DamageError if a broker would not start with these properties (Kafka's MetaPropertiesVersion)."""
     if not properties.values:
         raise DamageError("property", "the file holds no property", expected="version, node.id, cluster.id")
@@ -80,12 +80,12 @@ def check(properties: MetaProperties) -> None:
         if not re.fullmatch(r"[+-]?[0-9]{1,10}", value) or to_int32(int(value)) != int(value):
             raise DamageError("property", f"{name} is not a number", expected="a whole number", found=value)
     directory = properties.directory_id
-    if directory is not None and not _is_directory_id(directory):
+    if directory is not None and not _is_directory_id(directory, 0 if takes_reserved else RESERVED_IDS):
         raise DamageError("property", "a broker does not accept directory.id", expected="a Uuid", found=directory)
 
 
-def _is_directory_id(text: str) -> bool:
-    """Return whether Kafka's ``Uuid.fromString`` accepts the text and ``DirectoryId.reserved`` is false for it."""
+def _is_directory_id(text: str, least: int) -> bool:
+    """Return whether Kafka's ``Uuid.fromString`` accepts the text, and the number of the uuid is at least ``least``."""
     if len(text) > UUID_TEXT:
         return False
     try:
@@ -94,7 +94,7 @@ def _is_directory_id(text: str) -> bool:
         value = b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError:
         return False
-    return len(value) == UUID_BYTES and int.from_bytes(value, "big") >= RESERVED_IDS
+    return len(value) == UUID_BYTES and int.from_bytes(value, "big") >= least
 
 
 def encode(properties: MetaProperties) -> bytes:

@@ -54,12 +54,21 @@ def read(data: Bytes) -> QuorumState:
             raise DamageError(
                 "json", f"{name} is missing in quorum-state, or invalid", expected=expected, found=content.get(name)
             )
-    voters = content.get("currentVoters") if version == 0 else None
-    ids = (each.get("voterId") for each in voters if isinstance(each, dict)) if isinstance(voters, list) else ()
-    return QuorumState(
-        version,
-        content["leaderId"],
-        content["leaderEpoch"],
-        content["votedId"],
-        tuple(each for each in ids if type(each) is int),
-    )
+    voters = _voters(content) if version == 0 else ()
+    return QuorumState(version, content["leaderId"], content["leaderEpoch"], content["votedId"], voters)
+
+
+def _voters(content: dict[str, object]) -> tuple[int, ...]:
+    """Return the ids in ``currentVoters``. Raises DamageError where QuorumStateDataJsonConverter refuses the field."""
+    voters = content.get("currentVoters", "")
+    if voters is None:
+        return ()
+    found = []
+    for each in voters if isinstance(voters, list) else [None]:
+        voter = each.get("voterId") if isinstance(each, dict) else None
+        if type(voter) is not int:
+            expected = "null, or a list of objects with voterId"
+            text = "currentVoters is missing in quorum-state, or invalid"
+            raise DamageError("json", text, expected=expected, found=quoted(voters))
+        found.append(voter)
+    return tuple(found)

@@ -14,6 +14,7 @@ from tests.helpers.metadata_records import metadata_value
 from tools.prove.printed_commands import printed
 
 CLUSTER = "Jcp9qHk6RnaNkgBVOvaAyg"
+META = f"version=1\nnode.id=1\ncluster.id={CLUSTER}\ndirectory.id="
 IDS = {"plain": bytes(15) + b"\x07", "idem": bytes(15) + b"\x08"}
 DIRS = {"d1": b"\x11" * 16, "d2": b"\x12" * 16}
 
@@ -47,8 +48,7 @@ def broker(tmp_path):
     for name, uuid in DIRS.items():
         folder = tmp_path / name
         folder.mkdir()
-        ids = f"version=1\nnode.id=1\ncluster.id={CLUSTER}\ndirectory.id={text(uuid)}\n"
-        (folder / "meta.properties").write_text(ids)
+        (folder / "meta.properties").write_text(f"{META}{text(uuid)}\n")
         (folder / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
     for name, directory in (("plain", "d1"), ("idem", "d2")):
         folder = tmp_path / directory / f"{name}-0"
@@ -147,6 +147,8 @@ def test_the_same_in_the_metadata_log_dir_ends_the_broker(broker):
         ("d2/idem-0/partition.metadata", b"", "partition-metadata-broken"),
         ("d2/plain-0/x", b"", "two-folders"),
         ("d1/__cluster_metadata-0/quorum-state", b"", "quorum-state-broken"),
+        ("d1/__cluster_metadata-0/quorum-state/x", b"", "quorum-state-broken"),
+        ("d2/meta.properties", f"{META}AAAAAAAAAAAAAAAAAAAAAQ\n".encode(), "directory-id-reserved"),
         ("d2/__cluster_metadata-0/x", b"", "metadata-log-misplaced"),
         ("d1/bootstrap.checkpoint", b"", "bootstrap-broken"),
         ("d1/bootstrap.checkpoint", forge.batch([b"\x28\x00"], attributes=0x20), "bootstrap-broken"),
@@ -242,6 +244,30 @@ def test_a_segment_that_is_a_swap_file_is_restored(broker):
     done = kdump("check", *(str(broker / each) for each in DIRS))
     assert done.returncode == 3
     assert b"2 records are missing" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("voters", "fatal"),
+    [
+        (', "currentVoters": null', False),
+        (', "currentVoters": []', False),
+        (', "currentVoters": [{"voterId": 1}]', False),
+        (', "currentVoters": [{"voterId": "1"}]', True),
+        (', "currentVoters": [1]', True),
+        (', "currentVoters": 1', True),
+        ("", True),
+    ],
+)
+def test_quorum_state_of_version_0_needs_a_list_of_voters(broker, voters, fatal):
+    """A broker of 4.4.0 ended without the field: QuorumStateData: unable to locate field 'currentVoters'."""
+    state = '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"data_version":0'
+    (broker / "d1" / "__cluster_metadata-0" / "quorum-state").write_text(f"{state}{voters}}}")
+    assert codes(started(broker)[0]["fatal"]) == ["quorum-state-broken"] * fatal
+
+
+def test_a_broken_link_in_the_place_of_quorum_state_counts_as_no_file(broker):
+    (broker / "d1" / "__cluster_metadata-0" / "quorum-state").symlink_to("nothing")
+    assert started(broker)[0]["starts"]
 
 
 def test_quorum_state_names_the_voters(broker):
