@@ -138,7 +138,7 @@ class Finder:
         self.report = report
         self.note, self.fail = report.note, report.fail
         self.found_names: set[Name] = set()
-        """The names of all folders with a log, selected or not."""
+        """The names of all folders with a log, and of folders that are not read but have the name of a partition."""
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
         self.without_log: list[UnreadableError] = []

@@ -96,9 +96,9 @@ class CheckSummary:
         self.damaged: list[str] = []
         """The folders of partitions with a damaged log."""
         self.without_batches: list[str] = []
-        """The folders of ``damaged`` without a valid batch."""
+        """The folders of ``damaged``, ``poisoned`` and ``holes`` without a valid batch."""
         self.poisoned: list[str] = []
-        """The folders of partitions whose only damage are batches that a broker accepts but that stop consumers."""
+        """The folders of partitions whose only damage is batches that a broker accepts, and that stop consumers."""
         self.holes: list[str] = []
         """The folders of partitions whose only fault is missing offsets."""
         self.fatal: list[str] = []

@@ -34,10 +34,7 @@ _WITH_ID, _WITH_GUID = 0, 1
 
 
 class SchemaFrame(NamedTuple):
-    """The frame of a payload.
-
-    The message begins at ``position``; ``indexes`` is the Protobuf path, if a header has it.
-    """
+    """The frame of a payload. Its message begins at ``position``. ``indexes`` is a header's Protobuf path, if any."""
 
     framing: Framing
     position: int

@@ -44,10 +44,7 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Return ``name`` and ``data`` of a payload from a position on, and ``unknownFields`` or a ``problem``, if any.
-
-        Raises UndecodableError.
-        """
+        """Return name, data, and unknown fields or a problem of the payload at a position. Raises UndecodableError."""
         reader = self.reader
         if isinstance(reader, AvroReader):
             value, end = reader.read(payload, position)

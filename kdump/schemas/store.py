@@ -84,9 +84,9 @@ class HistoryLine:
 
 @dataclass(frozen=True)
 class SubjectLine:
-    """A subject. ``state`` is the first of STATES that one of its versions has; ``versions`` has all of this state.
+    """A subject. ``state`` is the first of STATES that one of its versions has; ``versions`` are those in this state.
 
-    ``versions`` are those in this state. ``config`` and ``mode`` are those that the subject itself has, or None.
+    ``config`` and ``mode`` are those that the subject itself has, or None.
     """
 
     kind: ClassVar[str] = "subject"
