@@ -310,7 +310,7 @@ class _Judge(NamedTuple):
             why = (
                 "no coordinator knows its producer id"
                 if owner is None
-                else (f"transactional id {owner.transactional_id!r} ({owner.state}) does not name {name}")
+                else (f"the transaction of {owner.transactional_id!r} ({owner.state}) does not list {name}")
             ) + self.ids.condition
         started = None if named is None else _start_of(named)
         is_oldest = begun.first_offset == replica.oldest

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 ADVICE: Final = (
-    "With the node stopped, take this snapshot from another controller, or move it away: "
-    "the node then begins with an older snapshot, and needs the log from the end offset of that snapshot on."
+    "Stop the node. Replace the file by the snapshot of another controller, or move it away: "
+    "without it the node begins with an older snapshot, and needs the log from the end offset of the older one on."
 )
 
 

@@ -288,5 +288,5 @@ def report_shortfalls(
         other = "; another folder in these paths has records of it" if is_elsewhere else ""
         run.insist(f"{each.file}: {each.text}{other}")
     if len(found) > SHOWN:
-        run.insist(f"{many(len(found) - SHOWN, 'more partition')} lack all records: kdump check has them")
+        run.insist(f"{many(len(found) - SHOWN, 'more partition')} lack all records: kdump check lists them")
     return [each for each in found if (each.topic, each.partition) not in held]

@@ -147,7 +147,7 @@ def _remote(
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
         _partition(checked._replace(findings=tuple(kept)), run, output)
     if unlisted:  # the unread part may list present segments, and deletions of absent segments
-        run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}, which could not be read whole")
+        run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}: not all of it could be read")
     else:
         found = remote_storage.check(local, remote, listed, how.at, remote_storage.UnreadCopies.of(unread), run.fail)
         output.add(list(found))

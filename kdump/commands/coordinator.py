@@ -58,7 +58,7 @@ def command(
         return run.status
     for text in ids:
         if kind == "share" and not SHARE_ID.fullmatch(text):
-            run.note(f"{text!r} is not of the form group:topicId:partition: a broker has no such share partition")
+            run.note(f"{text!r} is not a share partition: write it as group:topicId:partition")
     lines = [CoordinatorPartition(text, kind, coordinator_partition(text, partitions)) for text in ids]
     rows = [(one.id, f"{TOPICS[kind]}-{one.partition}") for one in lines]
     write_answer(lines, output, lambda _: [AnswerTable("", ("id", "coordinated by the leader of"), rows)])

@@ -128,9 +128,9 @@ def _conclusion(
             return f"{done}{gone} (by compaction or lost segments); these copies have no more records"
         return f"nothing is missing: {done}" if batches else f"{done}: no batch was found"
     lost = posixpath.join(out, "lost+found")
-    rest = "the rest" if ExitStatus.UNREADABLE not in run.statuses else "the rest of what could be read"
+    rest = "all other bytes" if ExitStatus.UNREADABLE not in run.statuses else "all other bytes that could be read"
     return (
-        f"{done}{gone}; {lost} has {rest}, and the account in account.json. What to do next: look at the "
+        f"{done}{gone}; {lost} has {rest}; account.json there lists them. What to do next: look at the "
         "account, and add other replicas if there are any. Then copy the broker's meta.properties into a copy of the "
         f"folder logs, and name that copy in log.dirs. No checkpoint is written{back}"
     )

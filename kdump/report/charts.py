@@ -495,7 +495,12 @@ def _fill(report: LogDirReport) -> Iterator[_Drawn]:
             values.append({"name": names[topic], "fill": round(records / batches, 3), "text": text})
     if values:
         spec = _bar_rows(values, "fill", "records in a batch (mean)")
-        yield "topics", "Batch fill by topic", "Few records in a batch cost bytes, requests and processor time.", spec
+        yield (
+            "topics",
+            "Batch fill by topic",
+            "Small batches cost more bytes, requests and processor time per record.",
+            spec,
+        )
 
 
 def _lag(report: LogDirReport) -> Iterator[_Drawn]:

@@ -59,8 +59,8 @@ _BATCH: Final = (
     Column("crc", "long", "batch.crc", "The checksum of the batch as stored, unsigned."),
     Column("crcValid", "boolean", "batch.crc_valid", "Whether the checksum is right. For a message inside a wrapper: whether both checksums are right."),
     Column("leaderEpoch", "int", "batch.partition_leader_epoch", "The epoch of the leader that appended the batch; -1 for none, null below magic 2.", nullable=True),
-    Column("producerId", "long", "batch.producer_id", "The producer's id; -1 for none, null below magic 2.", nullable=True),
-    Column("producerEpoch", "int", "batch.producer_epoch", "Its epoch; -1 for none, null below magic 2.", nullable=True),
+    Column("producerId", "long", "batch.producer_id", "The producer id; -1 for none, null below magic 2.", nullable=True),
+    Column("producerEpoch", "int", "batch.producer_epoch", "The producer's epoch; -1 for none, null below magic 2.", nullable=True),
 )
 _TRANSACTION: Final = (
     Column("isTransactional", "boolean", "batch.is_transactional", "Whether the batch belongs to a transaction."),

@@ -53,7 +53,7 @@ def test_the_table_names_the_partition():
 
 def test_a_share_id_of_another_form_is_named():
     _, said = ask("coordinator", "group:orders:3", "--type", "share")
-    assert said.startswith("note: 'group:orders:3' is not of the form group:topicId:partition")
+    assert said.startswith("note: 'group:orders:3' is not a share partition: write it as group:topicId:partition")
     assert ask("coordinator", "a:b:AAAAAAAAAAEAAAAAAAAAAg:3", "--type", "share")[1] == ""
 
 

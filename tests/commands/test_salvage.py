@@ -296,7 +296,7 @@ def test_salvage_goes_on_where_a_file_cannot_be_read(tmp_path):
     assert done.returncode == 1
     assert b"1.log: 0 bytes could not be read: No such file" in done.stderr
     assert b"partition.metadata: No such file" in done.stderr
-    assert b"the rest of what could be read" in done.stderr
+    assert b"all other bytes that could be read" in done.stderr
     assert (rescued(tmp_path / "out"), rescued(tmp_path / "out", "other-0")) == (one(0) + one(2), one(0))
     (lost,) = account(tmp_path / "out")["lost"]
     assert (lost["kind"], lost["savedAs"]) == ("unreadable", None)

@@ -72,7 +72,7 @@ def _lost(partitions: list[RebuiltPartition]) -> Iterator[AnswerTable]:
         name = f"{each.topic}-{each.partition}"
         rows += [(name, one.from_offset, one.until_offset, one.why) for one in each.lost]
         if each.state == "lost" and not each.lost:
-            rows.append((name, None, each.end_offset, "no volume has the partition: it is empty"))
+            rows.append((name, None, each.end_offset, "no volume has the partition: it begins empty"))
     if rows:
         names = ("partition", "from offset", "until offset", "why")
         yield AnswerTable("Lost", names, rows, frozenset(names[1:3]))

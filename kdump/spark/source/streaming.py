@@ -569,7 +569,7 @@ def _left(partition: Partition, until: Mark) -> Mark:
 def _changed(key: str, until: Mark, left: Mark) -> str:
     planned = f"after its records up to offset {until.offset} had been planned, perhaps before they were read"
     if left == START:
-        return f"{key}: its topic was deleted and created again {planned}; they are gone"
+        return f"{key}: its topic was deleted and created again {planned}; the unread records are gone"
     return (
         f"{key}: the log was truncated to offset {left.offset} {planned}; later records are no longer in the log, "
         "and other records have their offsets"
