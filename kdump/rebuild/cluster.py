@@ -102,7 +102,7 @@ def prepare(
     """Read the volumes, and plan the new cluster. ``done`` is called after each partition.
 
     ``writer`` writes each partition as soon as it is planned. Raises UsageError for an option that does not fit the
-    volumes or is missing, UnreadableError if a coordinators' partition cannot be read, and the errors of ``choose``.
+    volumes or is missing, UnreadableError if a coordinator's partition is unreadable, and the errors of ``choose``.
     """
     cluster_id = _cluster_id(volumes, wish.cluster_id)
     lost = metadata.found(volumes, wish.release, report)

@@ -92,7 +92,7 @@ class Coordinators:
 def read(
     plans: Sequence[PartitionPlan], still_open: Iterable[OpenProducer], at: int, damage: Callable[[str], None]
 ) -> Coordinators:
-    """Return groups and transactions at the time ``at`` (ms). ``still_open``: producers with open ones in a log.
+    """Return groups and transactions at ``at`` (ms). ``still_open``: producers with an open transaction in a log.
 
     Raises UnreadableError.
     """

@@ -313,7 +313,7 @@ def _head(out: str) -> bytes:
 
 
 def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[VolumeFolder], access: Access) -> int:
-    """Write the bytes that no log dir of the output has to ``lost+found``. Return their number.
+    """Write to ``lost+found`` the bytes that no log dir of the output has. Return their number.
 
     For each partition these are the bytes that its plan leaves out (``NUMBER-SEGMENT@POSITION``). Segments of folders
     that are not copies of a partition go to ``unknown-topics``. Raises UnreadableError and OSError.

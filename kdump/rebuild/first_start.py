@@ -46,7 +46,7 @@ def look(
     at: int,
     fail: Callable[[UnreadableError], None],
 ) -> LogsAtStart:
-    """Read the logs like the new brokers at ``at`` (ms). ``image`` has the configs of the new cluster."""
+    """Read the logs as new brokers would at the time ``at`` (ms). ``image`` has the configs of the new cluster."""
     folders = _leading(volumes, plans)
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in folders}
     newest = dict(one for plan in plans for one in plan.newest_ms)

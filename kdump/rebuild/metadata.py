@@ -275,7 +275,7 @@ def _add_topics(
 
 
 def _rank(number: bytes | None, folders: Sequence[VolumeFolder]) -> tuple[object, ...]:
-    """Return a sort key for the ids of a topic name: ids of live folders are higher, then ids written to later."""
+    """Return a sort key for the ids of a topic name: a live folder counts most, then the newest segment."""
     is_live = any(not each.state for each in folders)
     return number is not None, is_live, max(each.newest_ms for each in folders), len(folders)
 

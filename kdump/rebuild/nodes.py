@@ -75,7 +75,7 @@ class Listeners(NamedTuple):
 
 
 def new_directory_id() -> bytes:
-    """Return a random id for a log dir that does not start with a dash in base64, as ``Uuid.randomUuid`` does."""
+    """Return a random id for a log dir. Like ids of ``Uuid.randomUuid``, it does not start with a dash in base64."""
     while True:
         made = uuid4().bytes
         if not urlsafe_b64encode(made).startswith(b"-"):

@@ -38,7 +38,7 @@ class Edges(NamedTuple):
 def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
     """Compare a query with the files. Return notes on partitions in several folders.
 
-    ``lost`` is called for each missing topic or partition. Raises UsageError if the query names only some partitions.
+    ``lost`` is called for each missing topic or partition. Raises UsageError if some partitions lack a start or an end.
     """
     counts = Counter((one.topic or "", -1 if one.partition is None else one.partition) for one in partitions)
     topics = {topic for topic, _ in counts}

@@ -83,7 +83,7 @@ class Listings:
         return found
 
     def accept(self) -> None:
-        """Forget the segments that the last comparison missed and the run reported, so that the run continues."""
+        """Forget the segments that were missing in the last comparison. The run has reported them, and continues."""
         for key in self._lacking_now:
             self._known.pop(key, None)
 

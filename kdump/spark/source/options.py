@@ -111,7 +111,7 @@ class SourceOptions:
 
     @property
     def committed(self) -> bool:
-        """Whether only records of committed transactions are read, and records outside of transactions."""
+        """Whether records of aborted and open transactions are left out (read_committed)."""
         return self.isolation == READ_COMMITTED
 
     @property

@@ -58,9 +58,9 @@ _FAILFAST_HINT: Final = "mode FAILFAST stops here; PERMISSIVE continues, and the
 def refuse(error: UnreadableError, *, skip: bool) -> None:
     """Raise a read error in a task of findings or answers. Spark then retries the task, and at last ends the job.
 
-    Two errors are not raised, because they become rows: damage of a tiered segment, and bytes that a failing disk does
-    not return if ``skip`` (the option ``skipUnreadable``). If other errors became rows, an outage of a store would look
-    like an answer.
+    Two errors are not raised, because they become rows: damage of a tiered segment, and, if ``skip`` (the option
+    ``skipUnreadable``), bytes that a failing disk does not return. If other errors became rows, an outage of a store
+    would look like an answer.
     """
     if not (isinstance(error, PartlyUnreadableError) or (skip and isinstance(error, FailingDiskError))):
         raise error
@@ -230,7 +230,7 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open the file of a split. If a stream's file is deleted, return None, or raise DataLossError (failOnDataLoss).
+    """Open the file of a split. If a stream's file is deleted, return None; if failOnDataLoss, raise DataLossError.
 
     A broker first renames a segment, and deletes it a minute later (file.delete.delay.ms).
     """

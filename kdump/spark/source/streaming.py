@@ -88,7 +88,7 @@ class Taken(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """The end of a trigger, and the bytes that it reads. ``is_complete``: the trigger ended at no limit."""
+    """The end of a trigger, and the bytes that it reads. ``is_complete``: no limit ended the trigger."""
 
     offsets: Offsets
     taken: list[Taken]
