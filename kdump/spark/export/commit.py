@@ -52,7 +52,7 @@ def publish(output: Output, staging: Output, commit: Commit, check: Callable[[],
     """Publish a prepared folder and its manifest as the output or a part of it.
 
     ``check`` is called before the output changes, and raises if this run has lost its lock. An error before this call
-    leaves the output unchanged. After a later error the next run completes the commit.
+    leaves the output unchanged. After a later error it is unchanged, or the next run completes the commit.
     """
     try:
         names = [name for name in staging.files() if name not in _NEVER_MOVED]

@@ -186,7 +186,7 @@ class Hold:
 
 @contextmanager
 def held(output: Output) -> Iterator[Hold]:
-    """Lock an output while the block runs. Raises KdumpError that names the holder, if it is locked."""
+    """Lock an output while the block runs. Raises KdumpError, which names the holder, if it is locked."""
     lock = output.hidden(LOCK)
     local = lock.local
     place: Lock = HadoopLock(lock) if local is None else LocalLock(local)
