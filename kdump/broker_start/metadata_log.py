@@ -286,7 +286,7 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
 
 
 def bootstrap(log_dir: LogDirFiles) -> Iterator[StartCause]:
-    """Yield the cause if ``bootstrap.checkpoint`` stops the node (BootstrapDirectory)."""
+    """Yield the cause if ``bootstrap.checkpoint`` stops the node (BootstrapDirectory). Raises UnreadableError."""
     name = file_names.BOOTSTRAP_SNAPSHOT
     entry = log_dir.entry(name)
     if entry is None:

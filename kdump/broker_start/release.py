@@ -101,6 +101,6 @@ def _minor(name: str) -> tuple[int, ...]:
 
 
 def of(name: str) -> StartRelease:
-    """Return the release with a number such as 4.2.2. Raises UsageError for an unknown release."""
+    """Return the release with a number such as 4.2.2, 4.2 or 4 (its last minor). Raises UsageError if unknown."""
     number = known_release(name)
     return StartRelease(name, number if len(number) > 1 else (*number, LAST_MINORS[number[0]]))

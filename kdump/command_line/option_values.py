@@ -100,7 +100,10 @@ def offsets(text: str) -> tuple[int | None, int | None]:
 
 
 def payload(text: str) -> bytes:
-    """Return the UTF-8 of a text, or the decoded bytes of a text after ``hex:`` or ``base64:``. Raises UsageError."""
+    """Return the UTF-8 of a text (after ``utf8:``, if given), or the bytes after ``hex:`` or ``base64:``.
+
+    Raises UsageError.
+    """
     name, colon, rest = text.partition(":")
     try:
         if colon and name == "hex":

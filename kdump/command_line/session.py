@@ -39,7 +39,10 @@ SHOWN: Final = 10
 
 
 def share_done(done: int, total: int, shown: str, seconds: float) -> str:
-    """Return the text of a progress line: percentage, a bar, the amounts (``shown``), and the remaining time."""
+    """Return the text of a progress line: percentage, a bar, the amounts (``shown``), and the remaining time.
+
+    Without any amount so far, return only ``shown``.
+    """
     if not done or not total:
         return shown
     part = min(1.0, done / total)
@@ -248,6 +251,7 @@ class Session:
 
     @property
     def status(self) -> int:
+        """The gravest exit status so far, in this order: unreadable, damaged, derived, absent; 0 without a report."""
         return next((status for status in _BY_RANK if status in self.statuses), 0)
 
     def _cannot(self, text: str, hint: str = "") -> None:

@@ -91,7 +91,7 @@ class _Verdict:
 
 
 def overview(paths: tuple[str, ...]) -> int:
-    """Print a summary of ``paths``; return the exit status of a check of the headers."""
+    """Print a summary of ``paths``, or the first batches of a single segment; return the exit status."""
     run = Session()
     finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True), Reporter(fail=run.fail))
     found = list(finder.find(paths))
