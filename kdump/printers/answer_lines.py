@@ -62,6 +62,7 @@ def _text_line(text: str) -> bytes:
 
 
 def write_texts(texts: Iterable[str], out: BinaryIO) -> None:
+    """Write each JSON text as one line, with control characters escaped."""
     for text in texts:
         out.write(_text_line(text))
 

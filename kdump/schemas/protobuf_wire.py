@@ -47,10 +47,12 @@ def read_tag(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def zigzag(value: int) -> int:
+    """Return the signed number for a number in zigzag encoding."""
     return value >> 1 ^ -(value & 1)
 
 
 def int32(value: int) -> int:
+    """Return the lower 32 bits of a number as a signed number."""
     value &= 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
 

@@ -297,7 +297,7 @@ V4_1: Final = V4_0._replace(
     transactions=CoordinatorWords(),
     share=CoordinatorWords(),
     control_names={},
-    control_json={**KRAFT_JSON, 2: (" LeaderChange: ", "LeaderChangeMessage")},  # the colon is the original's (sic)
+    control_json={**KRAFT_JSON, 2: (" LeaderChange: ", "LeaderChangeMessage")},  # Kafka prints this colon (sic)
 )
 
 V4_2_2: Final = V4_1._replace(

@@ -322,7 +322,7 @@ V3_0: Final = V2_8._replace(
     ),
     legacy_record=(
         "| offset: {offset} {timestamp_type}: {timestamp} keySize: {key_size} valueSize: {value_size}",
-        " isValid: {is_valid:bool} crc: {crc}}}",  # the closing brace is the original's (sic)
+        " isValid: {is_valid:bool} crc: {crc}}}",  # Kafka prints this closing brace (sic)
     ),
     codecs=LOWER_CODECS,
 )
