@@ -37,7 +37,7 @@ class TopicPartitions(NamedTuple):
 
 
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
-    """Return the number of partitions of a topic, and the partitions that are not in ``here``. None is ignored.
+    """Return the number of partitions of a topic, and the partitions that are not in ``here`` (None in it is ignored).
 
     ``count`` is the number of partitions; if it is None, the highest partition in ``here`` counts as the last one.
     """

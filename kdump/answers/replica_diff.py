@@ -321,8 +321,8 @@ def compare_all(
 ) -> Iterator[AnswerLine]:
     """Yield the lines of all pairs in order. ``workers`` compare several pairs at a time.
 
-    With ``records`` this process compares all pairs, because it need not keep the records in memory. Damage
-    that several pairs have in common is reported once.
+    With ``records`` this process compares all pairs: a worker would have to keep the records in memory. Damage that
+    several pairs have in common is reported once.
     """
     report = report._replace(damage=once(report.damage))
     if workers is None or records:

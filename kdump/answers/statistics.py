@@ -65,7 +65,7 @@ class LargestRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatistics:
-    """A partition. Fields that need records may be None. ``ratio``: the uncompressed by the stored size."""
+    """A partition. Fields that need records are None without them. ``ratio`` is uncompressed size / stored size."""
 
     kind: ClassVar[str] = "stats"
     topic: str

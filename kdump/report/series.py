@@ -48,7 +48,7 @@ class TimeAxis(NamedTuple):
 
 
 def time_axis(lines: Sequence[Line], at: int) -> TimeAxis | None:
-    """Return the time axis of hourly lines, or None if no line has a time. Times after ``at`` are omitted."""
+    """Return the time axis of the hourly lines up to the time ``at`` (ms), or None if there are none."""
     end = min(at, _LAST)
     known = sorted((line for line in lines if line["hourMs"] is not None and line["hourMs"] <= end), key=_hour)
     if not known:

@@ -63,7 +63,7 @@ class LostRange(NamedTuple):
 
 @dataclass
 class Sightings:
-    """What a log has at some offsets. ``waiting``: producer id -> offsets of records without a marker up to now."""
+    """What a log has at some offsets. ``waiting``: producer id -> offsets of records whose marker was not read yet."""
 
     records: dict[int, Sighting] = field(default_factory=dict)
     batches: list[Span] = field(default_factory=list)

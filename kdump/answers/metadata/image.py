@@ -107,7 +107,7 @@ class Copies:
     def batches(self, start: int) -> Iterator[Batches]:
         """Yield the batches from the one with offset ``start`` on; a single copy yields runs of batches.
 
-        If there is a single copy, yield runs of batches.
+        If copies differ, the batches of the newer leader epoch are used.
         """
         if len(self._logs) == 1:
             return self._log(self._logs[0], start, PLAIN_DATA)
