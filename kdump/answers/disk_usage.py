@@ -136,7 +136,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Gathers the sizes of all folders. ``by`` is what a line is about."""
+    """Gathers the sizes of all folders. ``by`` is what a line is about; by topic, other files have no lines."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by

@@ -63,7 +63,10 @@ class ReportAnswer:
 
 @dataclass(frozen=True)
 class LogDirReport:
-    """The document of log dirs at ``at`` (ms since 1970). Answers have the names of their commands."""
+    """The document of log dirs at ``at`` (ms since 1970). ``answers`` are by name.
+
+    Without a metadata log the answer ``metadata`` is missing, for a single broker the answer ``diff``.
+    """
 
     paths: tuple[str, ...]
     at: int

@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
 
 def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tuple[int, int]]:
-    """Return the first offset and producer id of each aborted transaction in segments. Raises UnreadableError."""
+    """Return the first offset and producer id of each aborted transaction in the ``.txnindex`` of segments.
+
+    A malformed index is reported, and counts as empty. Raises UnreadableError.
+    """
     found = []
     for segment in segments:
         data = segment.sibling("txnindex")

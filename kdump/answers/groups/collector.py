@@ -174,7 +174,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset. ``pending``: an open transaction has an offset for the same partition."""
+        """Return the line of an offset. If an open transaction has an offset too (``pending``), it does not expire."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}

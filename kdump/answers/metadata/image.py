@@ -43,7 +43,7 @@ class SnapshotFile(NamedTuple):
         return self.files.shown(self.path)
 
     def batches(self) -> Iterator[RecordBatch]:
-        """Yield the batches of the snapshot. Their offsets begin at 0. Raises UnreadableError."""
+        """Yield the batches of the snapshot up to any damage. Offsets begin at 0. Raises UnreadableError."""
         with self.files.open(self.path) as source:
             source.limit = self.limit
             for region in resync.read(source):
