@@ -208,7 +208,7 @@ def test_a_comma_at_the_end_parts_nothing(tmp_path):
         replica(tmp_path / name, {0: data(0)})
     done = kdump("diff", f"{tmp_path}/1,", tmp_path / "2")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == f"1 pair of replicas: 1 same; left is {tmp_path}/1,, right {tmp_path}/2\n"
+    assert done.stdout.decode() == f"1 pair of replicas: 1 same; left is {tmp_path}/1, right {tmp_path}/2\n"
 
 
 def test_records_that_only_damage_hides_are_not_said_to_differ(tmp_path):
