@@ -48,10 +48,7 @@ _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with t
 
 
 class WantedPartition(NamedTuple):
-    """A partition of the image, and its copies; live ones come first.
-
-    ``known_end``: without copies, the highest offset in committed offsets and checkpoints; else 0.
-    """
+    """A partition and its copies, live ones first. ``known_end``: without a copy, the highest offset elsewhere."""
 
     topic: str
     topic_id: bytes | None
@@ -206,10 +203,7 @@ class _Planning:
         self._copies = sorted(copies, key=lambda one: one.rank, reverse=True)
 
     def has_gaps(self) -> bool:
-        """Return whether offsets are missing between consecutive batches of the leading copy.
-
-        Then the log was compacted, but the config of the topic was lost or changed later.
-        """
+        """Return whether the leading copy has gaps: it was compacted, but the topic's config was lost or changed."""
         return any(starmap(has_gap, pairwise(self._copies[0].scanned.spans)))
 
     def plan(self) -> PartitionPlan:
