@@ -5,6 +5,7 @@ jars of the HDFS, and of Spark's client for S3. Both servers keep their files wh
 """
 
 import http.client
+import os
 import shutil
 import signal
 import socket
@@ -175,8 +176,9 @@ class Lake:
         return str(path)
 
     def names(self) -> set[str]:
-        """Return the paths of all files in it."""
-        return {str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()}
+        """Return the paths of all files in it. Folders may be deleted meanwhile, as those of an upload."""
+        found = (Path(folder, name) for folder, _, names in os.walk(self.folder) for name in names)
+        return {str(path.relative_to(self.folder)) for path in found}
 
     def text(self, name: str) -> str:
         """Return the text of a file; empty if there is none."""
