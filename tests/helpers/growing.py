@@ -69,7 +69,9 @@ class Stream:
     def replay(self, start, end, output="records"):
         splits = streaming.between(self.options, start, end, self.lost, listings=self.listings)
         kind = output if output == "damaged" else "records"
-        options = words.SourceOptions(paths=self.options.paths, output=kind, isolation=self.options.isolation)
+        columns = ("partition", "offset") if kind == "records" else ()
+        given = {"paths": self.options.paths, "isolation": self.options.isolation}
+        options = words.SourceOptions(**given, output=kind, columns=columns)
         rows = [row for split in splits for batch in reading.read(split, options) for row in batch.to_pylist()]
         if output == "where":
             return [(row["partition"], row["offset"]) for row in rows if row["offset"] % 3 == 0]
