@@ -48,7 +48,10 @@ _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with t
 
 
 class WantedPartition(NamedTuple):
-    """A partition and its copies, live ones first. ``known_end``: without a copy, the highest offset elsewhere."""
+    """A partition of the image, and its copies; live ones come first.
+
+    ``known_end``: without copies, the highest offset in committed offsets and checkpoints; else 0.
+    """
 
     topic: str
     topic_id: bytes | None

@@ -344,7 +344,10 @@ class Work:
         return self.accounted(started, self.write())
 
     def write(self, *, always: bool = True) -> WrittenRows:
-        """Write the records and damaged ranges (if ``always``, also an empty file), and check the number of rows."""
+        """Write the records and the damaged ranges, and check the number of rows.
+
+        Without damage, an empty file of damaged ranges is written, unless ``always`` is False.
+        """
         with session.interruptible(self.spark):
             return self._written(always=always)
 

@@ -285,7 +285,10 @@ class Output(Folder):
         return manifest
 
     def write_runs(self, runs: list[Any], steps: int | None = None) -> int:
-        """Write the manifest of runs, with the number of the last of ``steps``. Return its length in characters."""
+        """Write the manifest of these runs with their totals, and return its length in characters.
+
+        ``steps`` is the number of the last step in the manifest, or None if the output has no steps.
+        """
         totals = account.totals(run["totals"] for run in runs)
         counted = {} if steps is None else {"steps": steps}
         text = json.dumps(
