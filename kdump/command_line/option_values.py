@@ -187,7 +187,7 @@ def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
 
 def is_folder(path: str) -> bool:
     """Like ``Path.is_dir``, but False if a parent folder is not readable by this user."""
-    return os.path.isdir(path)  # noqa: PTH112  it raises there
+    return os.path.isdir(path)  # noqa: PTH112  Path.is_dir raises then
 
 
 def is_there(path: str) -> bool:
