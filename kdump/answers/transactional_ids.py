@@ -192,7 +192,8 @@ class KnownIds:
     def is_sure(self, producer_id: int) -> bool:
         """Return whether the last state of a producer id is certain.
 
-        It is not if it is truncated, or if its partition has an unreadable state (any partition, if it is unknown).
+        False if this state is truncated, or if a state in the same partition is unreadable. For a producer id without
+        a state, an unreadable state in any partition counts.
         """
         if producer_id in self._lost:
             return False

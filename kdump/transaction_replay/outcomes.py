@@ -163,7 +163,7 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 class SegmentOutcomes(NamedTuple):
     """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    ``ended`` has a commit only if no other end of the same producer is before it: else it affects no other segment.
+    ``ended`` leaves out a commit after another end of the same producer, because it affects no other segment.
     ``wrong`` has a sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the last batch; in
     the last segment it is ignored, because a broker may be writing there. ``base`` is the segment's base offset.
     """
