@@ -73,7 +73,7 @@ class CommittedOffsets:
     """The highest offset that any group has committed for each partition. Offsets are read at first use."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
-        """Create the offsets. ``partitions`` may include other topics than ``__consumer_offsets``."""
+        """``partitions`` may include other topics than ``__consumer_offsets``."""
         self._partitions = partitions
 
     @cached_property

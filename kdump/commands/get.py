@@ -160,7 +160,7 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the selected partitions, all if ``topic`` is None; if none matches, the logs without a topic in files."""
+    """Return the selected partitions (topic None: all); if none matches, the logs without a topic of files in paths."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
