@@ -30,6 +30,7 @@ from kdump import __version__
 from kdump.errors import UsageError
 from kdump.primitives import signals, supervision
 from kdump.primitives.messages import LEVEL
+from kdump.rows.columns import PAYLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 REDACT_KEY: Final = "KDUMP_REDACT_KEY"
 DEFAULT_LIMIT: Final = 100
 """Number of rows of a page, if a call has no limit."""
-PAYLOADS: Final = frozenset({"key", "value", "headers", "decoded", "keyDecoded", "valueDecoded"})
-"""Fields with payloads of records."""
 OF_CLIENTS: Final = frozenset({"metadata", "raw", "clientHost"})
 """Fields of groups that contain clients' texts or addresses."""
 _ENDS: Final = 1.0

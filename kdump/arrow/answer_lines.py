@@ -56,14 +56,16 @@ class LineColumns:
 
 
 def table(kind: type[AnswerLine], lines: Iterable[AnswerLine]) -> pa.Table:
-    """Return lines of one class as a table, without ``kind``. A field without a fixed type becomes JSON text."""
-    shape = pa.schema(list(fields_of(kind)))
-    texts = {field.name for field in shape if isinstance(field.type, pa.JsonType)} if hasattr(pa, "JsonType") else set()
+    """Return lines of one class as a table, without ``kind``."""
+    return rows_table(map(as_json, lines), pa.schema(list(fields_of(kind))))
+
+
+def rows_table(rows: Iterable[dict[str, Any]], shape: pa.Schema) -> pa.Table:
+    """Return JSON objects as a table with the columns of ``shape``. A value without a fixed type becomes JSON text."""
+    texts = [field.name for field in shape if isinstance(field.type, pa.JsonType)] if hasattr(pa, "JsonType") else []
     plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
-    rows = [
-        {name: json_text(value) if name in texts else value for name, value in as_json(line).items()} for line in lines
-    ]
-    return pa.Table.from_pylist(rows, plain)
+    made = [{**row, **{name: _json_text(row.get(name)) for name in texts}} for row in rows]
+    return pa.Table.from_pylist(made, plain)
 
 
 def findings_schema() -> pa.Schema:
@@ -85,7 +87,7 @@ def findings_table(findings: Iterable[Finding]) -> pa.Table:
     return pa.Table.from_pylist([finding_row(one) for one in findings], findings_schema())
 
 
-def json_text(value: Any) -> str | None:
+def _json_text(value: Any) -> str | None:
     return None if value is None else json_cell(value)
 
 

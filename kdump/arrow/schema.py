@@ -23,8 +23,6 @@ _TYPES: Final = {
     "json": "string",
     "headers": "array<struct<key:string,value:binary>>",
 }
-_TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
-"""Columns that only text formats need. Arrow columns hold any bytes, and each Arrow output has one kind of row."""
 
 
 class ArrowField(NamedTuple):
@@ -39,7 +37,7 @@ def fields(columns: Iterable[rows.Column]) -> tuple[ArrowField, ...]:
 
 
 def _records() -> tuple[rows.Column, ...]:
-    columns = {column.name: column for column in rows.RECORD if column.name not in _TEXT_ONLY}
+    columns = {column.name: column for column in rows.RECORD if column.name not in rows.TEXT_ONLY}
     first = [columns.pop(name) for name in rows.SPARK_FIRST]
     return (*first, *columns.values())
 

@@ -23,6 +23,7 @@ from kdump.output.stdout import is_terminal, open_output
 from kdump.primitives import signals, supervision, timestamps
 from kdump.primitives.messages import message
 from kdump.primitives.terminal import harmless_line
+from kdump.queries import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from kdump.queries.views import View
     from kdump.schemas.decoder import PayloadDecoder
 
-FORMS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
 BESIDE: Final = 1 << 30
 """Additional bytes for memory that DuckDB does not count in its limit, such as constants and lists."""
 MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'"
@@ -53,7 +53,7 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(FORMS),
+    type=click.Choice(FORMATS),
     default="table",
     show_default=True,
     help="The format. parquet needs --out; arrow is a stream of Arrow IPC.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.errors import KdumpError, UsageError
 from kdump.primitives.messages import message
+from kdump.queries import FORMATS
 from kdump.queries.engine import MACROS
 from kdump.queries.statement import is_complete
 
@@ -104,8 +105,8 @@ class Prompt:
         if len(rest) != 1:
             raise UsageError(f".{name} takes one word")
         if name == "mode":
-            if rest[0] not in _FORMATS:
-                raise UsageError(f".mode {rest[0]}: the formats are {', '.join(_FORMATS)}")
+            if rest[0] not in FORMATS:
+                raise UsageError(f".mode {rest[0]}: the formats are {', '.join(FORMATS)}")
             self.mode = rest[0]
         elif name == "timer":
             self.timer = rest[0] == "on"
@@ -114,7 +115,6 @@ class Prompt:
 
 
 _COMMANDS: Final = ("help", "tables", "schema", "mode", "out", "timer", "quit")
-_FORMATS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
 
 
 def statements(lines: Iterator[str | None]) -> Iterator[str]:

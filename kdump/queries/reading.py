@@ -28,6 +28,7 @@ from kdump.primitives.wire import INT64_END
 from kdump.queries import conditions
 from kdump.queries.views import BATCHES, DAMAGE, SIZES, FindingView, LineView, QuestionView, RowView
 from kdump.rows import values
+from kdump.rows.columns import PAYLOADS
 from kdump.rows.redaction import Secrets, bare
 from kdump.rows.selection import DamagedRange, SelectedBatch, may_hold_secrets
 from kdump.schemas import TOPIC
@@ -304,7 +305,7 @@ class QueryReading:
     def _records(
         self, partitions: list[Partition], wanted: Filter, names: list[str], view: View
     ) -> Iterator[pa.RecordBatch]:
-        hidden = frozenset() if self.inputs.payloads else _PAYLOADS.intersection(names)
+        hidden = frozenset() if self.inputs.payloads else PAYLOADS.intersection(names)
         sized = {SIZES[name].attribute for name in names if name in SIZES}
         shown = [name for name in names if name not in hidden and name not in SIZES]
         made = [*shown, *sorted(sized.difference(shown))] or ["topic"]
@@ -366,19 +367,16 @@ class QueryReading:
         from kdump.arrow import answer_lines
 
         shape = pa.schema([view.schema.field(name) for name in names])
-        texts = [field.name for field in shape if isinstance(field.type, pa.JsonType)]
-        plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
         rows = []
         for row in self._findings() if isinstance(view, FindingView) else self._answer(view):
             found = {name: row.get(name) for name in names}
             if self._hides:
                 found = {name: _without_clients(name, value) for name, value in found.items()}
-            rows.append({**found, **{name: answer_lines.json_text(found[name]) for name in texts}})
+            rows.append(found)
             if len(rows) == _ROWS:
-                yield pa.RecordBatch.from_pylist(rows, plain)
+                yield from answer_lines.rows_table(rows, shape).to_batches()
                 rows = []
-        if rows:
-            yield pa.RecordBatch.from_pylist(rows, plain)
+        yield from answer_lines.rows_table(rows, shape).to_batches()
 
     def _findings(self) -> list[dict[str, Any]]:
         """Return the findings of a check as JSON; the check runs once."""
@@ -475,7 +473,6 @@ def _without_clients(name: str, value: Any) -> Any:
     return [{**one, "clientHost": None} for one in value] if name == "members" and value else value
 
 
-_PAYLOADS: Final = frozenset({"key", "value", "headers", "decoded", "keyDecoded", "valueDecoded"})
 _PUSHED: Final = frozenset(
     {
         "topic",

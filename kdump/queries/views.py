@@ -35,7 +35,6 @@ SIZES: Final = {
     "valueSize": rows.Column("valueSize", "int", "record.value", "The size of the value in bytes; -1 if it is null."),
 }
 """Columns of records whose payloads are hidden. ``source`` names the payload."""
-_TEXT_ONLY: Final = {"kind", "keyEncoding", "valueEncoding"}
 _UNITS: Final = (
     (re.compile(r"Ms$"), "ms since 1970 (UTC)"),
     (re.compile(r"^(age|retention|localRetention|timeout)Ms$"), "ms"),
@@ -92,7 +91,7 @@ class RowView(View):
         self._typed = typed
         if typed is not None:
             more = (*more, *(column for column in rows.TYPED if column.name in typed.names))
-        self.columns = (*(column for column in rows.KINDS[kind] if column.name not in _TEXT_ONLY), *more)
+        self.columns = (*(column for column in rows.KINDS[kind] if column.name not in rows.TEXT_ONLY), *more)
 
     @cached_property
     def schema(self) -> pa.Schema:
