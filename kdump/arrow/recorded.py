@@ -165,6 +165,5 @@ def _bounds(first: int | None, last: int | None) -> tuple[int, int]:
 
 def columns(fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> KernelColumns | None:
     """Return columns of these fields; None without compiled code, or if a bound does not fit into 64 bits."""
-    bounds = (wanted.first_offset, wanted.last_offset, wanted.since, wanted.until)
-    fit = all(bound is None or -INT64_END < bound < INT64_END for bound in bounds)
-    return KernelColumns(fields, wanted, stops_at_frames=stops_at_frames) if kernel.COMPILED and fit else None
+    is_usable = kernel.COMPILED and wanted.fits_64_bits
+    return KernelColumns(fields, wanted, stops_at_frames=stops_at_frames) if is_usable else None

@@ -91,7 +91,16 @@ class Filter(NamedTuple):
     @property
     def is_bounded(self) -> bool:
         """Whether there are conditions on offsets or timestamps."""
-        return any(bound is not None for bound in (self.first_offset, self.last_offset, self.since, self.until))
+        return any(bound is not None for bound in self._bounds)
+
+    @property
+    def fits_64_bits(self) -> bool:
+        """Whether compiled code can compare the bounds of offsets and timestamps."""
+        return all(bound is None or -INT64_END < bound < INT64_END for bound in self._bounds)
+
+    @property
+    def _bounds(self) -> tuple[int | None, ...]:
+        return self.first_offset, self.last_offset, self.since, self.until
 
     @property
     def looks_into_fields(self) -> bool:
@@ -233,7 +242,8 @@ class Prefilter:
         """Return the prefilter of a filter; None if the filter selects all records or compiled code cannot apply it."""
         few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
         takes_all = not wanted.looks_into_records and not wanted.looks_into_headers
-        if not kernel.COMPILED or wanted.decoded or takes_all or not few or not all(map(is_local, wanted.greps)):
+        fits = few and wanted.fits_64_bits
+        if not kernel.COMPILED or wanted.decoded or takes_all or not fits or not all(map(is_local, wanted.greps)):
             return None
         return cls(wanted)
 

@@ -18,6 +18,7 @@ from kdump.printers.classic_text import DumpText
 from kdump.printers.record_rows import JsonLines
 from kdump.rows.selection import SegmentFacts
 from testing import GOLDEN, forge
+from testing.processes import kdump
 
 if not kernel.COMPILED:
     pytest.skip("there is no kernel", allow_module_level=True)
@@ -179,6 +180,31 @@ def test_a_batch_that_ends_before_it_begins_ends_no_reading(tmp_path):
     odd = forge.batch([], base_offset=20, last_offset_delta=-1)
     path.write_bytes(b"".join([*one, odd, *one[2:]]))
     assert same(path, Filter(last_offset=19)) == 6
+
+
+@pytest.mark.parametrize(
+    ("bounds", "count"),
+    [
+        ({"first_offset": 1 << 63}, 0),
+        ({"last_offset": -(1 << 63) - 1}, 0),
+        ({"since": 1 << 63}, 0),
+        ({"until": -(1 << 63)}, 0),
+        ({"last_offset": 1 << 63, "until": 1 << 63, "since": -(1 << 64)}, 21),
+    ],
+)
+def test_bounds_beyond_64_bits_select_records_as_other_bounds_do(bounds, count):
+    (partition,) = Finder().find([str(GOLDEN / "brokers" / "4.2.2" / "multi-0")])
+    for take in (Take.RECORDS, Take.RUNS):
+        items = PartitionReader(Filter(**bounds), take).read(partition)
+        assert sum(len(item.records) for item in items) == count
+
+
+@pytest.mark.parametrize("words", [["--offset", f"{1 << 63}.."], ["--since", str(1 << 63)]])
+def test_a_bound_beyond_64_bits_on_the_command_line_selects_nothing(words):
+    for form in (["--count"], ["-o", "jsonl"], ["-o", "text"]):
+        done = kdump("dump", GOLDEN / "brokers" / "4.2.2" / "multi-0", *words, *form)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout in (b"", b"0\n")
 
 
 def test_a_filter_that_takes_all_needs_no_prefilter():
