@@ -177,7 +177,9 @@ class Engine:
                 "enable_external_access": "false",
             },
         )
-        connection.execute("set enable_progress_bar = false")  # DuckDB prints it to standard output under python -c
+        if connection.execute("select current_setting('enable_progress_bar')").fetchall() == [(True,)]:
+            # DuckDB prints it to standard output under python -c. In Jupyter without ipywidgets it cannot be set.
+            connection.execute("set enable_progress_bar = false")
         try:
             connection.execute("set timezone = ?", [limits.zone])
         except duckdb.Error as error:

@@ -242,3 +242,21 @@ def test_duckdb_writes_no_progress_to_standard_output():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[(False,)]\n"
+
+
+def test_a_query_runs_in_a_notebook_without_widgets():
+    """There DuckDB refuses each change of its progress bar."""
+    code = (
+        "import sys, types\n"
+        "sys.modules['ipywidgets'] = None\n"
+        "notebook = sys.modules['IPython'] = types.ModuleType('IPython')\n"
+        "notebook.get_ipython = lambda: types.SimpleNamespace(config={'IPKernelApp': {}})\n"
+        "import duckdb, kdump\n"
+        "try:\n"
+        "    duckdb.connect().execute('set enable_progress_bar = false')\n"
+        "except duckdb.InvalidInputException as error:\n"
+        "    print('ipywidgets' in str(error))\n"
+        f"print(kdump.sql('select 1 as n', {BROKER!r}).rows())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n[{'n': 1}]\n"
