@@ -10,7 +10,7 @@ from operator import index
 from os import PathLike, fsdecode, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, SupportsIndex, TypeAlias
 
-from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
+from kdump.errors import DamageError, Reporter, UnreadableError, UsageError, many
 from kdump.findings import status as findings_status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.finder import Finder, Wanted
@@ -279,7 +279,7 @@ class Log:
 
     def _repr_html_(self) -> str:
         """Return an HTML table of the first records, for notebooks. Payloads are shortened."""
-        from html import escape
+        from kdump.printers import notebook
 
         names = ("topic", "partition", "offset", "timestamp", "key", "value")
         log = Log(
@@ -288,17 +288,15 @@ class Log:
             self._filter,
             self._on_error,
             every_replica=self._every_replica,
-            limit=min(_SHOWN_ROWS, self._limit or _SHOWN_ROWS),
+            limit=notebook.SHOWN if self._limit is None else min(notebook.SHOWN, self._limit),
             decoding=self._decoding,
         )
         cells = [
             [one.topic, one.partition, one.offset, one.datetime or one.timestamp, _short(one.key), _short(one.value)]
             for one in log
         ]
-        head = "".join(f"<th>{name}</th>" for name in names)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in cells)
-        more = f"the first {len(cells)} records" if len(cells) == _SHOWN_ROWS else f"{len(cells)} records"
-        return f"<p>{escape(repr(self))}: {more}</p><table><tr>{head}</tr>{body}</table>"
+        more = f"the first {len(cells)} records" if len(cells) == notebook.SHOWN else f"{len(cells)} records"
+        return notebook.table(f"{self!r}: {more}", names, cells)
 
     def __iter__(self) -> Iterator[LogRecord]:
         """Yield the records in the order of partitions and offsets. Raises UnreadableError."""
@@ -475,10 +473,6 @@ class Log:
         self.damage.append((item.file.name, item.damage))
 
 
-_SHOWN_ROWS: Final = 10
-"""Number of records that a notebook shows."""
-
-
 @dataclass(frozen=True)
 class CheckReport:
     """The result of a check: findings, remarks, errors on unreadable files, and notes.
@@ -524,6 +518,15 @@ class CheckReport:
         True
         """
         return self.to_arrow().to_pandas()
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table of the first findings, for notebooks."""
+        from kdump.printers import notebook
+
+        names = ("check", "level", "file", "position", "text", "advice")
+        caption = f"{many(len(self.findings), 'finding')}, status {self.status}"
+        rows = self.rows()[: notebook.SHOWN]
+        return notebook.table(caption, names, ([row[name] for name in names] for row in rows))
 
 
 def check(

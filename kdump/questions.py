@@ -17,6 +17,7 @@ unreadable file raises UnreadableError; wrong usage raises UsageError.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
@@ -42,7 +43,7 @@ from kdump.answers.topic_configs import GivenConfig, given_config
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference
 from kdump.api import Path, Time, given_paths, moment, numbers, topics
-from kdump.errors import Reporter, UsageError, raise_it
+from kdump.errors import Reporter, UsageError, many, raise_it
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import shown_paths
@@ -173,6 +174,18 @@ class Answer(Generic[L]):
         [['one', 75]]
         """
         return self.to_arrow().to_pandas()
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table of the first lines of each kind, for notebooks."""
+        from kdump.printers import notebook
+
+        tables = []
+        for kind in dict.fromkeys(line.kind for line in self.lines):
+            rows = [as_json(line) for line in self.lines if line.kind == kind]
+            names = dict.fromkeys(name for row in rows for name in row if name != "kind")
+            shown = ([row.get(name) for name in names] for row in rows[: notebook.SHOWN])
+            tables.append(notebook.table(many(len(rows), f"line of {kind}", f"lines of {kind}"), names, shown))
+        return "".join(tables) + "".join(f"<p>{escape(text)}</p>" for text in self.damage + self.wrong)
 
 
 class Inputs(NamedTuple):

@@ -196,7 +196,7 @@ class Engine:
         connection.execute("set lock_configuration = true")
         return connection
 
-    def query(self, text: str, params: Mapping[str, str], reading: QueryReading) -> Running:
+    def query(self, text: str, params: Mapping[str, object], reading: QueryReading) -> Running:
         """Return a query that has not started."""
         return Running(self, text, params, reading)
 
@@ -208,7 +208,7 @@ class Running:
     some calls.
     """
 
-    def __init__(self, engine: Engine, text: str, params: Mapping[str, str], reading: QueryReading) -> None:
+    def __init__(self, engine: Engine, text: str, params: Mapping[str, object], reading: QueryReading) -> None:
         self._engine, self._text, self._params, self._reading = engine, text, params, reading
         self._blocks: queue.Queue[Any] = queue.Queue(1)
         self._connection: duckdb.DuckDBPyConnection | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from kdump.errors import UsageError, many
 from kdump.log_dirs.finder import Wanted
 from kdump.output.files import scratch_folder
 from kdump.primitives import timestamps
+from kdump.printers import notebook
 from kdump.queries import MEMORY, writers
 from kdump.queries.engine import Engine, QueryLimits
 from kdump.queries.reading import QueryReading, RaisingReporter, SqlInputs
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from kdump.api import Path, Time
-
-_SHOWN: Final = 20
-"""Number of rows that a notebook shows."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,13 +61,8 @@ class QueryResult:
         return f"<QueryResult: {many(self.table.num_rows, 'row')} of {', '.join(self.table.schema.names)}{damage}>"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        def line(cells: Iterable[object], tag: str) -> str:
-            return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
-
-        body = "".join(line(row.values(), "td") for row in self.table.slice(0, _SHOWN).to_pylist())
-        return f"<p>{escape(repr(self))}</p><table>{line(self.table.schema.names, 'th')}{body}</table>"
+        rows = self.table.slice(0, notebook.SHOWN).to_pylist()
+        return notebook.table(repr(self), self.table.schema.names, (row.values() for row in rows))
 
 
 class _Collected(RaisingReporter):
@@ -106,11 +99,11 @@ def sql(  # noqa: PLR0913  each option by its name
 ) -> QueryResult:
     """Return the rows of a query over the views of ``kdump sql``, such as ``records``, ``batches`` and ``groups``.
 
-    Values of ``params`` replace ``$NAME`` in the query, as texts. ``at`` is the time that counts as now. ``committed``
-    returns only the records that a read_committed consumer receives. ``out_of_order`` also reads segments that begin
-    after a range of timestamps, for records with older timestamps. The query is stopped after ``timeout`` seconds;
-    ``memory`` is DuckDB's limit in bytes. All rows are held in memory. Of several columns ``n`` the second is ``n_1``.
-    Requires DuckDB and pyarrow.
+    Values of ``params`` replace ``$NAME`` in the query: numbers, texts, bytes, datetimes and others. ``at`` is the time
+    that counts as now. ``committed`` returns only the records that a read_committed consumer receives. ``out_of_order``
+    also reads segments that begin after a range of timestamps, for records with older timestamps. The query is stopped
+    after ``timeout`` seconds; ``memory`` is DuckDB's limit in bytes. All rows are held in memory. Of several columns
+    ``n`` the second is ``n_1``. Requires DuckDB and pyarrow.
 
     Raises UsageError for a wrong query, KdumpError for a query that fails while it runs, and UnreadableError.
 
@@ -130,10 +123,9 @@ def sql(  # noqa: PLR0913  each option by its name
         out_of_order=out_of_order,
     )
     collected = _Collected()
-    texts = {name: str(value) for name, value in (params or {}).items()}
     with scratch_folder(None) as folder:
         limits = QueryLimits(memory, min(4, os.cpu_count() or 1), folder, timeout)
-        running = Engine(Views(), limits).query(query, texts, QueryReading(inputs, collected))
+        running = Engine(Views(), limits).query(query, params or {}, QueryReading(inputs, collected))
         try:
             running.wait()
             rows = pa.Table.from_batches(list(running.batches()), running.schema)

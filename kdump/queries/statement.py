@@ -27,7 +27,7 @@ class Query(NamedTuple):
     """A valid query: its text, and the values of its parameters by name."""
 
     text: str
-    params: Mapping[str, str]
+    params: Mapping[str, object]
 
 
 def quoted_offset(text: str) -> str:
@@ -76,7 +76,7 @@ def is_complete(text: str) -> bool:
     return found and last == ";"
 
 
-def parse(text: str, params: Mapping[str, str]) -> Query:
+def parse(text: str, params: Mapping[str, object]) -> Query:
     """Return a query that is one statement: a SELECT, or an EXPLAIN of a SELECT.
 
     DuckDB's parser determines the type of the statement. Raises UsageError for other statements, and for a missing or
@@ -113,7 +113,7 @@ def parse(text: str, params: Mapping[str, str]) -> Query:
     return Query(text, _given(found[0].named_parameters, params))
 
 
-def _given(used: set[str], params: Mapping[str, str]) -> Mapping[str, str]:
+def _given(used: set[str], params: Mapping[str, object]) -> Mapping[str, object]:
     missing, unused = sorted(used - params.keys()), sorted(params.keys() - used)
     if any(name.isdigit() for name in missing):
         raise UsageError("query: parameters have names: write $name, and give --param name=VALUE")

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+from datetime import UTC, datetime
 
 import pytest
 
@@ -35,6 +36,11 @@ def test_arguments():
     assert kdump.sql(count, BROKER, topic="txn", committed=True).rows() == [{"n": 52}]
     assert kdump.sql(count, BROKER, topic=["c-*"], partition=0).rows() == [{"n": 1114}]
     assert kdump.sql("select $a::bigint + 1 as a", BROKER, params={"a": 4}).rows() == [{"a": 5}]
+    key = 'select min("offset") as n from records where key = $key and timestamp > $since'
+    since = datetime(2023, 11, 14, tzinfo=UTC)
+    assert kdump.sql(key, BROKER, topic="compact", params={"key": b"ck-6", "since": since}).rows() == [{"n": 174}]
+    with pytest.raises(KdumpError, match="object"):
+        kdump.sql("select $a", BROKER, params={"a": object()})
     assert kdump.sql("select 1 as a, 2 as a", BROKER).rows() == [{"a": 1, "a_1": 2}]
     age = "select ageMs from transactions where state = 'open'"
     assert kdump.sql(age, BROKER, at="2026-11-22").rows() != kdump.sql(age, BROKER, at="2026-11-23").rows() != []
