@@ -59,7 +59,7 @@ class ExportedSchemas:
 
     @staticmethod
     def _reference_path(name: str, found: SchemaVersion | None, version: SchemaVersion) -> str | None:
-        """Return the path of a reference from the folder of its schema, or None if it leads out of the export."""
+        """Return the path of a reference from the folder of its schema, or None if it leads out of this folder."""
         if version.schema_type != "PROTOBUF":
             return file_name(name) + ("" if found is None else ENDINGS.get(found.schema_type, ""))
         path = normpath(name)
