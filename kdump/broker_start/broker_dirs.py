@@ -15,6 +15,7 @@ from kdump.broker_start.outcome import StartCause
 from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings.codes import Code
 from kdump.formats import meta_properties
+from kdump.formats.partition_metadata import id_of
 from kdump.log_dirs import file_names
 from kdump.log_dirs.partition import listed_log_dirs
 from kdump.primitives.compression import DEFAULT_LIMIT
@@ -103,14 +104,8 @@ def of(data: bytes) -> Ids:
         version,
         None if node is None else int(node),
         values.get("cluster.id"),
-        None if properties.directory_id is None else _uuid(properties.directory_id),
+        None if properties.directory_id is None else id_of(properties.directory_id),
     )
-
-
-def _uuid(text: str) -> bytes:
-    from base64 import b64decode
-
-    return b64decode(text + "=" * (-len(text) % 4), altchars=b"-_")
 
 
 class Verified(NamedTuple):

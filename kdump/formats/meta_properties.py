@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
+from kdump.formats.partition_metadata import id_of
 from kdump.primitives.wire import to_int32
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "cluster.id")}
 """Version -> the required keys."""
 NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {"0": ("broker.id",), "1": ("node.id",)}
-UUID_TEXT: Final = 24
-"""Maximum number of characters of a Uuid."""
-UUID_BYTES: Final = 16
 RESERVED_IDS: Final = 100
 """Directory ids below this number are reserved (KIP-858)."""
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -86,15 +84,8 @@ def check(properties: MetaProperties, *, takes_reserved: bool = False) -> None:
 
 def _is_directory_id(text: str, least: int) -> bool:
     """Return whether Kafka's ``Uuid.fromString`` accepts the text, and the number of the uuid is at least ``least``."""
-    if len(text) > UUID_TEXT:
-        return False
-    try:
-        from base64 import b64decode
-
-        value = b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except ValueError:
-        return False
-    return len(value) == UUID_BYTES and int.from_bytes(value, "big") >= least
+    value = id_of(text)
+    return bool(value) and int.from_bytes(value, "big") >= least
 
 
 def encode(properties: MetaProperties) -> bytes:

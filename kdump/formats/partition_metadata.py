@@ -54,25 +54,26 @@ def read(data: Bytes) -> PartitionMetadata:
         raise DamageError("version", "partition.metadata has an unknown version", expected=VERSION, found=version)
     expected = "topic_id: and 22 characters of base64"
     line = next(lines, None) or _absent(len(data), expected)
-    topic_id = _id(_value(line, expected))
-    if len(topic_id) != len(ZERO_ID):
+    topic_id = id_of(_value(line, expected))
+    if not topic_id:
         checkpoint_text.malformed(line, expected, NumberDamageError)
     if topic_id == ZERO_ID:
         checkpoint_text.malformed(line, expected)
     return PartitionMetadata(version, topic_id)
 
 
-def _id(text: str) -> bytes:
-    """Return the bytes of URL-safe base64 with or without padding; empty for any other text."""
+def id_of(text: str) -> bytes:
+    """Return the 16 bytes of an id, or empty bytes for a text that ``Uuid.fromString`` refuses."""
     from base64 import b64decode
 
     if len(text) > MOST_TEXT:
         return b""
     padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
     try:
-        return b64decode(text + padding, altchars=b"-_", validate=True)
+        found = b64decode(text + padding, altchars=b"-_", validate=True)
     except ValueError:
         return b""
+    return found if len(found) == len(ZERO_ID) else b""
 
 
 def _absent(position: int, expected: str) -> NoReturn:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, quoted
+from kdump.formats.partition_metadata import id_of
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
@@ -54,6 +55,9 @@ def read(data: Bytes) -> QuorumState:
             raise DamageError(
                 "json", f"{name} is missing in quorum-state, or invalid", expected=expected, found=content.get(name)
             )
+    if version > 0 and not id_of(content["votedDirectoryId"]):
+        text, found = "votedDirectoryId in quorum-state is not a Uuid", content["votedDirectoryId"]
+        raise DamageError("json", text, expected="22 characters of base64", found=quoted(found))
     voters = _voters(content) if version == 0 else ()
     return QuorumState(version, content["leaderId"], content["leaderEpoch"], content["votedId"], voters)
 

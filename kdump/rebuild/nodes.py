@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from kdump.errors import UsageError
 from kdump.formats import meta_properties
+from kdump.formats.partition_metadata import id_of
 from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
@@ -146,13 +147,8 @@ def parse_voters(text: str) -> list[Voter]:
 
 def uuid(text: str) -> bytes:
     """Return the 16 bytes of an id that is written in 22 characters. Raises UsageError for another text."""
-    from base64 import urlsafe_b64decode
-
-    try:
-        value = urlsafe_b64decode(text + "==")
-    except ValueError:
-        value = b""
-    if len(value) != meta_properties.UUID_BYTES:
+    value = id_of(text)
+    if not value:
         raise UsageError(f"{text!r} is not an id (an id has 22 letters of URL-safe base64)")
     return value
 

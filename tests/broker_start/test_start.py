@@ -265,6 +265,14 @@ def test_quorum_state_of_version_0_needs_a_list_of_voters(broker, voters, fatal)
     assert codes(started(broker)[0]["fatal"]) == ["quorum-state-broken"] * fatal
 
 
+@pytest.mark.parametrize(("voted", "fatal"), [("A" * 22, False), ("A" * 22 + "==", False), ("!!", True), ("", True)])
+def test_quorum_state_of_version_1_needs_a_uuid(broker, voted, fatal):
+    """A broker of 4.4.0 ended with "!!", and started with the id of another directory."""
+    state = '{"leaderId":1,"leaderEpoch":1,"votedId":-1,"data_version":1,"votedDirectoryId":'
+    (broker / "d1" / "__cluster_metadata-0" / "quorum-state").write_text(f'{state}"{voted}"}}')
+    assert codes(started(broker)[0]["fatal"]) == ["quorum-state-broken"] * fatal
+
+
 def test_a_broken_link_in_the_place_of_quorum_state_counts_as_no_file(broker):
     (broker / "d1" / "__cluster_metadata-0" / "quorum-state").symlink_to("nothing")
     assert started(broker)[0]["starts"]
