@@ -233,7 +233,6 @@ def _place_and_path(files: Files, path: str) -> tuple[object, str]:
 
 
 def _place(path: str) -> Iterator[tuple[Files, str]]:
-    """Yield the place of a PATH and the path inside it; nothing for an unreadable archive."""
     from kdump.log_dirs.remote import as_written, places
 
     for files, inside in places([path], as_written):

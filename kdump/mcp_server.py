@@ -250,10 +250,7 @@ class PageEnd(NamedTuple):
     seen: int = 0
 
     def after(self, row: dict[str, Any]) -> PageEnd:
-        """Return the end after one more row of ``dump``.
-
-        Damage is counted from the batch before it, which decides its end.
-        """
+        """Return the end after one more row of ``dump``. The batch before a damaged range decides its end."""
         position = row["position"] if row["kind"] != "damage" else self.position if row["file"] == self.file else 0
         if (row["file"], position) != self[:2]:
             return PageEnd(row["file"], position, 1)

@@ -136,8 +136,6 @@ def _json(text: str | None) -> Any:
 
 @dataclass
 class _Connector:
-    """The state of a connector in the configs topic."""
-
     config: dict[str, str | None] | None = None
     timestamp: int = -1
     target: str | None = None

@@ -333,7 +333,7 @@ def _held(copy: LogCopy) -> HeldRecord | None:
 
 def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) -> Iterator[Difference]:
     """Yield the difference at the lower offset of the two records, if they differ."""
-    offset = min(held.record.offset for held in (one, other) if held is not None)
+    offset = min(side.record.offset for side in (one, other) if side is not None)
     left = one if one is not None and one.record.offset == offset else None
     right = other if other is not None and other.record.offset == offset else None
     if offset >= start and (left is None or right is None or not _are_equal(left, right)):
@@ -401,7 +401,6 @@ def lineage(partition: Partition, report: Reporter) -> Lineage:
 
 
 def _with_batches(entries: tuple[EpochEntry, ...], partition: Partition, end: LogEnd) -> tuple[EpochEntry, ...]:
-    """Return the entries, followed by the newer epochs in batch headers."""
     found = list(entries)
     for segment in partition.segments:
         with segment.open() as source:

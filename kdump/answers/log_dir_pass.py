@@ -72,17 +72,17 @@ class LogDirPass:
 
     def _begin(self, place: Place) -> tuple[list[Collector], int]:
         """Begin a partition. Return the collectors that need batches, and the least offset that they need."""
-        asked = [(collector, self._asked(collector, place)) for collector in self.collectors]
-        wanting = [(collector, reading.since) for collector, reading in asked if reading.needs > Needs.FILES]
+        needs = [(collector, self._asked(collector, place)) for collector in self.collectors]
+        wanting = [(collector, reading.since) for collector, reading in needs if reading.needs > Needs.FILES]
         return [collector for collector, _ in wanting], min((since for _, since in wanting), default=0)
 
     def _asked(self, collector: Collector, place: Place) -> Reading:
         try:
-            asked = collector.begin(place)
+            needs = collector.begin(place)
         except UnreadableError as error:
             self._report.fail(error)
             return Reading(Needs.FILES)
-        return asked if isinstance(asked, Reading) else Reading(asked)
+        return needs if isinstance(needs, Reading) else Reading(needs)
 
     def _segment(self, segment: Segment, reading: Sequence[Collector], *, since: int, is_last: bool) -> None:
         for collector in reading:

@@ -85,15 +85,15 @@ class TimeLookup:
 def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, set[int]]:
     """Return a mapping: path of a segment -> the times that may be found in it."""
     wanted: dict[str, set[int]] = {segment.path: set() for segment in segments}
-    left = set(times)
+    pending = set(times)
     for number, segment in enumerate(segments):
         largest = None if number == len(segments) - 1 else _largest(segment)
-        for time in list(left):
+        for time in list(pending):
             if largest is None:
                 wanted[segment.path].add(time)
             elif largest >= time:
                 wanted[segment.path].add(time)
-                left.discard(time)
+                pending.discard(time)
     return wanted
 
 

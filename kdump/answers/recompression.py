@@ -119,10 +119,10 @@ class Sample:
             return 0.0
         if self.taken < 2:
             return float(self.size) ** 2
-        ratio, left = self.y / self.x, self.size - self.x
+        ratio, rest = self.y / self.x, self.size - self.x
         spread = self.ratio_squares - 2 * ratio * self.ratios + self.taken * ratio * ratio
         spread = max(0.0, spread) / (self.taken - 1)
-        return spread * (left * left * self.xx / (self.x * self.x) + self.squares - self.xx)
+        return spread * (rest * rest * self.xx / (self.x * self.x) + self.squares - self.xx)
 
     @property
     def unseen(self) -> float:

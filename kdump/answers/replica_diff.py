@@ -281,13 +281,13 @@ Copies = dict[tuple[str, int], list[BrokerReplica]]
 
 def by_partition(brokers: Iterable[Iterable[BrokerReplica]]) -> Copies:
     """Return the replicas of each partition, one per broker, by topic and partition."""
-    held: Copies = {}
+    copies: Copies = {}
     for replicas in brokers:
         own = {replica.place.key: replica for replica in reversed(list(replicas))}
         for key, replica in own.items():
             if key is not None:
-                held.setdefault(key, []).append(replica)
-    return dict(sorted(held.items()))
+                copies.setdefault(key, []).append(replica)
+    return dict(sorted(copies.items()))
 
 
 def pairs(copies: Copies) -> list[ReplicaPair]:

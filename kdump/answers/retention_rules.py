@@ -256,12 +256,12 @@ class RetentionCheck:
         """Return the number of segments that the size rule would delete if segment ``stays`` did not stay."""
         if not self._deletes or self._may_go(stays, "size"):
             return 0
-        left = sum(segment.size for segment in (stays, *others)) - self._limits.size
+        excess = sum(segment.size for segment in (stays, *others)) - self._limits.size
         taken = -1
         for segment in (stays, *others):
-            if not self._breaches(segment, "size", left):
+            if not self._breaches(segment, "size", excess):
                 break
-            left -= segment.size
+            excess -= segment.size
             taken += 1
         return max(0, taken)
 
@@ -277,23 +277,23 @@ class RetentionCheck:
                 continue
             if rule != "logStart" and not self._deletes:
                 continue
-            left = sum(segment.size for segment in self._facts.segments[len(found) :]) - self._limits.size
+            excess = sum(segment.size for segment in self._facts.segments[len(found) :]) - self._limits.size
             for segment in self._facts.segments[len(found) :]:
-                if not self._may_go(segment, rule) or not self._breaches(segment, rule, left):
+                if not self._may_go(segment, rule) or not self._breaches(segment, rule, excess):
                     break
-                left -= segment.size
+                excess -= segment.size
                 found.append(rule)
         return found
 
     def _may_go(self, segment: AgedSegment, rule: Reason) -> bool:
         return not (segment.is_last and segment.size == 0) and self._held_back(segment, rule) is None
 
-    def _breaches(self, segment: AgedSegment, rule: Reason, left: int) -> bool:
-        """Return whether a rule deletes a segment. ``left`` is the number of bytes above the size limit."""
+    def _breaches(self, segment: AgedSegment, rule: Reason, excess: int) -> bool:
+        """Return whether a rule deletes a segment. ``excess`` is the number of bytes above the size limit."""
         if rule == "logStart":
             return not segment.is_last and segment.next_offset <= self._facts.log_start
         if rule == "size":
-            return self._limits.size > FOREVER and left >= segment.size
+            return self._limits.size > FOREVER and excess >= segment.size
         return self._is_due(segment)
 
     def _is_due(self, segment: AgedSegment) -> bool:
@@ -353,9 +353,9 @@ class RetentionCheck:
         due_at, is_due = self._due_at(segment), self._is_due(segment)
         if segment.is_last and segment.size == 0:
             return "it is the empty active segment"
-        held = self._held_back(segment, "time")
-        if held is not None and (is_due or due_at is None):
-            return held
+        reason = self._held_back(segment, "time")
+        if reason is not None and (is_due or due_at is None):
+            return reason
         if due_at is None:
             return f"{self._limits.names[0]} is {self._limits.ms}, and the log is not too large"
         largest = self._largest(segment) or 0

@@ -188,13 +188,14 @@ class RecordSums:
             self.largest_keys = self._largest(self.largest_keys, records.offsets, records.keys)
             self.largest_values = self._largest(self.largest_values, records.offsets, records.values)
 
-    def _largest(self, held: list[LargestRecord], offsets: Sequence[int], sizes: Sequence[int]) -> list[LargestRecord]:
-        """Return the largest of the held and the new records. If sizes are equal, the first record in the log stays."""
-        least = held[-1].bytes if len(held) == self.top else -1
+    def _largest(
+        self, largest: list[LargestRecord], offsets: Sequence[int], sizes: Sequence[int]
+    ) -> list[LargestRecord]:
+        least = largest[-1].bytes if len(largest) == self.top else -1
         if max(sizes) <= least:
-            return held
+            return largest
         new = (LargestRecord(offset, size) for offset, size in zip(offsets, sizes, strict=True) if size > least)
-        return nlargest(self.top, [*held, *new], key=lambda one: one.bytes)
+        return nlargest(self.top, [*largest, *new], key=lambda one: one.bytes)
 
 
 @dataclass

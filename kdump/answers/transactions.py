@@ -280,9 +280,7 @@ class _Judge(NamedTuple):
     max_timeout: int
 
     def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
-        """Return the line of an open transaction. It hangs if it is too old and no coordinator ends it, as in
-        ``find-hanging``.
-        """
+        """Return the line of an open transaction. It hangs if no coordinator will end it, as in ``find-hanging``."""
         (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
         age = self.at - producer.timestamp

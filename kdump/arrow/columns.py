@@ -125,10 +125,7 @@ class Rows:
         self._batches.append(item)
 
     def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
-        """Add the selected records of a batch; with ``drop`` only check them.
-
-        If plain Python must read it, return False.
-        """
+        """Add the selected records of a batch; with ``drop`` only check them. If Python must read it, return False."""
         columns = self._columns
         if columns is None:
             return False
@@ -147,7 +144,6 @@ class Rows:
         return True
 
     def _turn_to(self, kind: recorded.Objects | recorded.KernelColumns) -> None:
-        """Continue with another kind of rows."""
         if kind is not self._recorded:
             if self._ends:
                 self._done.append(self._made())
@@ -206,7 +202,6 @@ class Rows:
         return known[1].slice(0, rows)
 
     def _spread(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return the value of each batch, repeated for its rows."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -61,7 +61,6 @@ class HeaderRows:
     """Makes rows of records from the headers of batches. ``names`` are columns of RECORD_COLUMNS."""
 
     def __init__(self, names: Sequence[str], lost: Callable[[DamagedRange], None]) -> None:
-        """``lost`` is called with damaged ranges."""
         self._names, self._lost = names, lost
         known = {column.name: column for column in rows.RECORD}
         self._columns = [known[name] for name in names]
@@ -166,7 +165,7 @@ def of_batches(
     """
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
-    held: list[list[Any]] = [[] for _ in columns]
+    values: list[list[Any]] = [[] for _ in columns]
     sizes = growing(_BATCH_ROWS)
     most = next(sizes)
     for item in items:
@@ -174,13 +173,13 @@ def of_batches(
             lost(item)
             continue
         found = [_of_item(column, item, item.batch_count) for column in columns]
-        for into, more in zip(held, found, strict=True):
+        for into, more in zip(values, found, strict=True):
             into += more
-        if len(held[0]) >= most:
-            yield _batches(columns, held)
-            held, most = [[] for _ in columns], next(sizes)
-    if held[0]:
-        yield _batches(columns, held)
+        if len(values[0]) >= most:
+            yield _batches(columns, values)
+            values, most = [[] for _ in columns], next(sizes)
+    if values[0]:
+        yield _batches(columns, values)
 
 
 def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
@@ -203,12 +202,12 @@ _OF_EACH: Final = {"state.above_high_watermark", "state.below_log_start"}
 """Sources whose values differ between the batches of a run, although the run has no column for them."""
 
 
-def _batches(columns: Sequence[Column], held: list[list[Any]]) -> pa.RecordBatch:
+def _batches(columns: Sequence[Column], values: list[list[Any]]) -> pa.RecordBatch:
     import pyarrow as pa
 
     shape = batch_schema(columns)
     return pa.RecordBatch.from_arrays(
-        [_array(column, found, field.type) for column, found, field in zip(columns, held, shape, strict=True)],
+        [_array(column, found, field.type) for column, found, field in zip(columns, values, shape, strict=True)],
         schema=shape,
     )
 

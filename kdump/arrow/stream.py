@@ -68,15 +68,15 @@ def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> I
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
     """Yield the first ``limit`` rows (None: all rows), and do not read further."""
-    left = limit
-    if left == 0:
+    remaining = limit
+    if remaining == 0:
         return
     for batch in batches:
-        if left is not None and batch.num_rows >= left:
-            yield batch.slice(0, left)
+        if remaining is not None and batch.num_rows >= remaining:
+            yield batch.slice(0, remaining)
             return
         yield batch
-        left = None if left is None else left - batch.num_rows
+        remaining = None if remaining is None else remaining - batch.num_rows
 
 
 def _in_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

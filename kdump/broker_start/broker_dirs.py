@@ -287,8 +287,8 @@ def brokers(
 def _is_of(known: Sequence[DirIds], one: DirIds) -> bool:
     """Return whether a log dir without a node id belongs to the broker of the other log dirs."""
     is_broken = one.ids is not None or (one.cause is not None and one.cause.code is Code.META_PROPERTIES_UNREADABLE)
-    held = {name for each in known for name in _partitions(each.log_dir)}
-    return is_broken and one.log_dir.files is known[0].log_dir.files and not held & _partitions(one.log_dir)
+    names = {name for each in known for name in _partitions(each.log_dir)}
+    return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)
 
 
 def _broker_of(one: DirIds) -> object:

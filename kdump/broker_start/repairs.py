@@ -188,8 +188,8 @@ class Repairs:
         """Return the registered directory id that no other log dir has; None if there are several or none."""
         file = posixpath.dirname(_properties(cause.file or ""))
         known = {each for path, each in self._directories.items() if posixpath.normpath(path) != file}
-        left = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]
-        return left[0] if len(left) == 1 else None
+        candidates = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]
+        return candidates[0] if len(candidates) == 1 else None
 
     def _write_ids(self, cause: StartCause) -> Iterator[str]:
         if (self._start.node_id is None or self._start.cluster_id is None) and not self._is_alone:

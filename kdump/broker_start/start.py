@@ -256,7 +256,6 @@ class _BrokerRun:
                 self.loaded.append((log_dir, folder, log))
 
     def _read_before(self, log_dir: LogDirFiles, name: str) -> Offsets | None:
-        """Return the offsets of a checkpoint that was read before and is valid, else None."""
         state = self.states.get(log_dir.name)
         return None if state is None else state.offsets.get(name)
 

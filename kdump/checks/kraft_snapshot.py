@@ -53,10 +53,7 @@ class Snapshot(NamedTuple):
 
 
 def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT_LIMIT) -> Snapshot:
-    """Check a snapshot, with ``records`` its records too. ``limit``: bytes of the largest batch.
-
-    Raises UnreadableError.
-    """
+    """Check a snapshot, with ``records`` its records too. ``limit``: largest batch (bytes). Raises UnreadableError."""
     shown, name = files.shown(path), posixpath.basename(path)
     named = KRAFT_SNAPSHOT_NAME.fullmatch(name)
     findings: list[Finding] = []

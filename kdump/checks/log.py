@@ -331,7 +331,6 @@ class LogCheck:
                 row += 1
 
     def _is_in_epoch(self, run: Run, row: int, until: int) -> bool:
-        """Return whether batches of a run have the same leader epoch as the batch before them."""
         is_same = run.field("partition_leader_epoch", row) == self._epoch >= 0
         return is_same and run.field("base_offset", until - 1) < self._epoch_until
 

@@ -21,8 +21,6 @@ TOLERANCE: Final = 3_600_000
 
 
 class _FirstBatch(NamedTuple):
-    """The first batch to which a remark applies."""
-
     file: str
     position: int
     offset: int

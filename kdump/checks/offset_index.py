@@ -72,9 +72,9 @@ class IndexFileCheck:
 
     def of_size(self, total: int, size: int) -> Iterator[Finding]:
         """Yield a finding if the size of the file (``total`` bytes) is not a multiple of ``size`` bytes."""
-        if left := total % size:
-            text = f"the size of the file is not a multiple of {size}: {left} bytes follow the last entry"
-            yield self.finding(Code.SIZE, text, position=total - left, expected=f"a multiple of {size}", found=total)
+        if rest := total % size:
+            text = f"the size of the file is not a multiple of {size}: {rest} bytes follow the last entry"
+            yield self.finding(Code.SIZE, text, position=total - rest, expected=f"a multiple of {size}", found=total)
 
 
 class OffsetIndexCheck(IndexFileCheck):
@@ -202,7 +202,6 @@ class OffsetIndexCheck(IndexFileCheck):
             self.faults[slot] = Fault(Code.OFFSET, text, expected, offset)
 
     def _first_offset(self, batch: RecordBatch) -> int | None:
-        """Return the first offset of a batch, or None for a wrapper that cannot be decompressed."""
         try:
             return batch.base_offset
         except DamageError as damage:
@@ -290,10 +289,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
     @property
     def conventions(self) -> dict[int, int]:
-        """Kind of offset (FIRST, LAST or APPEND) -> number of entries with such an offset.
-
-        Unclear entries do not count.
-        """
+        """Kind of offset (FIRST, LAST or APPEND) -> number of entries with it. Unclear entries do not count."""
         return {verdict: count for verdict in CONVENTIONS if (count := self._verdicts.count(verdict))}
 
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:

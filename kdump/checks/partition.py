@@ -146,7 +146,6 @@ def _with_logs(
 
 
 def _newest(partition: Partition, segments: list[Segment], fail: Callable[[UnreadableError], None]) -> int:
-    """Return the base offset of the active segment, to which a broker appends."""
     found = [segment.base_offset or 0 for segment in segments]
     if partition.is_listed:
         return max(found, default=0)
@@ -306,7 +305,6 @@ class _IndexPass:
             self._reported = end
 
     def finish(self) -> None:
-        """Report the rest of the file as read."""
         if not self.ends:
             self._read(self._source.size - self._reported)
 

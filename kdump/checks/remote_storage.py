@@ -64,13 +64,11 @@ class _TieredPartition(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The path of the folder in remote storage, whether the folder exists or not."""
         if self.remote is not None:
             return self.remote.files.shown(self.remote.folder)
         return f"{self.key.topic}-{_text(self.key.topic_id)}/{self.key.partition}"
 
     def file(self, listed: RemoteSegment) -> str:
-        """Return the path of a listed segment, whether the segment exists or not."""
         stored = self.stored.get(listed.id)
         name = f"{listed.start:020}-{_text(listed.id)}.{file_names.LOG}"
         return posixpath.join(self.shown, name) if stored is None else stored.name
@@ -125,10 +123,7 @@ def _identified(
     unsure: set[tuple[str | None, int | None]],
     fail: Callable[[UnreadableError], None],
 ) -> Iterator[tuple[str | None, Partition]]:
-    """Yield local partitions with their topic ids.
-
-    If a store does not return an id, add the partition to ``unsure``.
-    """
+    """Yield local partitions with their topic ids. A partition whose id a store does not return is ``unsure``."""
     for part in local:
         failed: list[UnreadableError] = []
         if part.topic is not None and folder.leftover_of(part) is None:

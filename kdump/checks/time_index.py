@@ -211,7 +211,6 @@ class TimeIndexCheck(IndexFileCheck):
 
 
 def _has(batch: RecordBatch, timestamp: int, offset: int) -> bool:
-    """Return whether the record at ``offset`` has this timestamp, or is unreadable."""
     try:
         return any(record.offset == offset and record.timestamp == timestamp for record in batch.records())
     except DamageError:

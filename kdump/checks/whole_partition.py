@@ -187,7 +187,6 @@ def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> F
 
 
 def _sound_end(part: Partition, log: _Log, closed: set[object]) -> int | None:
-    """Return the log end offset if recovery would not change the log, else None."""
     leftovers = len(log.live) != len([each for each in part.segments if not file_names.is_kraft_snapshot(each.path)])
     unsure = log.damaged or log.check.wants_recovery or leftovers or bool(closed or part.unnamed)
     return None if unsure else log.check.next_offset

@@ -227,7 +227,6 @@ def _read_shared(dump: Dump, reader: PartitionReader, partitions: Sequence[Parti
 
 
 def _follow_ahead(reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
-    """Read the transactions of partitions, in several processes if there are several segments."""
     from kdump.primitives.processes import Processes
     from kdump.transaction_replay.outcomes import scan
 

@@ -160,18 +160,18 @@ class Dump:
             raise UsageError("--follow needs local files: archives, stores and standard input cannot be followed")
         printer = self.printer(out)
         printer.begin()
-        left = self.options.limit
+        remaining = self.options.limit
         for item in self._live(partitions, paths):
             if item is None:
                 self.session.sum_up()
                 out.flush()
                 time.sleep(POLL)
-            elif left is None or isinstance(item, DamagedRange):
+            elif remaining is None or isinstance(item, DamagedRange):
                 self.print_items([item], printer)
             else:
-                self.print_items(self.first(iter([item]), left), printer)
-                left -= self._count(item)
-                if left <= 0:
+                self.print_items(self.first(iter([item]), remaining), printer)
+                remaining -= self._count(item)
+                if remaining <= 0:
                     break
 
     def _live(self, partitions: list[Partition], paths: Sequence[str]) -> Iterator[SelectedBatch | DamagedRange | None]:
@@ -321,11 +321,11 @@ def _batches(
 
 
 def _first(dump: Dump, rows: RowStream, partitions: Iterable[Partition]) -> Iterator[pa.RecordBatch]:
-    left = dump.options.limit
+    remaining = dump.options.limit
     for partition in partitions:
-        if left is not None and left <= 0:
+        if remaining is not None and remaining <= 0:
             return
-        items = dump.first(dump.stream(rows.reader, partition), left)
+        items = dump.first(dump.stream(rows.reader, partition), remaining)
         for batch in rows.of_items(partition, items):
-            left = None if left is None else left - batch.num_rows
+            remaining = None if remaining is None else remaining - batch.num_rows
             yield batch

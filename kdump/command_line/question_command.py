@@ -110,7 +110,6 @@ def tables_of(name: str) -> Callable[[list[AnswerLine]], Iterable[AnswerTable]]:
 
 
 def _brokers(run: Answering) -> list[CommandAsking]:
-    """Return a question for each argument, which has the log dirs of one broker."""
     asked = []
     for path in run.paths:
         paths = log_dirs([path])

@@ -46,8 +46,8 @@ def share_done(done: int, total: int, shown: str, seconds: float) -> str:
     if not done or not total:
         return shown
     part = min(1.0, done / total)
-    left = max(0, round(seconds * (total - done) / done))
-    text = f"{shown}  {left // 60}:{left % 60:02} left"
+    seconds_left = max(0, round(seconds * (total - done) / done))
+    text = f"{shown}  {seconds_left // 60}:{seconds_left % 60:02} left"
     length = min(LONGEST_BAR, terminal_width() - len(text) - BESIDE)
     full = int(part * length)
     drawn = f"{FULL * full}{EMPTY * (length - full)}  " if length >= SHORTEST_BAR else ""

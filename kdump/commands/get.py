@@ -397,8 +397,8 @@ def _twice(name: str | None, offset: int, epochs: list[int | None]) -> str:
     return f"{name or 'the segment'}: {len(epochs)} batches hold offset {offset}{of}"
 
 
-def _offsets(held: SelectedBatch) -> str:
-    return f"the batch of offsets {held.base_offset} to {held.batch.last_offset}"
+def _offsets(item: SelectedBatch) -> str:
+    return f"the batch of offsets {item.base_offset} to {item.batch.last_offset}"
 
 
 _WIDE, _NARROW = 16, 8
@@ -415,12 +415,12 @@ def _write_bytes(parts: Iterable[FieldBytes], out: BinaryIO, width: int | None) 
     """
     from kdump.records.field_map import PAYLOADS
 
-    held = _WIDE if width is None or width >= _ROOM else _NARROW
+    bytes_per_line = _WIDE if width is None or width >= _ROOM else _NARROW
     for part in parts:
-        for at in range(0, max(1, len(part.data)), held):
-            row = part.data[at : at + held]
+        for at in range(0, max(1, len(part.data)), bytes_per_line):
+            row = part.data[at : at + bytes_per_line]
             place = f"{'+' if part.unpacked else ' '}{part.position + at:08x}"
-            line = f"{place}  {row.hex(' '):{3 * held - 1}}  {'' if at else part.name:<20}  "
+            line = f"{place}  {row.hex(' '):{3 * bytes_per_line - 1}}  {'' if at else part.name:<20}  "
             value = "" if at else str(part.value)
             if part.name in PAYLOADS and row:
                 letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)

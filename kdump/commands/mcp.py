@@ -94,7 +94,6 @@ def command(roots: tuple[str, ...], *, payloads: bool, plain: bool, redact_key: 
 
 
 def _secret(file: str | None) -> str:
-    """Return the secret of --redact-key or of the environment, otherwise a new random secret."""
     from kdump.command_line.options import REDACT_KEY, redactor
 
     if file is None and not os.environ.get(REDACT_KEY):

@@ -112,11 +112,11 @@ def _conclusion(
 ) -> str:
     batches = sum(written.batches for written in all_written)
     counts = [written.records for written in all_written if written.records is not None]
-    held, number = many(batches, "batch", "batches"), batches
+    contents, number = many(batches, "batch", "batches"), batches
     if len(counts) == len(all_written):
-        held, number = f"{many(sum(counts), 'record')} in {held}", sum(counts)
+        contents, number = f"{many(sum(counts), 'record')} in {contents}", sum(counts)
     where = posixpath.join(out, "logs")
-    done = f"{held} of {many(len(all_written), 'partition')} {'is' if number == 1 else 'are'} in {where}"
+    done = f"{contents} of {many(len(all_written), 'partition')} {'is' if number == 1 else 'are'} in {where}"
     gone = f", {many(missing, 'offset')} missing in between" if missing else ""
     if lacking:
         lack = "lacks" if len(lacking) == 1 else "lack"

@@ -76,7 +76,6 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
 
 
 def _beyond(written: slice_segment.Slice, wanted: slice_segment.SliceRange) -> Iterator[str]:
-    """Yield notes on batches that reach beyond the selected offsets: batches are copied whole."""
     (begins, first_ends), (last_begins, ends) = written.first, written.last
     if wanted.first is not None and begins < wanted.first:
         yield f"the first batch has offsets {begins} to {first_ends}: it starts before {wanted.first}"

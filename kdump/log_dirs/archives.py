@@ -75,8 +75,8 @@ class Extent(NamedTuple):
 class Extents:
     """A source that consists of ranges of an open file. Bytes between the ranges are zero."""
 
-    def __init__(self, held: OwnedDescriptor, name: str, size: int, extents: tuple[Extent, ...]) -> None:
-        self._held, self.name, self.size, self._extents = held, name, size, extents
+    def __init__(self, descriptor: OwnedDescriptor, name: str, size: int, extents: tuple[Extent, ...]) -> None:
+        self._held, self.name, self.size, self._extents = descriptor, name, size, extents
         self.limit = DEFAULT_LIMIT
         self._starts = [extent.position for extent in extents]
 
@@ -156,9 +156,9 @@ class Archive:
     ``hint`` is then the next step for the user.
     """
 
-    def __init__(self, held: OwnedDescriptor, name: str, identity: object, local: str) -> None:
+    def __init__(self, descriptor: OwnedDescriptor, name: str, identity: object, local: str) -> None:
         self.name, self.local = name, local
-        self._held, self._identity = held, identity
+        self._held, self._identity = descriptor, identity
         self._root = Entry("", "", True, 0, (identity, ""))
         self._folders: dict[str, dict[str, Entry]] = {"": {}}
         self._members: dict[str, Member] = {}
@@ -186,7 +186,6 @@ class Archive:
         return False
 
     def _resolve(self, links: list[tuple[str, str]]) -> None:
-        """Add links to files of the archive as files. Other links are left out."""
         for _ in range(_LINKS_DEEP):
             rest = []
             for path, target in links:
@@ -473,11 +472,11 @@ class OneFile:
 
     left_out: Sequence[tuple[str, str]] = ()
 
-    def __init__(self, held: OwnedDescriptor, name: str, local: str = "") -> None:
-        self._held, self.name, self.local = held, name, local
+    def __init__(self, descriptor: OwnedDescriptor, name: str, local: str = "") -> None:
+        self._held, self.name, self.local = descriptor, name, local
         self.broken: str | None = None
         self.hint = ""
-        self._size = os.fstat(held.fd).st_size
+        self._size = os.fstat(descriptor.fd).st_size
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle only the name: another process opens the file again."""
@@ -586,9 +585,9 @@ def _until_broken(blocks: Iterator[bytes], broken: list[UnreadableError]) -> Ite
 _PLACES: Final = {archive_formats.TAR: TarArchive, archive_formats.ZIP: ZipArchive}
 
 
-def _place(held: OwnedDescriptor, name: str, identity: object, local: str) -> Archive | OneFile:
-    kind = archive_formats.format_of(os.pread(held.fd, HEAD, 0))
-    return _PLACES[kind](held, name, identity, local) if kind in _PLACES else OneFile(held, name, local)
+def _place(descriptor: OwnedDescriptor, name: str, identity: object, local: str) -> Archive | OneFile:
+    kind = archive_formats.format_of(os.pread(descriptor.fd, HEAD, 0))
+    return _PLACES[kind](descriptor, name, identity, local) if kind in _PLACES else OneFile(descriptor, name, local)
 
 
 def standard_input() -> OneFile | Archive:
@@ -601,14 +600,14 @@ def standard_input() -> OneFile | Archive:
         raise UnreadableError("-", reason, "redirect a file or a pipe to it")
     with os.fdopen(0, "rb", buffering=0, closefd=False) as stdin:
         if stat.S_ISREG(os.fstat(0).st_mode):
-            held = OwnedDescriptor(os.fdopen(os.dup(0), "rb", buffering=0))
+            descriptor = OwnedDescriptor(os.fdopen(os.dup(0), "rb", buffering=0))
         else:
             spool = Spool(name)
             spool.add(iter(lambda: stdin.read(BLOCK), b""))
-            held = spool.held
-    if not os.fstat(held.fd).st_size:
+            descriptor = spool.held
+    if not os.fstat(descriptor.fd).st_size:
         raise UnreadableError("-", "standard input is empty", "check that the command before the pipe has succeeded")
-    kind = archive_formats.format_of(os.pread(held.fd, HEAD, 0))
+    kind = archive_formats.format_of(os.pread(descriptor.fd, HEAD, 0))
     if kind is None or kind in _PLACES:
-        return _place(held, name, object(), "")
-    return open_archive(OneFile(held, name).open(name), name, None, "")
+        return _place(descriptor, name, object(), "")
+    return open_archive(OneFile(descriptor, name).open(name), name, None, "")

@@ -53,10 +53,10 @@ class Spool:
         start = self.size
         try:
             free = os.fstatvfs(self.held.fd)
-            left = free.f_bavail * free.f_frsize // 2
+            room = free.f_bavail * free.f_frsize // 2
             for block in _readable(blocks, self.name):
-                left -= len(block)
-                if left < 0:
+                room -= len(block)
+                if room < 0:
                     raise UnreadableError(
                         self.name,
                         f"decompresses to more than half of the free space of {tempfile.gettempdir()}",

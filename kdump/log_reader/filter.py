@@ -143,7 +143,6 @@ class Filter(NamedTuple):
         return list(map(all, zip(*decide, strict=True))) if decide else [True] * run.batch_count
 
     def _may_be_held_by(self, batch: RecordBatch) -> bool:
-        """Return whether batches with the attributes of ``batch`` may hold selected records."""
         return not (
             (self.transactional is not None and batch.is_transactional != self.transactional)
             or (self.committed and batch.is_control)

@@ -60,11 +60,11 @@ class TailRanges:
             else:
                 self._add(item, size(item))
 
-    def _add(self, item: SelectedBatch, held: int) -> None:
+    def _add(self, item: SelectedBatch, count: int) -> None:
         start = item.batch.position
         end = item.end
         numbers = self._numbers
-        self.held += held
+        self.held += count
         if (
             not self._is_cut
             and numbers[-3] <= start
@@ -72,9 +72,9 @@ class TailRanges:
             and numbers[-1] == item.crc_valid
         ):
             numbers[-3] = end
-            numbers[-2] += held
+            numbers[-2] += count
         else:
-            numbers.extend((start, end, held, item.crc_valid))
+            numbers.extend((start, end, count, item.crc_valid))
             self._is_cut = False
         while self.held - numbers[self._from + 2] >= self._most:
             self.held -= numbers[self._from + 2]

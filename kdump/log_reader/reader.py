@@ -128,7 +128,6 @@ class PartitionReader:
                 yield from self._pairs(segment, selection, facts._replace(name=segment.name), None, make)
 
     def _first_byte(self, segment: Segment) -> int | None:
-        """Return the byte at which reading begins if ``begin`` is in this segment, else None."""
         return self.begin.position if self.begin is not None and self.begin.file == path_text(segment.name) else None
 
     def records(
@@ -162,12 +161,12 @@ class PartitionReader:
         if not count:
             return
         found: list[tuple[Segment, list[TailRanges]]] = []
-        left = count
+        remaining = count
         report = self.report
         for segment in reversed(list(segment_choice.segments(partition, self.filter, report.progress, report.note))):
-            found.append((segment, self._last_of(segment, selection, facts._replace(name=segment.name), left)))
-            left -= sum(part.held for part in found[-1][1])
-            if left <= 0:
+            found.append((segment, self._last_of(segment, selection, facts._replace(name=segment.name), remaining)))
+            remaining -= sum(part.held for part in found[-1][1])
+            if remaining <= 0:
                 break
         again = self._silent()
         for segment, parts in reversed(found):
@@ -175,10 +174,10 @@ class PartitionReader:
             for part in parts:
                 yield from part.lost
             batches = again._selected_again(segment, selection, file, parts)
-            if left <= 0:  # the first segment has -left records or batches too many
+            if remaining <= 0:  # the first segment has -remaining records or batches too many
                 last = last_batches_of if self._of_batches else last_of
-                batches = last_records.without_first(batches, -left, self._size, last)
-                left = 1
+                batches = last_records.without_first(batches, -remaining, self._size, last)
+                remaining = 1
             yield from batches
 
     def _silent(self) -> PartitionReader:
@@ -193,16 +192,16 @@ class PartitionReader:
     def _last_of(self, segment: Segment, selection: BatchSelection, file: SegmentFacts, count: int) -> list[TailRanges]:
         """Return the ranges of a segment that hold its last ``count`` records or batches, and perhaps some more."""
         parts: list[TailRanges] = []
-        left, lost = count, 0
+        remaining, lost = count, 0
         in_parts = not self.filter.is_bounded and self.on_error == "resync"
         for part in self._backwards(segment) if in_parts else ():
             stop = part.stop
-            parts.append(TailRanges(self._segment(segment, selection, file, part), left, self._size))
+            parts.append(TailRanges(self._segment(segment, selection, file, part), remaining, self._size))
             lost = lost or part.lost
-            left -= parts[-1].held
+            remaining -= parts[-1].held
             if part.reached != stop and not part.is_over:  # the part began at a copy inside a damaged batch
                 in_parts = False
-            if left <= 0 or not in_parts:
+            if remaining <= 0 or not in_parts:
                 break
         if not in_parts:
             return [TailRanges(self._segment(segment, selection, file), count, self._size)]
@@ -231,10 +230,10 @@ class PartitionReader:
             self.report.fail(error)
 
     def _range(
-        self, source: Source, kept: TailRange, selection: BatchSelection, file: SegmentFacts
+        self, source: Source, tail_range: TailRange, selection: BatchSelection, file: SegmentFacts
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        start, end = kept.start, kept.end
-        if not kept.crc_valid:
+        start, end = tail_range.start, tail_range.end
+        if not tail_range.crc_valid:
             yield from self._wrong_crc(Damage(start, end - start, "crc", "", start), source, selection, file)
             return
         runs = self._runs or selection.in_runs

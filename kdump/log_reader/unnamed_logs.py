@@ -118,8 +118,6 @@ class LogCopies:
 
 
 class _PathNames:
-    """Names logs after the path of their first copy."""
-
     def __init__(self) -> None:
         self._copies, self._names = LogCopies(), list[Name]()
 

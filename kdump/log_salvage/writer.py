@@ -143,8 +143,6 @@ def write_unread(out: Path, errors: Iterable[UnreadableError], access: Access) -
 
 
 class _Bounds(NamedTuple):
-    """The base offsets of the first and the last segment of a log."""
-
     begin: int | None
     end: int
 
@@ -172,11 +170,11 @@ def _write_log(
     """Write the segments. One copy whose batches are in order needs one pass, other copies need two."""
     if len(copies) == 1:
         log, account = _LogWriter(folder, limits, log_start, access, span), Account()
-        once = _BytesDone(progress)
+        done = _BytesDone(progress)
         try:
-            log.add_all(merge.in_one_pass(copies[0], account, once))
+            log.add_all(merge.in_one_pass(copies[0], account, done))
         except OutOfOrderError:
-            once.take_back()
+            done.take_back()
             for path in folder.iterdir():
                 files.drop(path)
         else:
@@ -259,13 +257,13 @@ class _LogWriter:
         """Return the row after the last batch that fits into the segment. If batch ``row`` does not fit, begin one."""
         bases, lasts, sizes = (run.column(name, row) for name in ("base_offset", "last_offset", "size"))
         self._segment_for(bases[0], lasts[0], sizes[0])
-        left = self._limits.segment - self._size
+        room = self._limits.segment - self._size
         highest = self._builder.base_offset + MAX_RELATIVE_OFFSET
-        if sum(sizes) <= left and lasts[-1] <= highest:
+        if sum(sizes) <= room and lasts[-1] <= highest:
             return run.batch_count
         for number, (last, size) in enumerate(zip(lasts, sizes, strict=True)):
-            left -= size
-            if number and (left < 0 or last > highest):
+            room -= size
+            if number and (room < 0 or last > highest):
                 return row + number
         return run.batch_count
 

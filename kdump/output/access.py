@@ -104,7 +104,6 @@ def _has_acl(path: str) -> bool:
 
 
 def _group_as_others(mode: int) -> int:
-    """Return a mode in which the group has no bits that others do not have."""
     return mode & (~_GROUP | (mode & _OTHERS) << _BITS)
 
 

@@ -416,14 +416,16 @@ def folder_must_be_free(path: Path) -> None:
 
 def _must_be_empty(folder: Path) -> None:
     """Raise TakenError for a folder that is not empty, UsageError for a lost+found that cannot be written."""
-    held = [name for name in _names(folder) if not parts.NAME.fullmatch(name)]
+    names = [name for name in _names(folder) if not parts.NAME.fullmatch(name)]
     lost = folder / LOST_AND_FOUND
-    if held == [LOST_AND_FOUND] and lost.is_dir() and not lost.is_symlink():
+    if names == [LOST_AND_FOUND] and lost.is_dir() and not lost.is_symlink():
         if not os.access(lost, os.R_OK | os.W_OK | os.X_OK):
             raise UsageError(f"{lost} cannot be written: name a folder in {folder}, such as {folder / 'kdump'}")
-        held = [f"{LOST_AND_FOUND}/{name}" for name in _names(lost)]
-    if held:
-        raise TakenError(f"{folder} exists already, and holds {held[0]}: name a folder that is empty or does not exist")
+        names = [f"{LOST_AND_FOUND}/{name}" for name in _names(lost)]
+    if names:
+        raise TakenError(
+            f"{folder} exists already, and holds {names[0]}: name a folder that is empty or does not exist"
+        )
 
 
 def _names(folder: Path) -> list[str]:

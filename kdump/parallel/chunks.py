@@ -193,7 +193,7 @@ class _ChunkThreads(Generic[C]):
         while (task := self._take(BaseException, wait=True)) is not None:
             self._make(task, BaseException)
 
-    def _take(self, kept: type[BaseException], *, wait: bool) -> _ChunkTask[C] | None:
+    def _take(self, reraised: type[BaseException], *, wait: bool) -> _ChunkTask[C] | None:
         """Take the next chunk to work on; None at the end. Without ``wait``, None also if no chunk is available now."""
         with self._changed:
             while self._is_taking or self._in_flight >= IN_FLIGHT:
@@ -210,7 +210,7 @@ class _ChunkThreads(Generic[C]):
                 task.chunk = chunk
                 is_some = True
                 break
-        except kept as failure:  # raised again when this chunk's turn comes
+        except reraised as failure:  # raised again when this chunk's turn comes
             task.failure, task.is_ready = failure, True
             is_some = True
         finally:
@@ -223,8 +223,8 @@ class _ChunkThreads(Generic[C]):
                 self._changed.notify_all()
         return task if is_some else None
 
-    def _make(self, task: _ChunkTask[C], kept: type[BaseException]) -> None:
-        """Make the result of a chunk from an assumption. Exceptions of type ``kept`` are raised again in its turn."""
+    def _make(self, task: _ChunkTask[C], reraised: type[BaseException]) -> None:
+        """Make the result of a chunk from an assumption. Exceptions of type ``reraised`` are raised in its turn."""
         if task.chunk is None:
             return
         start = made = failure = None
@@ -234,7 +234,7 @@ class _ChunkThreads(Generic[C]):
                 made = self._work.make(task.chunk, start, Turn())
         except TooMuchError:
             self.has_too_much, start = True, None
-        except kept as reason:
+        except reraised as reason:
             failure = reason
         finally:
             with self._changed:

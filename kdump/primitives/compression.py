@@ -179,7 +179,7 @@ def _gzip(data: Bytes, limit: int) -> bytes:
 
 def _gzip_by_zlib(data: Bytes, limit: int) -> bytes:
     parts = _Parts()
-    left = limit
+    remaining = limit
     position = 0
     while True:
         member = zlib.decompressobj(wbits=31)
@@ -191,11 +191,11 @@ def _gzip_by_zlib(data: Bytes, limit: int) -> bytes:
             if not region:
                 _broken(GZIP, "it ends in the middle")
             try:
-                part = member.decompress(region, left + 1)
+                part = member.decompress(region, remaining + 1)
             except zlib.error as reason:
                 _broken(GZIP, reason)
-            left -= len(part)
-            if left < 0:
+            remaining -= len(part)
+            if remaining < 0:
                 _over(GZIP, limit)
             parts.add(part)
             position += len(region)
@@ -237,7 +237,7 @@ def _snappy_by_chunks(data: Bytes, limit: int) -> bytes:
         return _snappy_block(data, 0, limit)
     parts = _Parts()
     position = 0
-    left = limit
+    remaining = limit
     while len(data) - position >= 4:
         size = int.from_bytes(data[position : position + 4], "big", signed=True)
         if data[position : position + 4] == SNAPPY_JAVA_MAGIC[:4]:  # another stream follows
@@ -255,8 +255,8 @@ def _snappy_by_chunks(data: Bytes, limit: int) -> bytes:
         chunk = data[position : position + max(0, size)]
         if size < 0 or len(chunk) < size:
             _broken(SNAPPY, f"a chunk claims {size} bytes, {len(data) - position} are left", position - 4)
-        part = _snappy_block(chunk, position, left)
-        left -= len(part)
+        part = _snappy_block(chunk, position, remaining)
+        remaining -= len(part)
         parts.add(part)
         position += size
     return parts.whole()
@@ -339,7 +339,7 @@ def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -
     flags, largest, position = _lz4_header(data, magic)
     parts = _Parts()
     empty: list[int] = []
-    left = limit
+    remaining = limit
     while True:
         if len(data) - position < 4:
             _broken(LZ4, "its end mark is missing", position)
@@ -363,9 +363,9 @@ def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -
                 _broken(LZ4, "the checksum of a block is wrong", position)
             position += 4
         if not part:
-            empty.append(limit - left)
-        left -= len(part)
-        if left < 0:
+            empty.append(limit - remaining)
+        remaining -= len(part)
+        if remaining < 0:
             _over(LZ4, limit)
         parts.add(part)
 
@@ -416,7 +416,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
         else:
             return plain
     parts = _Parts()
-    left = limit
+    remaining = limit
     position = whole = 0
     while position < len(data):
         frame = decompressor.decompressobj()
@@ -430,8 +430,8 @@ def _zstd(data: Bytes, limit: int) -> bytes:
                 part = frame.decompress(region)
             except zstandard.ZstdError as reason:
                 _broken(ZSTD, reason)
-            left -= len(part)
-            if left < 0:
+            remaining -= len(part)
+            if remaining < 0:
                 _over(ZSTD, limit)
             parts.add(part)
             position += len(region)

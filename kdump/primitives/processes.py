@@ -225,12 +225,12 @@ def receive(end: int) -> Any:
 
 def _read(end: int, size: int) -> bytearray:
     data = bytearray(size)
-    left = memoryview(data)
-    while left:
-        count = os.readv(end, [left])
+    rest = memoryview(data)
+    while rest:
+        count = os.readv(end, [rest])
         if not count:
             raise GoneError
-        left = left[count:]
+        rest = rest[count:]
     return data
 
 

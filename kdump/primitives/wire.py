@@ -54,9 +54,9 @@ class Layout(Generic[T]):
         try:
             made: T = self._new(self.fields, self.struct.unpack_from(buffer, position))
         except struct.error:
-            left = max(0, len(buffer) - position)
+            available = max(0, len(buffer) - position)
             raise DamageError(
-                "short", f"{self.fields.__name__} is truncated", position=position, expected=self.size, found=left
+                "short", f"{self.fields.__name__} is truncated", position=position, expected=self.size, found=available
             ) from None
         return made
 

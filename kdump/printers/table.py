@@ -152,7 +152,6 @@ class Tables:
         self.console.file.write(str(rows, "utf-8"))
 
     def _records(self, item: SelectedBatch) -> None:
-        """Print the records of a batch, or with ``batches`` the batch, as rows."""
         if self.redactor is not None:
             item = self.redactor(item)
         drawn = _shown if self._plain else _cell
@@ -333,7 +332,6 @@ def _cell(text: str | None) -> Text:
 
 
 def _shown(text: str | None) -> str:
-    """Return the text of a cell on one line, shortened if long."""
     if text is None:
         return "null"
     text = text[: LONGEST + 1]  # escaping does not shorten the text

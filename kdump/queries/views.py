@@ -86,7 +86,6 @@ class RowView(View):
         more: tuple[Column, ...] = (),
         typed: TypedColumns | None = None,
     ) -> None:
-        """``typed`` has the types of a subject's columns."""
         super().__init__(name, command, kind, doc)
         self._typed = typed
         if typed is not None:

@@ -163,7 +163,6 @@ def flush_partition(root: Path, one: PlacedPartition, journal: Journal) -> None:
 
 
 def _write_folders(root: Path, one: PlacedPartition, access: Access) -> None:
-    """Write the folders of a partition with all files but the segments."""
     for node in one.nodes:
         _write_small(files.make_folders(root, node, one.plan.name, access=access), one.plan, access)
 

@@ -69,7 +69,6 @@ def look(
 
 
 def _leading(volumes: Volumes, plans: Iterable[PartitionPlan]) -> Sequence[VolumeFolder]:
-    """Return the folder with the newest records, for each partition."""
     by_path = {folder.path: folder for folder in volumes.folders}
     last = (plan.sources[-1].path for plan in plans if plan.sources)
     return [by_path[path] for path in last if path in by_path]

@@ -153,7 +153,6 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
 
 
 def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
-    """Yield the highest epoch in ``quorum-state`` and in ``leader-epoch-checkpoint`` of a copy."""
     readers: dict[str, Callable[[bytes], int]] = {
         file_names.QUORUM_STATE: lambda data: quorum_state.read(data).leader_epoch,
         file_names.LEADER_EPOCHS: lambda data: max((entry.epoch for entry in leader_epoch.read(data)), default=0),

@@ -656,7 +656,6 @@ def _missing(one: LeftOutRange) -> tuple[int, int]:
 
 
 def _from(segments: list[PlannedSegment], log_start: int) -> list[PlannedSegment]:
-    """Return the segments, except those that end below the log start offset."""
     first = 0
     for number, segment in enumerate(segments):
         if segment.base_offset <= log_start:

@@ -75,7 +75,6 @@ _TEXT: Final[Spec] = {"field": "text", "type": "nominal"}
 
 
 def _colour(field: str, domain: Sequence[str | int], colours: Sequence[str], *, kind: str = "nominal") -> Spec:
-    """Return the colour encoding of a field, with a legend below the chart."""
     legend = {"orient": "bottom", "title": None}
     return {"field": field, "type": kind, "scale": {"domain": domain, "range": colours}, "legend": legend}
 

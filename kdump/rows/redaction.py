@@ -242,7 +242,6 @@ class FieldRedactor(Redactor):
         return made, is_there
 
     def _hashed(self, value: Any) -> Any:
-        """Return the hash of a text, or of the JSON of another value; null stays null."""
         if value is None:
             return None
         import json

@@ -222,7 +222,6 @@ class PayloadDecoder:
         return made
 
     def _choose(self, topic: str, side: Side, candidates: list[SchemaVersion], indexes: list[int]) -> SchemaVersion:
-        """Return the version that most likely wrote a payload, among the versions with its id."""
         if len(candidates) == 1:
             return candidates[0]
         key = (topic, side, id(candidates), *indexes)

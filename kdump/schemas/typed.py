@@ -258,7 +258,6 @@ class SubjectTables:
         return subject, version, None
 
     def _usable(self, table: str, version: SchemaVersion, message: str | None = None) -> str | None:
-        """Return the table, or None if the schema cannot be used."""
         found = self._sides.get(table)
         if found is None:
             try:
@@ -281,7 +280,6 @@ class SubjectTables:
 
 
 def _both_sides(decoder: PayloadDecoder, given: TypedSide) -> tuple[TypedSide, ...]:
-    """Return the side of a subject, after the other side if the log has its subject."""
     name, dash, ending = given.version.subject.rpartition("-")
     if not dash or ending != given.side:
         return (given,)

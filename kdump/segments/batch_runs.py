@@ -187,10 +187,7 @@ class Entries(Batches):
 
 
 def entries(first: Message, block: memoryview, start: int, stop: int | None = None) -> Entries | None:
-    """Return the messages from ``first`` on up to ``stop``; None if it is the only one.
-
-    ``block`` begins at ``start``.
-    """
+    """Return the messages from ``first`` on up to ``stop``; None if it is alone. ``block`` begins at ``start``."""
     at = first.position - start
     block = block if stop is None else block[: max(0, stop - start)]
     if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(block):

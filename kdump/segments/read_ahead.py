@@ -271,10 +271,7 @@ class LinesAhead(Generic[L]):
         self._spare: list[Lines] = []
 
     def make(self, run: Run, head: Shape | None, shape: Shape) -> MadeLines | None:
-        """Return the first lines of a run, or None for a small run.
-
-        ``head``, ``shape``: the lines of a batch and record.
-        """
+        """Return the first lines of a run; None for a small one. ``head``, ``shape``: lines of a batch, of a record."""
         if run.size < costs.PRINTED_AHEAD:
             return None
         try:

@@ -424,10 +424,10 @@ class Cleaning:
 
     def _parts(self) -> int:
         """Return the number of parts into which the keys are divided. The log is read once for each part."""
-        most, held = self._limits
-        if most > held:
+        most, in_memory = self._limits
+        if most > in_memory:
             most = min(most, sum(_count(segment, most) for segment, _ in self._dirty))
-        return max(1, -(-most // held))
+        return max(1, -(-most // in_memory))
 
     def _new_map(self, part: KeyPart) -> AnyOffsetMap:
         """Return an empty map. A map of several parts has no limit, because the cleaner's limit is for all keys."""
@@ -445,11 +445,11 @@ class Cleaning:
                 if number == len(found):
                     found.append(0)
                 found[number] += newest.keys - before
-        left = self._limits.map_entries
+        free_entries = self._limits.map_entries
         for chunk, keys in enumerate(found):
-            if keys >= left:
-                return FillPoint(chunk, self._first_seen(parts, chunk)[left - 1])
-            left -= keys
+            if keys >= free_entries:
+                return FillPoint(chunk, self._first_seen(parts, chunk)[free_entries - 1])
+            free_entries -= keys
         return None
 
     def _first_seen(self, parts: Sequence[KeyPart], chunk: int) -> list[int]:

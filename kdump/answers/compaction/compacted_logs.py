@@ -98,7 +98,6 @@ def dirty_section(place: Place, facts: LogFacts, config: TopicConfig, at: int) -
 
 
 def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
-    """Return the base offset of the segment that has an offset, or of the first segment if the offset is lower."""
     return max(
         (segment.base_offset for segment in segments if segment.base_offset <= offset), default=segments[0].base_offset
     )
@@ -110,13 +109,13 @@ def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Ite
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
     for (start, limit), following in zip(bounds.items(), [*list(bounds)[1:], None], strict=False):
-        held = sum(
+        blocked_bytes = sum(
             segment.size
             for segment in segments
             if segment.base_offset >= start and (following is None or segment.base_offset < following)
         )
-        if held:
-            yield HeldBack(limit.by, limit.why, start, held)
+        if blocked_bytes:
+            yield HeldBack(limit.by, limit.why, start, blocked_bytes)
 
 
 def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:

@@ -65,34 +65,34 @@ def explain_all(
 ) -> Iterator[Explanation]:
     """Yield the explanations of all ranges from the folders ``places``; ``fail`` receives unreadable files."""
     known: dict[tuple[str, int], PartitionEvidence] = {}
-    for asked in ranges:
-        key = asked.topic, asked.partition
+    for requested in ranges:
+        key = requested.topic, requested.partition
         try:
             if key not in known:
                 known[key] = evidence_of(*key, places, history, folders)
-            yield from explain(known[key], asked, at)
+            yield from explain(known[key], requested, at)
         except UnreadableError as error:
             fail(error)
 
 
-def explain(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[Explanation]:
+def explain(evidence: PartitionEvidence, requested: OffsetRange, at: int) -> Iterator[Explanation]:
     """Yield one explanation for each range of offsets with the same reason; ``at`` is the current time in ms."""
     begun: tuple[int, Cause] | None = None
-    for offset, found in _causes(evidence, asked, at):
+    for offset, found in _causes(evidence, requested, at):
         if begun is not None and _alike(begun[1], found):
             continue
         if begun is not None:
-            yield _line(asked, begun[0], offset - 1, begun[1])
+            yield _line(requested, begun[0], offset - 1, begun[1])
         begun = offset, found
     if begun is not None:
-        yield _line(asked, begun[0], asked.last, begun[1])
+        yield _line(requested, begun[0], requested.last, begun[1])
 
 
-def _causes(evidence: PartitionEvidence, asked: OffsetRange, at: int) -> Iterator[tuple[int, Cause]]:
+def _causes(evidence: PartitionEvidence, requested: OffsetRange, at: int) -> Iterator[tuple[int, Cause]]:
     """Yield the offsets at which the reason may change, each with its reason."""
-    first, size = asked.first, AT_FIRST
-    while first <= asked.last:
-        block = Block(evidence, range(first, min(asked.last + 1, first + size)))
+    first, size = requested.first, AT_FIRST
+    while first <= requested.last:
+        block = Block(evidence, range(first, min(requested.last + 1, first + size)))
         for offset in block.turning_points:
             yield offset, cause(Question(block, offset, at))
         first, size = block.offsets.stop, min(2 * size, AT_MOST)
@@ -104,10 +104,10 @@ def _alike(one: Cause, other: Cause) -> bool:
     return one._replace(because="", facts=()) == other._replace(because="", facts=())
 
 
-def _line(asked: OffsetRange, first: int, last: int, found: Cause) -> Explanation:
+def _line(requested: OffsetRange, first: int, last: int, found: Cause) -> Explanation:
     return Explanation(
-        topic=asked.topic,
-        partition=asked.partition,
+        topic=requested.topic,
+        partition=requested.partition,
         offset=first,
         last_offset=last,
         reason=found.reason,

@@ -168,16 +168,16 @@ def past_end(question: Question) -> Cause | None:
         sighting = seen.records.get(question.offset)
         if sighting is None or partition.lineage is None:
             continue
-        held = _holds(sighting, f"another broker's ({other.name})")
+        holds = _holds(sighting, f"another broker's ({other.name})")
         cut = epochs.truncation(partition.lineage)
         if cut is not None and question.offset >= cut:
             because = (
                 f"the election of leader epoch {partition.lineage.newest} lost the record: {other.name} holds it from "
                 f"epoch {sighting.batch.epoch}, and truncates its log to offset {cut} when it follows the leader"
             )
-            return Cause("truncated", "replica", because, facts=(end, held))
+            return Cause("truncated", "replica", because, facts=(end, holds))
         because = f"the log ends at offset {partition.end} here; {other.name} holds the record: this copy lacks it"
-        return Cause("past-end", "replica", because, facts=(end, held))
+        return Cause("past-end", "replica", because, facts=(end, holds))
     where, facts = question.bytes_left()
     older = tuple(
         _holds(seen.records[question.offset], "a deleted topic of the same name:")
@@ -247,14 +247,14 @@ def not_named(question: Question) -> Cause | None:
     if place is None or not place.partition.unnamed or question.seen is not None:
         return None
     named = [one.base_offset for one in question.block.partition.segments]
-    held = max(
+    base_offset = max(
         (base for base in (*place.partition.unnamed, *named) if base is not None and base <= offset), default=None
     )
-    if held is None or held not in place.partition.unnamed:
+    if base_offset is None or base_offset not in place.partition.unnamed:
         return None
-    because = f"it belongs to segment {held} of the folder, and only other segments are named: name the folder"
+    because = f"it belongs to segment {base_offset} of the folder, and only other segments are named: name the folder"
     return Cause(
-        "unknown", "nowhere", because, None, None, (Fact(_folder(question), None, f"it has a segment {held}"),)
+        "unknown", "nowhere", because, None, None, (Fact(_folder(question), None, f"it has a segment {base_offset}"),)
     )
 
 
@@ -344,10 +344,10 @@ def _deletions(question: Question) -> list[Reason]:
 def _is_old(question: Question, span: int) -> bool:
     """Return whether the deleted segment with the offset is older than ``span`` ms; True if this segment is gone."""
     partition = question.block.partition
-    held = [one for one in partition.deleted if (one.base_offset or 0) <= question.offset]
-    if not held or question.offset not in question.block.deleted.records:
+    segments = [one for one in partition.deleted if (one.base_offset or 0) <= question.offset]
+    if not segments or question.offset not in question.block.deleted.records:
         return True
-    largest = partition.largest_timestamp(held[-1])
+    largest = partition.largest_timestamp(segments[-1])
     return largest < 0 or question.at - largest > span
 
 
@@ -568,7 +568,6 @@ def cause(question: Question) -> Cause:
 
 
 def _with_older(question: Question, found: Cause) -> Cause:
-    """Return the cause, and add the facts on other records at the same offset."""
     older = question.block.log.older.get(question.offset, ())
     if not older or question.seen is None:
         return found

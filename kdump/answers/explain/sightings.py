@@ -130,15 +130,15 @@ class Sightings:
 
     def end_transaction(self, producer_id: int, offset: int, marker: str) -> None:
         """Set the outcome of the producer's records before ``offset`` if their marker was not read yet."""
-        left = []
+        still_waiting = []
         for number in self.waiting.pop(producer_id, []):
             if number < offset:
                 ended: TransactionEnd = "aborted" if marker == control.MARKERS[control.ABORT] else "committed"
                 self.records[number] = self.records[number]._replace(transaction=ended)
             else:
-                left.append(number)
-        if left:
-            self.waiting[producer_id] = left
+                still_waiting.append(number)
+        if still_waiting:
+            self.waiting[producer_id] = still_waiting
 
 
 def look(
@@ -325,8 +325,8 @@ def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[byte
                 producer = batch.producer_id if batch.is_transactional else None
                 if batch.is_control:
                     if producer is not None and (marker := marker_of(batch)) is not None:
-                        held = waiting.pop(producer, {})
-                        for key, offset in held.items() if marker == control.MARKERS[control.COMMIT] else ():
+                        offsets_of_keys = waiting.pop(producer, {})
+                        for key, offset in offsets_of_keys.items() if marker == control.MARKERS[control.COMMIT] else ():
                             newest[key] = max(offset, newest.get(key, offset))
                     continue
                 into = newest if producer is None else waiting.setdefault(producer, {})

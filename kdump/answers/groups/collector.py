@@ -158,12 +158,12 @@ def read_commit(key: bytes, value: bytes | None) -> CommitRecord:
     names: Mapping[str, Any] = {}
     if decoded is not None and decoded.key is not None and decoded.key.values is not None:
         names = decoded.key.values
-    held = None if decoded is None else decoded.value
+    value_record = None if decoded is None else decoded.value
     return CommitRecord(
         names["topic"],
         names["partition"],
-        None if held is None else held.values,
-        None if held is None else held.reason or None,
+        None if value_record is None else value_record.values,
+        None if value_record is None else value_record.reason or None,
     )
 
 
@@ -312,9 +312,9 @@ class ConsumerGroups(TopicLogs):
     def partitions(self) -> set[tuple[str | bytes, int]]:
         """Return the partitions with offsets of the wanted groups, by topic or topic id: the lag needs their ends."""
         found: set[tuple[str | bytes, int]] = set()
-        for group_id, held in self._groups():
+        for group_id, group in self._groups():
             if self.wanted.takes(group_id):
-                commits = (read_commit(offset.key, None) for offset in held.offsets)
+                commits = (read_commit(offset.key, None) for offset in group.offsets)
                 found.update(
                     (commit.topic, commit.partition)
                     for commit in commits
@@ -328,9 +328,9 @@ class ConsumerGroups(TopicLogs):
     def answer(self, at: int) -> Iterator[AnswerLine]:
         reader = CommitReader(self.ends, self.wanted.retention_ms, at)
         shares = self._share_partitions()
-        for group_id, held in self._groups():
+        for group_id, group in self._groups():
             if self.wanted.takes(group_id):
-                yield from self._of_group(group_id, held, reader)
+                yield from self._of_group(group_id, group, reader)
                 yield from self._of_shares(group_id, shares.pop(group_id, ()), reader)
         for group_id, rest in sorted(shares.items()):  # no path has the records of these groups
             if self.wanted.takes(group_id):
@@ -339,7 +339,7 @@ class ConsumerGroups(TopicLogs):
 
     def _groups(self) -> list[tuple[str, HeldGroup]]:
         logs = (log for log in self.logs.values() if isinstance(log, CoordinatorLog))
-        found = [(java_utf8(held.name), held) for log in logs for held in log.held()]
+        found = [(java_utf8(group.name), group) for log in logs for group in log.held()]
         return sorted(found, key=lambda one: (one[0], one[1].partition))
 
     def _of_group(self, group_id: str, held: HeldGroup, reader: CommitReader) -> Iterator[AnswerLine]:

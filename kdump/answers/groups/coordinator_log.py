@@ -440,10 +440,10 @@ class CoordinatorLog(TopicLog):
 
     def _take_commit(self, group: GroupLog, key: bytes, value: bytes | None, offset: int, producer: int) -> None:
         if value is None:
-            held = self.committed.pop(key, None)
-            if held is not None:
+            previous = self.committed.pop(key, None)
+            if previous is not None:
                 group.offsets -= 1
-                group.simple = group.simple or (group.kind is None and held[1] > group.ended_at)
+                group.simple = group.simple or (group.kind is None and previous[1] > group.ended_at)
             for commits in self.pending.values():
                 commits.pop(key, None)
             return
@@ -455,11 +455,10 @@ class CoordinatorLog(TopicLog):
             self.pending.setdefault(producer, {})[key] = value, offset
 
     def _forget(self, key: bytes, group: GroupLog) -> None:
-        """Drop the group of a key if it has no records left."""
         if group.offsets or group.records or group.simple:
             return
         prefix = prefix_of(key)
-        if not any(held.startswith(prefix) for commits in self.pending.values() for held in commits):
+        if not any(pending_key.startswith(prefix) for commits in self.pending.values() for pending_key in commits):
             self.groups.pop(group_of(key), None)
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:

@@ -194,25 +194,24 @@ def _modern(kind: str, group_id: str, partition: int, records: GroupRecords, top
     return KnownGroup(line, None, _source_topics(topology) if streams else _subscriptions(described, records))
 
 
-def _is_reconciled(kind: str, held: Mapping[str, Any] | None, epoch: int) -> bool:
-    if held is None or held["memberEpoch"] != epoch:
+def _is_reconciled(kind: str, assignment: Mapping[str, Any] | None, epoch: int) -> bool:
+    if assignment is None or assignment["memberEpoch"] != epoch:
         return False
-    if "state" in held:
-        return bool(held["state"] == STABLE[kind])
-    return not (held["partitionsPendingRevocation"] or held["partitionsPendingAssignment"])  # Kafka 3.7
+    if "state" in assignment:
+        return bool(assignment["state"] == STABLE[kind])
+    return not (assignment["partitionsPendingRevocation"] or assignment["partitionsPendingAssignment"])  # Kafka 3.7
 
 
 def _assignor(members: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the assignor that most members request, or None."""
-    asked = [member["serverAssignor"] for member in members if member.get("serverAssignor")]
-    return max(asked, key=asked.count, default=None)
+    requested = [member["serverAssignor"] for member in members if member.get("serverAssignor")]
+    return max(requested, key=requested.count, default=None)
 
 
 def _modern_member(
     kind: str,
     member_id: str,
     about: Mapping[str, Any],
-    held: Mapping[str, Any] | None,
+    assignment: Mapping[str, Any] | None,
     target: Mapping[str, Any] | None,
     *,
     names: TopicNames,
@@ -223,10 +222,10 @@ def _modern_member(
         about.get("instanceId"),
         about["clientId"],
         about["clientHost"],
-        None if held is None else held["memberEpoch"],
-        None if streams else _partitions(held, "assignedPartitions", names),
+        None if assignment is None else assignment["memberEpoch"],
+        None if streams else _partitions(assignment, "assignedPartitions", names),
         None if streams else _partitions(target, "topicPartitions", names),
-        _tasks(held) if streams else None,
+        _tasks(assignment) if streams else None,
         None if streams else tuple(sorted(about["subscribedTopicNames"])),
     )
 

@@ -178,9 +178,9 @@ def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[Snapsh
     """Yield the records of an image. If topics are ``wanted``, yield only the records of these topics."""
     ids = {topic.id for name, topic in image.topics.by_name.items() if takes(wanted, name)}
     for record in image.records():
-        held = record.fields
-        is_config = record.name == "ConfigRecord" and held["resourceType"] == cluster_image.TOPIC_RESOURCE
-        if not wanted or held.get("topicId") in ids or (is_config and takes(wanted, held["resourceName"])):
+        fields = record.fields
+        is_config = record.name == "ConfigRecord" and fields["resourceType"] == cluster_image.TOPIC_RESOURCE
+        if not wanted or fields.get("topicId") in ids or (is_config and takes(wanted, fields["resourceName"])):
             yield record
 
 

@@ -152,8 +152,8 @@ class MetadataReplay:
             self._break(record, "no transaction is open")
         else:
             self.image.open_transaction = None
-            for held in self._held if record.name == END else ():
-                self._apply(held)
+            for waiting in self._held if record.name == END else ():
+                self._apply(waiting)
         self._held = []
 
     def _apply(self, record: MetadataRecord) -> None:

@@ -61,17 +61,17 @@ def encode(image: ClusterImage) -> bytes:
 
 def _batches(image: ClusterImage) -> Iterator[tuple[list[KeyValue], int]]:
     yield list(_head(image)), CONTROL_FLAG
-    held: list[KeyValue] = []
+    waiting: list[KeyValue] = []
     size = 0
     for record in image.records():
         value = _value(record)
-        held.append(KeyValue(None, value))
+        waiting.append(KeyValue(None, value))
         size += len(value)
         if size >= BATCH:
-            yield held, 0
-            held, size = [], 0
-    if held:
-        yield held, 0
+            yield waiting, 0
+            waiting, size = [], 0
+    if waiting:
+        yield waiting, 0
     yield [_control("SnapshotFooterRecord", {"version": 0})], CONTROL_FLAG
 
 

@@ -153,7 +153,7 @@ def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
     its offsets. The format is that of ``kafka-consumer-groups.sh --reset-offsets --from-file`` for several groups
     (since 2.4).
     """
-    left: dict[tuple[str, str], list[str]] = {}
+    left_out: dict[tuple[str, str], list[str]] = {}
     types: dict[str, str] = {}
     for line in lines:
         if isinstance(line, GroupLine):
@@ -161,14 +161,16 @@ def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
         elif isinstance(line, CommittedLine):
             reason = _unfit(line, types.get(line.group_id))
             if reason:
-                left.setdefault((line.group_id, reason), []).append(f"{line.topic or line.topic_id}-{line.partition}")
+                left_out.setdefault((line.group_id, reason), []).append(
+                    f"{line.topic or line.topic_id}-{line.partition}"
+                )
                 continue
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerow((line.group_id, line.topic, line.partition, line.offset))
             out.write(text.getvalue().encode("utf-8", "backslashreplace"))
     return [
         f"{group or NO_NAME}: {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} left out: {reason}"
-        for (group, reason), names in left.items()
+        for (group, reason), names in left_out.items()
     ]
 
 

@@ -234,8 +234,8 @@ NAMES = frozenset(
 
 def _difference(line: ImageDifference) -> str | None:
     if line.was is None:
-        held = {name: value for name, value in line.data.items() if value != [] and not _needless(name, line)}
-        return details_text(held)
+        values = {name: value for name, value in line.data.items() if value != [] and not _needless(name, line)}
+        return details_text(values)
     before: dict[str, Any] = line.was["data"]
     names = [*line.data, *(name for name in before if name not in line.data)]
     words = []

@@ -32,8 +32,8 @@ NUMBERS: Final = frozenset(COLUMNS) - {"partition", "newest timestamp"}
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield the table of offsets, with the most held back partitions first, then the table of offsets by time."""
     found = [line for line in lines if isinstance(line, PartitionOffsets)]
-    held = sum(line.last_stable < line.latest for line in found)
-    title = f"{counted(len(found), 'partition')}; read_committed consumers are held back in {held or 'none'}"
+    stopped = sum(line.last_stable < line.latest for line in found)
+    title = f"{counted(len(found), 'partition')}; read_committed consumers are held back in {stopped or 'none'}"
     found.sort(key=lambda line: line.last_stable - line.latest)
     yield AnswerTable(title, COLUMNS, [_row(line) for line in found], NUMBERS, spare=SPARE)
     looked_up = [

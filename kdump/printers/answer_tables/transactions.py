@@ -35,9 +35,9 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     found = [line for line in known if isinstance(line, PartitionTransaction)]
     found.sort(key=lambda one: (ORDER.index(one.state), -one.held_back))
     counts = Counter(one.state for one in found)
-    held = sum(one.held_back for one in found)
+    held_offsets = sum(one.held_back for one in found)
     shown = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state] or state in ORDER[:2])
-    title = f"Transactions: {shown}; {counted(held, 'offset')} held back from read_committed consumers"
+    title = f"Transactions: {shown}; {counted(held_offsets, 'offset')} held back from read_committed consumers"
     yield AnswerTable(
         title, COLUMNS, [_row(one) for one in found], NUMBERS, list(_commands(found)), ("epoch", "producer")
     )

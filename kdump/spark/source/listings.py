@@ -141,7 +141,6 @@ def _transactions(segment: Segment, split_bytes: int) -> HeaderOutcomes:
 
 
 def _first_unread(key: str, listed: list[ListedSegment], mark: Mark) -> int:
-    """Return the index of the first segment that was not completely read at ``mark``."""
     for number, one in enumerate(listed):
         following = listed[number + 1].base if number + 1 < len(listed) else None
         is_last_read = mark.file == posixpath.join(key, one.name) and mark.position >= one.size

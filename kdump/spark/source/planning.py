@@ -373,7 +373,6 @@ def _opens(segment: Segment) -> bool:
 def _split(
     partition: Partition, segment: Segment, start: int, end: int, file: SegmentFacts, inside: Ranges | None
 ) -> Split:
-    """Return a split; only its offsets ``inside`` are read (None: all)."""
     return Split(
         files=segment.files,
         path=segment.path,

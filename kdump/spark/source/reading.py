@@ -458,7 +458,6 @@ def _begins(batch: RecordBatch, options: SourceOptions) -> bool:
 
 
 def _may_be_inside(split: Split, batch: RecordBatch) -> bool:
-    """Return whether a split reads some offsets of a batch."""
     try:
         return split.offsets is None or _wholly(split.offsets, batch) is not False
     except DamageError:

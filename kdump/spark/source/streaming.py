@@ -350,7 +350,6 @@ class _Meter:
 def _take_from(
     partition: Partition, begin: Mark, meter: _Meter, fail: Fail, *, is_checked: bool
 ) -> tuple[list[Taken], Mark]:
-    """Return the parts of a folder that the trigger reads after a mark, and the next mark."""
     parts: list[Taken] = []
     try:
         parts.extend(_parts_from(partition, begin, meter, is_checked=is_checked))
