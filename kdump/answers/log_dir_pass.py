@@ -146,10 +146,7 @@ class PassTap:
         self._next = 0
 
     def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
-        """Feed the collectors with each region of a segment, and yield it. Raises UnreadableError.
-
-        Each segment is fed once, and not after a later segment.
-        """
+        """Feed each region of a segment, once and in order of segments, and yield it. Raises UnreadableError."""
         number = next((number for number, one in enumerate(self._segments) if one.path == segment.path), None)
         if number is None or number < self._next:
             yield from regions

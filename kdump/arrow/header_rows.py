@@ -159,10 +159,7 @@ _BATCH_ROWS: Final = 1 << 13
 def of_batches(
     items: Iterable[SelectedBatch | DamagedRange], names: Sequence[str], lost: Callable[[DamagedRange], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row with the columns ``names`` (of BATCH_COLUMNS) for each batch. Raises UnreadableError.
-
-    Codecs and timestamp types are names.
-    """
+    """Yield a row with the columns ``names`` per batch; codecs and types are names. Raises UnreadableError."""
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
     values: list[list[Any]] = [[] for _ in columns]

@@ -155,10 +155,7 @@ class LogCheck:
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
-        """Begin a segment; the last one is ``active``. ``base_offset`` is None for a name without an offset.
-
-        ``segment`` is None for a snapshot.
-        """
+        """Begin a segment. ``base_offset`` is None for a name without an offset, ``segment`` for a snapshot."""
         self._file, self._active, self._has_epoch_finding = file, active, False
         before, self._segment = self._segment, segment
         self._epoch_until = 0

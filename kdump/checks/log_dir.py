@@ -133,10 +133,7 @@ class LogDirs(LogDirStates):
         return found
 
     def facts(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
-        """Return the facts on a partition.
-
-        ``fail`` receives the unreadable files of the log dir, again for each partition; by default it raises.
-        """
+        """Return the facts on a partition. ``fail`` gets the unreadable files of its log dir each time, or raises."""
         log_dir = self.identity(partition)
         if log_dir not in self._checked:
             self._checked.add(log_dir)
@@ -175,10 +172,7 @@ class LogDirs(LogDirStates):
 
 
 def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
-    """Yield the findings on the log dir of a partition. The files in :data:`READERS` are not checked here.
-
-    ``fail`` receives unreadable files; by default it raises.
-    """
+    """Yield the findings on a log dir, except on files in :data:`READERS`. ``fail`` gets unreadable ones, or raises."""
     files, folder = partition.files, partition.state_dir or ("." if partition.files is LOCAL else "")
     try:
         entries = partition.entries if partition.topic is None and partition.is_listed else files.entries(folder)

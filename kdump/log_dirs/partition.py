@@ -159,10 +159,7 @@ class Partition(NamedTuple):
         return None if found is None else found.topic_id
 
     def leader_epochs(self, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...] | None:
-        """Return the entries of ``leader-epoch-checkpoint`` in the file's order, or None if it is missing or invalid.
-
-        ``wrong`` and errors are as in :meth:`topic_id`.
-        """
+        """Return the entries of ``leader-epoch-checkpoint`` in file order. None and errors: see :meth:`topic_id`."""
         from kdump.formats import leader_epoch
 
         return self._sound(file_names.LEADER_EPOCHS, leader_epoch.read, wrong)

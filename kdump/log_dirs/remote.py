@@ -37,9 +37,9 @@ _BLOCK: Final = 1 << 20
 def places(
     paths: Iterable[str], place_of: Callable[[str], tuple[Files, str]] | None = None
 ) -> Iterator[tuple[Files, list[str]]]:
-    """Yield consecutive ``paths`` of one place together: the place, and the paths in it.
+    """Yield each place with consecutive ``paths`` in it.
 
-    ``place_of`` is :func:`place` (the default), or :func:`as_written`.
+    ``place_of``: :func:`place` (default) or :func:`as_written`.
     """
     group: list[str] = []
     current: Files = LOCAL

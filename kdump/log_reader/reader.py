@@ -144,10 +144,7 @@ class PartitionReader:
     def read_part(
         self, partition: Partition, segment: Segment, part: SegmentPart
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches and damaged ranges of a part of a segment. Set the results of ``part`` at the end.
-
-        The filter must have no offsets and no times.
-        """
+        """Yield the selection of a part, then set the part's results. The filter must have no offsets or times."""
         selection, facts = self._begin(partition, reported=part.start > 0 or segment != partition.segments[0])
         yield from self._segment(segment, selection, facts._replace(name=segment.name), part)
 

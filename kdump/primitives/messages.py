@@ -87,10 +87,7 @@ def linked(path: str) -> str:
 
 
 def has_links() -> bool:
-    """Return whether standard error is a terminal that supports links, by environment variables.
-
-    ``FORCE_HYPERLINK`` overrides the others; 0 means no links.
-    """
+    """Return whether standard error is a terminal that shows links. ``FORCE_HYPERLINK`` overrides; 0 means no."""
     forced = os.environ.get("FORCE_HYPERLINK")
     if forced is not None:
         return forced != "0" and sys.stderr.isatty()
@@ -105,10 +102,7 @@ def has_links() -> bool:
 
 
 def did_you_mean(name: str, known: Iterable[str], start: str = "; did") -> str:
-    """Return a question such as ``; did you mean 'txn'?`` for an unknown ``name``; empty if no known name is similar.
-
-    ``start`` is the text before " you mean".
-    """
+    """Return ``; did you mean 'txn'?`` (after ``start``) for an unknown ``name``, or "" if no name is similar."""
     near = nearest(name, known)
     return "" if near is None else f"{start} you mean {near!r}?"
 

@@ -59,10 +59,7 @@ _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 
 
 def unescape(text: str) -> bytes:
-    r"""Return ``text`` as bytes, with ``\n``, ``\r``, ``\t``, ``\0``, ``\\`` and ``\xNN`` replaced.
-
-    Raises UsageError for any other escape.
-    """
+    r"""Return ``text`` as bytes with ``\n \r \t \0 \\ \xNN`` replaced. Raises UsageError for other escapes."""
     out, end = b"", 0
     for escape in _ESCAPE.finditer(text):
         out += text[end : escape.start()].encode()

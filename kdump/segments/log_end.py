@@ -97,10 +97,7 @@ def first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
 
 
 def end_of_segment(segment: Segment, since: int = 0) -> SegmentEnd:
-    """Return the end of a segment. Raises UnreadableError.
-
-    The batches before the last index entry, and before the batch boundary ``since`` (bytes), are not read.
-    """
+    """Return the end of a segment, read from its last index entry or from ``since`` on. Raises UnreadableError."""
     base = segment.base_offset or 0
     with segment.open() as source:
         start = max(since, last_indexed(segment, source)) if source.size - since > SMALL else since

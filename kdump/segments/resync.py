@@ -153,10 +153,7 @@ class ResyncReader:
         """The number of bytes whose checksums may still be computed; None for no limit."""
 
     def read_part(self, stop: int, skips_left: int) -> Iterator[Region]:
-        """Yield the regions before the first valid batch at or after ``stop``.
-
-        ``skips_left`` is the rest of the budget of skipped records after the previous parts.
-        """
+        """Yield the regions before the first valid batch at or after ``stop``. ``skips_left``: unused skip budget."""
         self._window.narrow(self._start, stop)
         self._stop, self._origin, self.skips_left = stop, 0, skips_left
         return self.read()

@@ -259,10 +259,7 @@ def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Header
 
 
 def whole(made: Headers, source: Source) -> Iterator[Region]:
-    """Yield the regions that :func:`brief` was called with, but with all data batches of magic 2 in runs.
-
-    ``source`` must stay open until all of them are used.
-    """
+    """Yield the regions given to :func:`brief`, with all data batches in runs. ``source`` must stay open."""
     window = Window(source, source.size)
     for each in made:
         if isinstance(each, Brief):

@@ -46,10 +46,7 @@ class DamagedGap(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """Offsets (both ends included) at which the outcome of a producer's transactions is unknown.
-
-    If ``producer_id`` is None, this holds for all producers.
-    """
+    """Offsets (both ends included) with unknown outcomes of a producer's transactions, or of all if the id is None."""
 
     producer_id: int | None
     first_offset: int
