@@ -258,8 +258,6 @@ class PageEnd(NamedTuple):
 
 
 class ToolCall:
-    """One call of a tool."""
-
     def __init__(
         self, options: ServerOptions, spec: ToolSpec, shape: dict[str, Any], arguments: dict[str, Any]
     ) -> None:

@@ -97,7 +97,6 @@ class LogDirPass:
         self._report.progress(segment.size - done)
 
     def feed(self, reading: Sequence[Collector], segment: Segment, region: Region) -> None:
-        """Feed collectors with a region of a segment."""
         if isinstance(region, Batches):
             for collector in reading:
                 together = region.batch_count > 1 and (collector.takes_control_runs or not region.first.is_control)

@@ -238,7 +238,6 @@ class Transactions(Collector):
 
     @property
     def ids(self) -> KnownIds:
-        """All known transactional ids."""
         return self._ids.known(self._coordinators)
 
     @property

@@ -244,7 +244,6 @@ def _regions(segment: Segment, source: OpenSource, log: LogCheck, tap: Tap | Non
 
 
 def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
-    """Pass the regions of a segment to each checker."""
     for region in regions:
         for checker in checkers:
             if isinstance(region, Batches):

@@ -85,7 +85,6 @@ def _regions(
 
 
 def is_deep(run: DumpRun) -> bool:
-    """Return whether records are printed."""
     options = run.options
     return options.deep_iteration or (options.print_data_log and run.dialect.print_is_deep)
 
@@ -140,7 +139,6 @@ class LogPrinter(LineValues):
             self.batch(message, deep=deep)
 
     def batch(self, batch: RecordBatch, *, deep: bool) -> None:
-        """Print a batch, with its records if ``deep``."""
         head = not deep or self.run.dialect.batches_beside_records
         if not head and isinstance(batch, Message) and batch.magic < 0 and batch.codec == NONE:
             batch = batch.read_as(1)  # only the batch line, which is not printed here, depends on the magic

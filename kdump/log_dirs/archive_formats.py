@@ -32,7 +32,6 @@ SUFFIXES: Final = (
     *(".tar", ".tgz", ".tar.gz", ".taz", ".tzst", ".tar.zst", ".txz", ".tar.xz", ".tbz", ".tbz2", ".tar.bz2"),
     *(".tar.lz4", ".zip"),
 )
-"""Suffixes of archives."""
 _COMPRESSED: Final = (".gz", ".zst", ".xz", ".bz2", ".lz4")
 _CHECKSUM: Final = slice(148, 156)
 _LARGE: Final = (b"\x80", b"\xff")

@@ -149,6 +149,5 @@ PRINTERS: Final[dict[str, Callable[[BinaryIO, PrintOptions], Printer]]] = {
 }
 """Name of a format -> the function that creates its printer."""
 COLUMNAR: Final = frozenset({"jsonl", "json", "csv", "table"})
-"""Formats with columns."""
 WHOLE: Final = frozenset({"json", "table"})
 """Formats whose output is one document, so that the outputs of several processes cannot be joined."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Format: TypeAlias = Literal["avro", "protobuf", "json"]
 FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json"}
-"""schemaType -> format."""
 
 
 class PayloadReader:

@@ -137,8 +137,6 @@ class Topic:
 
 
 class Topics:
-    """The topics of an image."""
-
     def __init__(self) -> None:
         self.by_id: dict[bytes, Topic] = {}
         self.by_name: dict[str, Topic] = {}

@@ -104,7 +104,6 @@ class Dialect(NamedTuple):
     gaps_by_offset: bool = False
     """Whether gaps are reported in offset order; otherwise the last gap comes first."""
     file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
-    """The order of the files in a report."""
     reports_by_name: bool = False
     """Whether reports contain file names; otherwise absolute paths."""
     trailing_bytes: str = "Found {count} invalid bytes at the end of {name}"

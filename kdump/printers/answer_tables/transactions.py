@@ -67,7 +67,6 @@ def _row(one: PartitionTransaction) -> tuple[object, ...]:
 
 
 def sentence(one: PartitionTransaction) -> str:
-    """Return the state of a transaction as a sentence."""
     what, clock = CLOCKS[one.clock]
     if one.end_offset is not None:
         return f"{one.state} at offset {one.end_offset}, {what} is {_age(one)} by {clock}"

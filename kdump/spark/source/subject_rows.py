@@ -57,7 +57,6 @@ class SubjectRows:
         return False
 
     def add(self, item: SelectedBatch) -> None:
-        """Add each record to the rows of its subject."""
         topic = item.file.topic or ""
         found: dict[str | None, list[Record]] = {}
         for record in item.records:
