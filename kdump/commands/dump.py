@@ -99,7 +99,7 @@ SECTIONS: Final = {
         lambda ctx: [column.name for column in (BATCH if ctx.params.get("batches") else RECORD)]
     ),
 )
-@click.option("--keys-only", is_flag=True, help="Leave out values and headers.")
+@click.option("--keys-only", is_flag=True, help="Leave out values and headers, but not the headers' names in text.")
 @shared.add(shared.PRIVACY)
 @click.option(
     "--on-error",
