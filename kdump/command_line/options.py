@@ -211,7 +211,12 @@ REDACT_FILE: Final[Decorator] = Shared.option(
     "Privacy", "--redact-key", metavar="FILE", help="The secret for --redact, from a file."
 )
 PRIVACY: Final[list[Decorator]] = [
-    Shared.option("Privacy", "--no-payload", is_flag=True, help="Leave out keys, values and headers, but not the headers' names in text."),
+    Shared.option(
+        "Privacy",
+        "--no-payload",
+        is_flag=True,
+        help="Leave out keys, values and headers, but not the headers' names in text.",
+    ),
     REDACT,
     REDACT_FILE,
     SHOW_SECRETS,
