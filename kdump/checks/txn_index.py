@@ -122,9 +122,9 @@ class TxnIndexCheck(IndexFileCheck):
             self._below(slot, "last stable offset", text, str(stable), entry.last_stable_offset)
 
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
-        """Save the fault of an offset that is too low, if :meth:`finish` does not drop it.
+        """Save the fault of an offset that is too low.
 
-        It drops the fault if the log was compacted, or if the offset is before the segment and unread batches may
+        :meth:`finish` drops it if the log was compacted, or if the offset is before the segment and unread batches may
         explain it.
         """
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)

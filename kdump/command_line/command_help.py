@@ -29,7 +29,7 @@ WHOLE: Final = "kdump.whole_help"
 NAMES: Final = 30
 """Maximum width of the names of options, in columns. A longer name is on its own line."""
 REST: Final = 3
-"""Weight of the options in the last section, so that their texts are omitted before those of other sections."""
+"""The weight of options in the last section: if texts must be omitted, theirs are omitted first."""
 LEAST: Final = 16
 """Minimum length of a shortened text, in characters."""
 _TITLE: Final = "Options"

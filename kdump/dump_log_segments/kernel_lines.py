@@ -285,7 +285,7 @@ class KernelEntries:
         return shape
 
     def records(self, value: FieldValues, slots: Mapping[str, int], *, deep: bool) -> list[list[Part]]:
-        """Return four lines of a record: key and value present, only the key null, only the value null, both null."""
+        """Return the four lines of a record: with key and value, without key, without value, without both."""
         if not deep:
             return [[]] * 4
         printer = self.printer

@@ -29,7 +29,7 @@ FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The code of a finding after which a broker starts, but serves no partition."""
 RESTORE_FIRST: Final = "; restore the metadata log first"
 OF_SEVERAL: Final = Code.CLUSTER_ID
-"""The code for log dirs of several brokers. Each of these brokers starts."""
+"""The code of the finding that log dirs belong to several brokers. Each of these brokers starts."""
 
 
 class StartVerdict(NamedTuple):

@@ -17,7 +17,7 @@ CURRENT_VERSION = 0
 
 
 class CleanShutdown(NamedTuple):
-    """The file's version and the broker's epoch. Both are None for an empty file. JSON may lack the epoch."""
+    """The version of the file, and the broker's epoch. Both are None for an empty file; the epoch may be missing."""
 
     version: int | None = None
     broker_epoch: int | None = None

@@ -90,7 +90,7 @@ class Effort(Enum):
     COSTLY = auto()
     """Work that takes far longer than reading: hashes, JSON values, decoded records."""
     LINES = auto()
-    """A line for each record, which threads can make ahead."""
+    """A line for each record. Threads can make such lines ahead."""
     SOME = auto()
     """Other work: records are filtered or counted, or printed as lines that threads cannot make."""
     HEADERS = auto()

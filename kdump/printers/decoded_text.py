@@ -40,7 +40,7 @@ class DecodedText:
         return decoder is self._decoder and topic == self._topic
 
     def text(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
-        """Return a JSON object with both sides; empty if neither side is decoded."""
+        """Return a JSON object with the decoded key and value; empty if neither is decoded."""
         of_key, of_value = self._side("key", key, headers), self._side("value", value, headers)
         if of_key is of_value is _NULL:
             return b""

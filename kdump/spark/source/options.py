@@ -172,7 +172,7 @@ class Option(NamedTuple):
     doc: str
     of: tuple[str, ...] = ()
     parts: Mapping[str, FieldOption] = {}
-    """For an option of questions: output -> the option of this name in the output's question."""
+    """For an option of questions: name of an output -> the option with this name in the question of that output."""
 
     @property
     def field(self) -> str:
