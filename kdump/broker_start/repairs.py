@@ -46,6 +46,7 @@ ADVICE: Final = {
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id.",
     Code.DIRECTORY_ID_RESERVED: "Remove the line directory.id from the file: a broker assigns a new id.",
+    Code.VOTER_DIRECTORY_DIFFERS: "Write the directory.id that the voters of the metadata log have for this node.",
     Code.CLUSTER_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
     Code.NODE_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
     Code.TWO_FOLDERS: "Keep a copy of both folders. Then move away the folder in the log dir that failed.",
@@ -131,6 +132,10 @@ class Repairs:
                 yield metadata_command(folder, id_text(topic_id))
         elif cause.code in {Code.DIRECTORY_ID_TWICE, Code.DIRECTORY_ID_RESERVED}:
             yield f"sed -i.bak '/^directory[.]id=/d' {shell_path(_properties(file))}"
+        elif cause.code is Code.VOTER_DIRECTORY_DIFFERS:
+            line, path = f"directory.id={cause.expected}", shell_path(_properties(file))
+            expression = f"s/^directory[.]id=.*/{line}/"
+            yield f"echo {line} >> {path}" if cause.found is None else f"sed -i.bak '{expression}' {path}"
         elif cause.code in NO_IDS:
             yield from self._write_ids(cause)
         elif cause.code is Code.FOLDER_IS_DANGLING:

@@ -24,6 +24,7 @@ from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings.codes import Code
 from kdump.formats import checkpoints
 from kdump.formats.checkpoint_text import NumberDamageError
+from kdump.formats.partition_metadata import id_text
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
@@ -119,6 +120,7 @@ class _BrokerRun:
 
             self._try(lambda: self.fatal.extend(metadata_log.bootstrap(self.metadata_dir)))
             metadata = self._metadata_log()
+            self._voter(directories.get(self.metadata_dir))
         elif not self.is_kraft:
             text = "meta.properties belongs to a broker with ZooKeeper: only ZooKeeper has the list of its partitions"
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
@@ -180,6 +182,30 @@ class _BrokerRun:
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=found.log.path, text=text))
             self.decides = False
         return found
+
+    def _voter(self, directory: bytes | None) -> None:
+        """Stop a sole voter whose ``directory`` id differs from its id in the metadata log (``VoterSet.isVoter``).
+
+        It then waits for a leader until the broker's start fails. A node with other voters fetches from their leader.
+        """
+        voters = (self.image.voters if self.image is not None else None) or []
+        ids = {voter["voterId"]: voter["voterDirectoryId"] for voter in voters}
+        wanted = ids.get(self.node_id)
+        if len(ids) != 1 or wanted in {None, UNASSIGNED, directory} or not self._is_controller():
+            return
+        text = (
+            "VotersRecord in the metadata log has another directory.id for this node: the node has no vote, and no "
+            "other node can become the leader"
+        )
+        self.fatal.append(
+            StartCause(
+                code=Code.VOTER_DIRECTORY_DIFFERS,
+                file=self.metadata_dir.shown(file_names.META_PROPERTIES),
+                text=text,
+                expected=id_text(wanted),
+                found=None if directory is None else id_text(directory),
+            )
+        )
 
     def _is_controller(self) -> bool:
         roles = self.options.configs.get(ROLES)
@@ -350,8 +376,6 @@ class _BrokerRun:
         if log.topic_id is None:
             text = "The topicId does not exist in the folder (no partition.metadata): it is treated as a stray log"
             return StartCause(code=Code.NO_TOPIC_ID, file=shown, text=text)
-        from kdump.formats.partition_metadata import id_text
-
         topic = None if self.image is None else self.image.topics.by_id.get(log.topic_id)
         state = None if topic is None else topic.partitions.get(log.partition)
         if topic is None:

@@ -75,6 +75,7 @@ class Code(StrEnum):
     CLUSTER_ID_DIFFERS = ("cluster-id-differs", "log", "meta.properties names another cluster than the other log dirs.", _START, "MetaPropertiesEnsemble, LogManager")
     DIRECTORY_ID_TWICE = ("directory-id-twice", "log", "Two log dirs have the same directory.id.", _START, "MetaPropertiesEnsemble, LogManager")
     DIRECTORY_ID_RESERVED = ("directory-id-reserved", "log", "A log dir has a directory.id that Kafka reserves.", _START, "MetaPropertiesEnsemble, LogManager")
+    VOTER_DIRECTORY_DIFFERS = ("voter-directory-differs", "log", "The voters in the metadata log have another directory.id for this node.", _START, "VoterSet, KafkaRaftClient")
     LOG_DIR_MISSING = ("log-dir-missing", "log", "A log dir is missing.", _START, "MetaPropertiesEnsemble, LogManager")
     LOG_DIR_NO_FOLDER = ("log-dir-no-folder", "log", "The path of a log dir is not a folder.", _START, "MetaPropertiesEnsemble, LogManager")
     LOG_DIR_UNREADABLE = ("log-dir-unreadable", "log", "A log dir cannot be listed.", _START, "MetaPropertiesEnsemble, LogManager")

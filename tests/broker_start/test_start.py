@@ -265,6 +265,37 @@ def test_quorum_state_of_version_0_needs_a_list_of_voters(broker, voters, fatal)
     assert codes(started(broker)[0]["fatal"]) == ["quorum-state-broken"] * fatal
 
 
+def add_voters(broker, *ids):
+    """Append a VotersRecord (KIP-853): the voters have these ids, and the directory id of d1."""
+    voters = b"".join(node.to_bytes(4, "big") + DIRS["d1"] + b"\x01" + bytes(3) + b"\x01" + bytes(2) for node in ids)
+    record = forge.record(bytes([0, 0, 0, 6]), bytes([0, 0, len(ids) + 1]) + voters + b"\x00")
+    with (broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log").open("ab") as log:
+        log.write(forge.batch([record], base_offset=5, attributes=0x20))
+
+
+@pytest.mark.parametrize(
+    ("ids", "line", "fatal"),
+    [
+        ([1], text(DIRS["d1"]), False),
+        ([1], text(b"\x13" * 16), True),
+        ([1], None, True),
+        ([1, 2], text(b"\x13" * 16), False),
+        ([], text(b"\x13" * 16), False),
+    ],
+)
+def test_a_sole_voter_with_another_directory_id_finds_no_leader(broker, ids, line, fatal):
+    """A broker of 4.4.0, formatted with --standalone, ended: no controller acknowledged that it was caught up."""
+    if ids:
+        add_voters(broker, *ids)
+    properties = broker / "d1" / "meta.properties"
+    properties.write_text(META.removesuffix("directory.id=") if line is None else f"{META}{line}\n")
+    assert codes(started(broker)[0]["fatal"]) == ["voter-directory-differs"] * fatal
+    for command in printed(broker, ["d1", "d2"]):
+        subprocess.run(["bash", "-c", command], cwd=broker, check=True)
+    assert (properties.read_text() == f"{META}{text(DIRS['d1'])}\n") == (fatal or line == text(DIRS["d1"]))
+    assert started(broker)[0]["starts"]
+
+
 @pytest.mark.parametrize(("voted", "fatal"), [("A" * 22, False), ("A" * 22 + "==", False), ("!!", True), ("", True)])
 def test_quorum_state_of_version_1_needs_a_uuid(broker, voted, fatal):
     """A broker of 4.4.0 ended with "!!", and started with the id of another directory."""
