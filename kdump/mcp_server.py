@@ -518,10 +518,7 @@ def _flagged(flag: str, value: Any) -> list[str]:
 
 
 def _checked(name: str, value: Any, shape: dict[str, Any]) -> Any:
-    """Return a value of an argument. Raises CallError if it does not match its JSON schema.
-
-    A number without a fraction, such as 100.0, is an integer in JSON.
-    """
+    """Return a value of an argument. Raises CallError if its JSON schema, in which 1.0 is an integer, refuses it."""
     kind = shape["type"]
     if isinstance(value, str):
         if "\0" in value:

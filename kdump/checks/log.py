@@ -79,10 +79,7 @@ class GapLimits(NamedTuple):
     cleaned: bool | None = None
     """Whether compaction may have left gaps."""
     first_dirty: int | None = None
-    """The offset up to which a cleaner may have removed records.
-
-    Pass it only for partitions with one replica, because a follower copies the gaps of its leader.
-    """
+    """A cleaner may have removed records below this offset. Only for one replica, as followers copy a leader's gaps."""
     stopped_at: int | None = None
     """The log end offset at which the broker stopped: batches from there on have wrong offsets."""
 

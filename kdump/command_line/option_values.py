@@ -100,10 +100,7 @@ def offsets(text: str) -> tuple[int | None, int | None]:
 
 
 def payload(text: str) -> bytes:
-    """Return the UTF-8 of a text (after ``utf8:``, if given), or the bytes after ``hex:`` or ``base64:``.
-
-    Raises UsageError.
-    """
+    """Return a text as UTF-8 (also after ``utf8:``), or the bytes after ``hex:`` or ``base64:``. Raises UsageError."""
     name, colon, rest = text.partition(":")
     try:
         if colon and name == "hex":

@@ -160,7 +160,7 @@ def _candidates(
 
 
 class Candidate(NamedTuple):
-    """One release's form of a message."""
+    """A form that a message has in some release."""
 
     message: MessageSchema
     release: Release

@@ -37,10 +37,7 @@ _BLOCK: Final = 1 << 20
 def places(
     paths: Iterable[str], place_of: Callable[[str], tuple[Files, str]] | None = None
 ) -> Iterator[tuple[Files, list[str]]]:
-    """Yield each place with consecutive ``paths`` in it.
-
-    ``place_of``: :func:`place` (default) or :func:`as_written`.
-    """
+    """Yield each place with consecutive ``paths`` in it. ``place_of``: :func:`place` (default), :func:`as_written`."""
     group: list[str] = []
     current: Files = LOCAL
     for path in paths:

@@ -47,7 +47,7 @@ class Account:
         self.padding = 0
 
     def place(self, place: BatchPlace | PlacesInARow | Chain) -> None:
-        """Count the next placed batches."""
+        """Add the next batches of the merged log to the counts."""
         if self.last_offset is None:
             self.first_offset = place.base_offset
         else:

@@ -14,10 +14,7 @@ from functools import cache
 from typing import IO, Final
 
 BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
-"""Control characters beyond ASCII, for a character class: C1, line separators, writing direction.
-
-``_is_harmless`` of compiled code (``lines.pyx``) has the same set.
-"""
+"""Control characters beyond ASCII: C1, line separators, writing direction; the same as in ``lines.pyx``."""
 _CONTROL: Final = f"[\x00-\x08\x0b-\x1f\x7f{BEYOND_ASCII}]"
 _HALVES: Final = "[\ud800-\udc7f\udd00-\udfff]"
 """Halves of surrogate pairs, as JSON can have them. The others stand for bytes of a path (PEP 383)."""
