@@ -1,7 +1,7 @@
 """Batch runs: consecutive batches of one kind as a table of header fields, without an object for each batch.
 
-The walk (:func:`kdump.segments.walk.walk`) finds a batch; :func:`run` and :func:`entries` find the batches after it
-that have the same attributes. Without compiled code there are no runs.
+The walk (:func:`kdump.segments.walk.walk`) finds a batch. :func:`run` and :func:`entries` find the batches after it
+that can be read together with it. Without compiled code there are no runs.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ if kernel.COMPILED:
 
     C = TypeVar("C", bound=Cursor)
 LARGE: Final = 1 << 20
-"""Size in bytes from which on a batch is not part of a run."""
+"""Maximum size in bytes of a batch in a run."""
 
 
 class Run(Batches):
     """Batches of magic 2 with right checksums, equal attributes and equal delete horizons.
 
-    ``rows`` has WIDTH numbers for each batch: start and end of its records in ``block``, its header fields, and OTHERS.
+    ``rows`` has WIDTH numbers for each batch: start and end of its records in ``block``, its header fields, and
+    its last offset, last sequence, position and size.
     """
 
     __slots__ = ("_sound", "batch_count", "block", "first", "position", "rows", "size", "start")
@@ -40,7 +41,7 @@ class Run(Batches):
     rows: array[int]
     batch_count: int
     found: bytearray | None = None
-    """The result of a check of each batch, one byte per batch (:class:`kdump.segments.shared_segment.BriefRun`)."""
+    """What ``look`` of :func:`kdump.segments.shared_segment.brief` returned for this run; None if it was not called."""
 
     def __init__(self, first: Batch, block: memoryview, start: int, rows: array[int], size: int) -> None:
         self.first = first
@@ -80,12 +81,12 @@ class Run(Batches):
 
     @property
     def has_usual_numbers(self) -> bool:
-        """Whether compiled code can print all headers: no count is negative, and base timestamps are in its range."""
+        """Whether compiled code can print all headers: no count is negative, and all base timestamps are within FAR."""
         is_near = -FAR < self.least("base_timestamp") <= self.greatest("base_timestamp") < FAR
         return is_near and self.least("records_count") >= 0
 
     def stack(self, cursor: C, row: int = 0, stop: int | None = None) -> C:
-        """Return ``cursor``, set to read the batches ``row`` to ``stop`` (exclusive); none if they are compressed."""
+        """Return ``cursor``, set to the batches ``row`` to ``stop`` (exclusive), or to none if they are compressed."""
         packed = self.first.attributes & CODEC_MASK
         stop = self.batch_count if stop is None else stop
         cursor.stack(self.block, self.rows, WIDTH, row, row if packed else stop)
@@ -110,7 +111,7 @@ class Run(Batches):
 
     @property
     def rises(self) -> bool:
-        """Whether the offsets are valid in a segment: they are not negative, they rise, and they fit into it."""
+        """Whether one segment can hold the offsets: they are not negative, rise, and no batch spans more than 2**31."""
         return batches.rises(self.rows)
 
     def follows(self, offset: int) -> bool:
@@ -187,7 +188,11 @@ class Entries(Batches):
 
 
 def entries(first: Message, block: memoryview, start: int, stop: int | None = None) -> Entries | None:
-    """Return the messages from ``first`` on up to ``stop``; None if it is alone. ``block`` begins at ``start``."""
+    """Return the consecutive uncompressed messages from ``first`` on; None if there are fewer than two.
+
+    ``block`` begins at position ``start`` of the file. All messages end at ``stop`` or before. Their checksums are not
+    verified.
+    """
     at = first.position - start
     block = block if stop is None else block[: max(0, stop - start)]
     if first.magic not in (0, 1) or first.attributes & CODEC_MASK or not 0 <= at < len(block):
@@ -199,7 +204,10 @@ def entries(first: Message, block: memoryview, start: int, stop: int | None = No
 
 
 def run(first: Batch, block: memoryview, start: int, stop: int | None = None) -> Run | None:
-    """Return the run from ``first`` on, up to ``stop``; None if no second batch follows in ``block``."""
+    """Return the run from ``first`` on, of batches that start before ``stop``; None if it has fewer than two batches.
+
+    ``block`` begins at position ``start`` of the file.
+    """
     limit = start + len(block) if stop is None else stop
     rows = batches.rows(first, block, start, min(first.limit, LARGE), limit)
     if not rows:

@@ -43,7 +43,10 @@ class Seeker:
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """The offset index; None if it is missing or unreadable, and for a segment of at most SMALL bytes."""
+        """The offset index; None if it is missing, empty or unreadable, or if the segment has at most SMALL bytes.
+
+        If the size is not a multiple of 8, this is reported, and the result has no entries.
+        """
         base = self._where.base_offset
         data = None if base is None or self._source.size <= SMALL else self._beside("index")
         if base is None or not data:
@@ -55,6 +58,7 @@ class Seeker:
         return index
 
     def by_offset(self, first: int | None, last: int | None) -> Range:
+        """Return a byte range that holds the offsets ``first`` to ``last`` (inclusive); None for no bound."""
         index = self.offset_index
         if index is None:
             return Range()
@@ -67,7 +71,7 @@ class Seeker:
         return Range(start, None if end is not None and end <= start else end)
 
     def by_position(self, position: int) -> int:
-        """Return the position of the last indexed batch that starts at or before ``position`` (bytes)."""
+        """Return the position of the last indexed batch that starts at or before ``position`` (bytes), or 0."""
         index = self.offset_index
         if index is None:
             return 0
@@ -82,7 +86,10 @@ class Seeker:
         return index[slot].position
 
     def by_time(self, since: int) -> Range | None:
-        """Return the byte range that holds all records at ``since`` (ms) or later; None if there are none."""
+        """Return a byte range that holds all records at ``since`` (ms) or later; None if there are none.
+
+        The range is the whole segment if an index is missing or wrong.
+        """
         offsets = self.offset_index
         data = self._beside(TIME_INDEX)
         base = self._where.base_offset
@@ -127,7 +134,7 @@ class Seeker:
             return None
 
     def _position(self, index: OffsetIndex, offset: int) -> int:
-        """Return the position of the last indexed batch that starts at or before ``offset``."""
+        """Return the position of the last indexed batch that starts at or before ``offset``, or 0."""
         slot = index.slot_for(offset)
         if slot is None:
             return 0
@@ -148,7 +155,11 @@ class Seeker:
         return None
 
     def _check(self, index: OffsetIndex, slot: int, entry: OffsetPosition) -> RecordBatch:
-        """Return the batch at the position of an entry. Raises WrongIndexError if there is no batch or a later one."""
+        """Return the batch at the position of an entry.
+
+        Raises WrongIndexError if no valid batch starts there, if it starts after the entry's offset, or if the position
+        is not above that of the previous entry.
+        """
         path = self._where.siblings["index"]
         batch = self._batch(entry.position)
         if batch is None:

@@ -1,7 +1,7 @@
 """Sequences of records that are read on each iteration, because a record takes about 300 bytes as an object.
 
-Compiled code prints :class:`BatchRecords` and :class:`RunRecords`, which only exist with compiled code, without
-objects.
+Compiled code prints :class:`BatchRecords` and :class:`RunRecords` without objects. They exist only if kdump is
+compiled.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ class BatchRecords(LazyRecords):
 
     @classmethod
     def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> BatchRecords | None:
-        """Return the records of a batch; None unless it is a data batch of magic 2 with well-formed records.
+        """Return the records of a data batch of magic 2; None if it has no records or a malformed one.
 
-        The result is None too if ``takes_all`` refuses the records. Its arguments are their lowest and highest offset,
-        and their lowest and highest timestamp (ms).
+        The result is None for other batches too, and if ``takes_all`` returns False. Its arguments are the lowest and
+        the highest offset, then the lowest and the highest timestamp (ms) of the records.
         """
         if not isinstance(batch, Batch) or batch.is_control or batch.count <= 0:
             return None
@@ -138,7 +138,7 @@ class BatchRecords(LazyRecords):
 
 
 def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield lists of consecutive records, of at most CHUNK records and about LARGE bytes."""
+    """Yield lists of consecutive records. A list ends after CHUNK records, or after LARGE bytes or more."""
     some: list[Record] = []
     size = 0
     for record in records:
@@ -233,8 +233,8 @@ class RecordSizes(NamedTuple):
 def read_sizes(batches: Batches, add: Callable[[RecordSizes], None]) -> int:
     """Call ``add`` with the sizes of records, about MANY at a time. Return the number of batches that were read.
 
-    A batch with a malformed record ends the reading; ``add`` is not called with its records. Raises DamageError if
-    ``batches`` is a single batch with a malformed record.
+    Reading ends before a batch with a malformed record: ``add`` does not get its records. Raises DamageError if
+    ``batches`` is a single batch with a malformed record. Of several messages of magic 0 and 1 only the first is read.
     """
     if batches.rows is not None:
         return _of_run(batches, batches.rows, add)

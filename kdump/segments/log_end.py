@@ -48,7 +48,7 @@ class SegmentEnd(NamedTuple):
     """The last valid batch of a segment or None, and the position after the last byte that is not padding.
 
     ``base`` is the base offset in the segment's name, or 0. ``damage`` is the last damaged range that was read.
-    ``first`` is the segment's first batch if it was read.
+    ``first`` is the segment's first batch; None if it was not read or if there is damage.
     """
 
     last: RecordBatch | None
@@ -59,12 +59,12 @@ class SegmentEnd(NamedTuple):
 
     @property
     def offset(self) -> int:
-        """The offset after the last valid batch, or the base offset."""
+        """The offset after the last valid batch, but at least the base offset."""
         return max(self.base, 0 if self.last is None else self.last.last_offset + 1)
 
 
 class LogEnd(NamedTuple):
-    """A log end offset, and the last batch's leader epoch: -1 in magic 0 and 1, and if there is no batch."""
+    """A log end offset, and the leader epoch of the last batch; -1 in magic 0 and 1, and if there is no batch."""
 
     offset: int
     epoch: int = -1
@@ -87,7 +87,10 @@ def last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
 
 
 def first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
-    """Return the first batch of segments, or None if they are empty or begin with damage. Raises UnreadableError."""
+    """Return the first batch of segments, without checking its checksum. Raises UnreadableError.
+
+    None if all segments are empty, or if the first one that is not empty begins with damage.
+    """
     for segment in segments:
         if segment.size:
             with segment.open() as source:
@@ -97,7 +100,12 @@ def first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
 
 
 def end_of_segment(segment: Segment, since: int = 0) -> SegmentEnd:
-    """Return the end of a segment, read from its last index entry or from ``since`` on. Raises UnreadableError."""
+    """Return the end of a segment. Raises UnreadableError.
+
+    The batches before the batch boundary ``since`` (bytes) are not read. If more than SMALL bytes follow it, those
+    before the last index entry are not read either. Only the last batch is checked, unless it is damaged or damage
+    follows it.
+    """
     base = segment.base_offset or 0
     with segment.open() as source:
         start = max(since, last_indexed(segment, source)) if source.size - since > SMALL else since
@@ -132,7 +140,9 @@ def _end_after_damage(source: Source, start: int, base: int) -> SegmentEnd:
 def last_indexed(
     segment: Segment, source: Source, *, position: int | None = None, offset: int | None = None, skip: int = 0
 ) -> int:
-    """Return the position in the last entry of the offset index, or 0 if no valid batch with its offset is there.
+    """Return the position in the last entry of the offset index.
+
+    The result is 0 if the index is missing or unreadable, or if no valid batch with the entry's offset is there.
 
     Entries above ``position`` (bytes) or ``offset`` are ignored, and so are the last ``skip`` of the others.
     """
@@ -207,7 +217,11 @@ def damage_of(segment: Segment, region: Damage | Trailing) -> Damage | None:
 
 
 def is_being_written(segment: Segment) -> bool:
-    """Return whether a running broker may append to a segment: it is the newest one, and the log dir is locked."""
+    """Return whether a running broker may append to a segment.
+
+    It may if the segment is local and the newest one of its folder, and the log dir is locked and has no
+    ``.kafka_cleanshutdown``. False if this cannot be read.
+    """
     return is_written_at(segment.files, segment.path)
 
 
@@ -229,7 +243,10 @@ def is_written_at(files: Files, path: str) -> bool:
 
 
 def is_locked(log_dir: str) -> bool:
-    """Return whether a process on this machine holds the lock of a log dir. The lock is tested, but not taken."""
+    """Return whether a process on this machine holds the lock of a log dir. The lock is tested, but not taken.
+
+    False if the lock cannot be tested.
+    """
     if not hasattr(os, "lockf"):
         return False
     try:

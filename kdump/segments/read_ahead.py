@@ -47,16 +47,16 @@ L = TypeVar("L", bound="Lines")
 FIRST: Final = 1 << 17
 """Bytes that are read before threads may start."""
 CHUNK_BYTES: Final = 1 << 19
-"""Smallest size of a chunk in bytes, except the last one."""
+"""A chunk ends after this number of bytes or more."""
 CHUNK_REGIONS: Final = 1024
-"""Maximum number of regions of a chunk."""
+"""Maximum number of regions in a chunk."""
 HELD: Final = 16 << 20
-"""Threads pause while the caller has not yet taken this many bytes of decompressed records and lines."""
+"""While more than this number of prepared bytes waits for the caller, threads do not prepare regions."""
 THREADS: Final = 2
 AHEAD: Final = 6 << 20
 """Bytes of a run's lines after which a thread stops. The printer makes the other lines."""
 SPARE: Final = 4
-"""Maximum number of kernel writers that are kept for the next runs, each with the memory of its lines."""
+"""Maximum number of compiled writers that are kept for the next runs, each with the memory of its lines."""
 
 
 class _EndedError(Exception):
@@ -84,14 +84,14 @@ class RevocableSource:
 
 
 class RegionChunks(Generic[T]):
-    """Divides regions into chunks. With ``unpack`` a compressed byte counts as several, by its cost."""
+    """Divides regions into chunks. With ``unpack`` the size of a compressed batch is multiplied by its cost."""
 
     def __init__(self, regions: Iterator[T], *, unpack: bool) -> None:
         self._regions, self._unpack = regions, unpack
         self._failure: BaseException | None = None
 
     def take(self, most: int | None = None) -> list[T]:
-        """Return the next regions, until they have ``most`` bytes (by default CHUNK_BYTES); empty at the end.
+        """Return the next regions: ``most`` bytes or more (by default CHUNK_BYTES), or CHUNK_REGIONS; empty at the end.
 
         An error is raised after the regions before it were returned.
         """
@@ -139,7 +139,7 @@ class Preparation(Generic[T, M]):
         return True
 
     def make(self, chunk: list[T], _: bool, turn: Turn[_SameStart]) -> PreparedRegions[T, M]:
-        """Prepare regions of a chunk until HELD bytes wait or the chunk's turn comes. Return all regions."""
+        """Prepare the regions of a chunk until its turn comes, or more than HELD bytes wait. Return all regions."""
         pairs: list[tuple[T, M | None]] = []
         held = 0
         for region in chunk:
@@ -185,6 +185,7 @@ class Preparation(Generic[T, M]):
 def read(
     regions: Iterator[T], source: RevocableSource, size: int, *, unpack: bool, check: bool = False
 ) -> Generator[T, None, None]:
+    """Yield ``regions`` as :func:`read_making` does, without a function to call for each run."""
     with closing(read_making(regions, source, size, None, unpack=unpack, check=check)) as pairs:
         for region, _ in pairs:
             yield region
@@ -271,7 +272,10 @@ class LinesAhead(Generic[L]):
         self._spare: list[Lines] = []
 
     def make(self, run: Run, head: Shape | None, shape: Shape) -> MadeLines | None:
-        """Return the first lines of a run; None for a small one. ``head``, ``shape``: lines of a batch, of a record."""
+        """Return the first lines of a run, or None for a run of less than PRINTED_AHEAD bytes.
+
+        ``head`` is the format of a batch's line (None for no such lines), ``shape`` that of a record's line.
+        """
         if run.size < costs.PRINTED_AHEAD:
             return None
         try:

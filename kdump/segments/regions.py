@@ -20,7 +20,7 @@ class Damage(NamedTuple):
 
     ``kind`` is a short stable word, ``reason`` a sentence, ``at`` the position of the wrong field. The offsets
     ``missing_from`` to ``missing_until`` (exclusive) are missing: they are between the last valid batch before the
-    range and the first one after it. Each of the two is None if it is unknown.
+    range and the first one after it. An unknown bound is None. ``expected`` and ``found`` describe the wrong field.
     """
 
     position: int
@@ -107,7 +107,7 @@ OnError: TypeAlias = Literal["stop", "skip", "resync"]
 
 
 class RunKinds(NamedTuple):
-    """Selects the batches of magic 2 that are combined into runs: they have no attribute bit of ``excluded``.
+    """Selects the batches that are combined into runs: batches of magic 2 without the attribute bits of ``excluded``.
 
     With ``messages``, uncompressed messages of magic 0 and 1 are combined too.
     """

@@ -3,10 +3,10 @@
 A batch is valid if its fields are consistent and its checksum is right. In magic 2 the checksum does not cover offset,
 length, leader epoch and magic. A batch with a damaged length or magic is not valid, even if its checksum is right.
 
-**A batch inside a batch.** The value of a record may be a copy of a batch. So valid batches are not searched, and a
-damaged batch is skipped as a whole if its end is certain. Its end is certain in two cases: only its magic or length is
-wrong and its checksum is right, or its records end where the log ends or continues with the next offset. Otherwise the
-search starts after its first byte, and may take a copy in a record's value for a batch of the log.
+**A batch inside a batch.** The value of a record may be a copy of a batch. So kdump does not search inside a valid
+batch, and skips a damaged batch as a whole if its end is certain. Its end is certain in two cases: only its magic or
+length is wrong and its checksum is right, or its records end where the log ends or continues with the next offset.
+Otherwise the search starts after its first byte, and may take a copy in a record's value for a batch of the log.
 
 **Time.** The search reads each byte a limited number of times, even if the size fields are wrong. The checksum of a
 large claimed batch is computed from checksums of fixed ranges (``RangeChecksum``), and a budget limits the records that
@@ -55,7 +55,7 @@ KEPT: Final = 16
 FORGOTTEN: Final = 1 << 16
 """Maximum number of stored checksums before the current position."""
 FRAMED: Final = 8
-"""Each time this number of bytes has been read, one more record than BUDGET may be skipped without success."""
+"""For each FRAMED bytes read, one record may be skipped without success, in addition to BUDGET records."""
 NEAR: Final = 1 << 21
 """Bytes after the start of a part in which a guess first searches for the leader epoch of the segment's first batch."""
 LOOKS: Final = 1024

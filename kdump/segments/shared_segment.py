@@ -211,14 +211,14 @@ class BriefBatch(Batch):
 
 
 class Brief(NamedTuple):
-    """The rows of a run, and the result of ``look`` for each batch (one byte per batch). The records are not held."""
+    """The rows of a run, and the bytes that ``look`` of :func:`brief` returned. The records are not held."""
 
     rows: array[int]
     found: bytearray
 
 
 class BriefRun(Run):
-    """A batch run with only its headers in memory. ``found`` has the results of the ``look`` of :func:`brief`."""
+    """A batch run with only its headers in memory. ``found`` is that of its :class:`Brief`."""
 
     __slots__ = ("_source", "found")
     found: bytearray
@@ -247,7 +247,7 @@ Headers: TypeAlias = "list[Brief | Old | Damage | Padding | Trailing]"
 
 
 def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Headers:
-    """Return regions without the records. ``look`` checks the batches of a run, and returns one byte per batch."""
+    """Return regions without the records. ``look`` returns one byte for each batch of a run, or no bytes."""
     made: Headers = []
     for region in regions:
         run = batch_runs.alone(region) if isinstance(region, Batch) else region
