@@ -78,7 +78,7 @@ def header(line: TextLine, expected: str) -> int:
 
 
 def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
-    """Return the entries. As in a broker, a file without the line with their number has no entries.
+    """Return the entries. As in a broker, a file that ends before the number of entries has none.
 
     Raises DamageError for an unknown version, a malformed line or a wrong number of entries, and NumberDamageError for
     a malformed number in an entry or a negative number of entries.

@@ -24,6 +24,10 @@ LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "cluster.id")}
 """Version -> the required keys."""
 NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {"0": ("broker.id",), "1": ("node.id",)}
+"""Version -> the keys whose values are numbers."""
+UUID_TEXT: Final = 24
+"""Maximum number of characters of a Uuid."""
+UUID_BYTES: Final = 16
 RESERVED_IDS: Final = 100
 """Directory ids below this number are reserved (KIP-858)."""
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -64,7 +68,10 @@ def read(data: Bytes) -> MetaProperties:
 
 
 def check(properties: MetaProperties, *, takes_reserved: bool = False) -> None:
-    """Raise DamageError if a broker would not start with these properties (Kafka's MetaPropertiesVersion)."""
+    """Raise DamageError if a broker would not start with these properties (Kafka's MetaPropertiesVersion).
+
+    With ``takes_reserved`` a directory id below RESERVED_IDS is accepted.
+    """
     if not properties.values:
         raise DamageError("property", "the file holds no property", expected="version, node.id, cluster.id")
     version = properties.values.get("version", "0").strip()

@@ -29,7 +29,10 @@ class SnapshotHeader(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """One producer: its last batch of data and its open transaction. -1 means that it has none."""
+    """One producer: its last batch of data, and its open transaction.
+
+    ``last_offset`` is -1 without such a batch, ``current_txn_first_offset`` is -1 without an open transaction.
+    """
 
     producer_id: Int64
     epoch: Int16
@@ -115,7 +118,10 @@ def inspect(data: Bytes) -> SnapshotParts:
 
 
 def read(data: Bytes) -> tuple[ProducerEntry, ...]:
-    """Return the entries. Raises DamageError for, in this order, a version, truncation, negative count or checksum."""
+    """Return the entries.
+
+    Raises DamageError for an unknown version, truncation, a negative count or a wrong checksum, tested in this order.
+    """
     parts = inspect(data)
     if parts.version is not None and parts.version != VERSION:
         raise DamageError(

@@ -124,7 +124,7 @@ class SparseIndex(ABC, Generic[E]):
         return (self.count - self.filled) * self.layout.size
 
     def slot_for(self, target: int, among: int | None = None, *, warm: bool = True) -> int | None:
-        """Return the slot of the entry with the greatest key up to ``target``, or None.
+        """Return the slot of the entry with the greatest key up to ``target``; None if all keys are greater.
 
         Only the first ``among`` entries are searched (default: those before the zeros at the end). The steps are those
         of AbstractIndex, so that the result is the same for entries out of order. The middle is rounded up, and with

@@ -45,7 +45,7 @@ MARKER: Final = Layout(EndTxnMarker)
 
 
 def read_key(key: bytes | None) -> ControlKey:
-    """Return the version and the type. Raises DamageError if the key is null or shorter than 4 bytes."""
+    """Return the version and the type. Raises DamageError for null, fewer than 4 bytes or a negative version."""
     if key is None:
         raise DamageError("control key", "a control record has no key", expected=f"{KEY.size} bytes", found="null")
     if len(key) < KEY.size:
@@ -56,7 +56,10 @@ def read_key(key: bytes | None) -> ControlKey:
 
 
 def read_marker(value: bytes | None) -> EndTxnMarker:
-    """Return the value of an ABORT or COMMIT marker. Raises DamageError if it is null or too short."""
+    """Return the value of an ABORT or COMMIT marker.
+
+    Raises DamageError for null, fewer than 6 bytes or a negative version.
+    """
     if value is None or len(value) < MARKER.size:
         raise DamageError(
             "control value",

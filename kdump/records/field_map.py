@@ -65,7 +65,8 @@ _TIMES: Final = {"base_timestamp", "max_timestamp"}
 def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]:
     """Yield the fields of a batch: its header, then the record at ``offset``, or all records.
 
-    Bytes from a malformed record on, or records that cannot be decompressed, are one last field before a DamageError.
+    Raises DamageError at a malformed record or message. In magic 2 the bytes from the malformed record on are yielded
+    first, as one field. So are records of any magic that cannot be decompressed.
     """
     if isinstance(batch, Batch):
         yield from _header(batch)

@@ -73,7 +73,7 @@ class Message(RecordBatch):
         *,
         limit: int = compression.DEFAULT_LIMIT,
     ) -> None:
-        """Read the message in ``data``, which has no log overhead; ``position`` is that of its entry in the file.
+        """Read the message in ``data``, without its log overhead; its entry is at ``position`` in the file.
 
         ``newest`` is the newest magic (0 or 1) of the imitated release, which reads an unknown magic as the newest.
         """
@@ -371,7 +371,10 @@ def frame_at(data: memoryview, at: int) -> Frame:
 
 
 def frames(data: memoryview) -> Iterator[Frame]:
-    """Yield the frames of a decompressed set. As in Kafka, a truncated last message is ignored."""
+    """Yield the frames of a decompressed set. As in Kafka, a truncated last message is ignored.
+
+    Raises DamageError for a size that is too small for a message.
+    """
     position = 0
     while position + LOG_OVERHEAD.size <= len(data):
         frame = frame_at(data, position)

@@ -189,9 +189,10 @@ class Batch(RecordBatch):
         return compression.decompress(self.codec, stream, limit=limit), []
 
     def unpack(self, room: int = AHEAD) -> int:
-        """Decompress the records of a compressed batch for :meth:`payload`; return their size in bytes.
+        """Decompress the records of a batch for :meth:`payload`; return their size in bytes, 0 if not compressed.
 
-        Raises DamageError if the stream is malformed, and LimitError if the records have more than ``room`` bytes.
+        Raises DamageError if the stream is malformed, and LimitError if the records have more bytes than ``room`` or
+        the batch's own limit.
         """
         if self.size >= BATCH_HEADER.size and self.header.attributes & CODEC_MASK and self.header.records_count:
             data, self._empty = self._decompress(min(room, self.limit))

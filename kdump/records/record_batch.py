@@ -207,9 +207,9 @@ class RecordBatch(Batches):
     def records(self, limit: int | None = None) -> Iterator[Record]:
         """Yield the records in order.
 
-        An uncompressed batch yields the records before a malformed one, a compressed batch yields none. Raises
-        LimitError if the records have more than ``limit`` bytes (by default the batch's own limit). Raises DamageError
-        with a position from the start of the batch, or of its decompressed records.
+        Raises DamageError at a malformed record, after the records before it; in a compressed batch of magic 2, before
+        all records. Its position counts from the start of the batch, or of the decompressed records. Raises LimitError
+        if the decompressed records have more than ``limit`` bytes (by default the batch's own limit).
         """
 
     @property
