@@ -71,8 +71,9 @@ def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Sch
 class Rows:
     """Collects rows of one file for Arrow. ``names`` are the columns, in order.
 
-    Compiled code reads a batch if it can (:meth:`read`); otherwise the caller adds its record objects (:meth:`add`). An
-    Arrow record batch has rows of only one kind. Compiled code selects records within the bounds of ``wanted``.
+    Compiled code reads a batch if it can (:meth:`read`), and selects the records within the bounds of ``wanted``.
+    Otherwise the caller adds record objects that it has selected (:meth:`add`). An Arrow record batch has rows of one
+    kind only.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Rows:
         typed: TypedColumns | None = None,
         most_rows: int | None = None,
     ) -> None:
-        """With ``null_headers`` the column is null for a record without headers. ``typed`` makes its columns.
+        """``typed`` makes the columns of a subject. With ``null_headers``, ``headers`` is null for a record without any.
 
         A record batch is full with ``most_rows`` rows, by default ROWS.
         """

@@ -1,4 +1,4 @@
-"""Arrow rows of records, and of batches, from the headers of batches alone. Batches are not decompressed.
+"""Arrow rows of records, and of batches, from the headers of batches. Batches of magic 2 are not decompressed.
 
 Columns whose values come from the batch or the file are the same for all records of a batch. A batch makes as many rows
 of records as its header counts. No objects are made for a batch run (:class:`kdump.segments.batch_runs.Run`).

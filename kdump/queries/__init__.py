@@ -1,4 +1,4 @@
-"""Queries log dirs with SQL: DuckDB reads views that are derived from the questions and the columns of rows."""
+"""Queries log dirs with SQL. DuckDB reads views of records, batches, findings and answers."""
 
 from typing import Final
 

@@ -47,7 +47,8 @@ def scan(
     """Return the records of logs as a Polars LazyFrame, with the columns and types of the SQL view ``records``.
 
     Selected columns, ``head``, and conditions on topic, partition, offset, times, key, producerId and leaderEpoch limit
-    the reading. Damage is a :class:`DamageWarning`; an unreadable file raises UnreadableError. ``committed`` returns
+    the reading. Damage, and an index file that is not used, gives a :class:`DamageWarning`. An unreadable file raises
+    UnreadableError. ``committed`` returns
     only the records that a read_committed consumer receives. ``out_of_order`` also reads segments that begin after a
     range of timestamps, for records with older timestamps. Requires Polars and pyarrow.
 

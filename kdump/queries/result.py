@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class QueryResult:
-    """The rows of a query, in memory, and sentences on damage (``damage``), on unused index files, and notes."""
+    """The rows of a query, in memory. ``damage``, ``wrong`` (index files not used) and ``notes`` are sentences."""
 
     table: pa.Table
     damage: tuple[str, ...] = ()

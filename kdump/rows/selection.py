@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SegmentFacts(NamedTuple):
-    """A segment for rows, and its partition's offsets in the checkpoints of the log dir, or None for missing ones."""
+    """What rows show of a segment. The partition's offsets come from checkpoints of the log dir; None if missing."""
 
     name: str
     topic: str | None = None
@@ -71,7 +71,8 @@ class SelectedBatch(NamedTuple):
     def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
         """Yield the batches one by one; if ``batches`` is true, without the records of a batch run.
 
-        A run that may have malformed records yields nothing, and is shortened: then its reader yields its batches.
+        A run that may have malformed records yields nothing, and becomes empty. Its reader then selects its batches one
+        by one.
         """
         run = self.run
         if run is None:

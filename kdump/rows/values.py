@@ -59,6 +59,7 @@ def constant(column: Column, found: SelectedBatch) -> object:
 
 @lru_cache
 def source(column: Column) -> Callable[[SelectedBatch | DamagedRange, Record | None], object]:
+    """Return the function that computes :func:`value` for a column."""
     special = SOURCES.get(column.source)
     if special is not None:
         return special
@@ -110,13 +111,13 @@ def mark(column: Column, found: SelectedBatch) -> int | None:
 
 
 def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> bool:
-    """Return whether the checkpointed offset of a column of MARKS is between ``offsets``, (first, last)."""
+    """Return whether records at ``offsets``, first to last, differ in a column of MARKS."""
     offset = mark(column, found)
     return offset is not None and offsets[0] < offset <= offsets[1]
 
 
 def against_marks(column: Column, found: SelectedBatch, record: Record | None = None) -> object:
-    """Return the value of a column. In columns of MARKS it is False, not None, below or above the checkpoint."""
+    """Return :func:`value`, but False for None in a column of MARKS if the checkpointed offset is known."""
     shown = value(column, found, record)
     return False if shown is None and column.source in MARKS and mark(column, found) is not None else shown
 
