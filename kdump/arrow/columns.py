@@ -86,7 +86,7 @@ class Rows:
         typed: TypedColumns | None = None,
         most_rows: int | None = None,
     ) -> None:
-        """``typed`` makes the columns of a subject. With ``null_headers``, ``headers`` is null for a record without any.
+        """``typed`` makes a subject's columns. With ``null_headers``, ``headers`` is null for a record without any.
 
         A record batch is full with ``most_rows`` rows, by default ROWS.
         """

@@ -25,9 +25,6 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "clust
 """Version -> the required keys."""
 NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {"0": ("broker.id",), "1": ("node.id",)}
 """Version -> the keys whose values are numbers."""
-UUID_TEXT: Final = 24
-"""Maximum number of characters of a Uuid."""
-UUID_BYTES: Final = 16
 RESERVED_IDS: Final = 100
 """Directory ids below this number are reserved (KIP-858)."""
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
