@@ -70,7 +70,10 @@ _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 
 
 def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> bytes:
-    """Return the decompressed ``data``. Raises DamageError if it is invalid, LimitError above ``limit`` bytes."""
+    """Return the decompressed ``data``. Raises DamageError if it is invalid, LimitError above ``limit`` bytes.
+
+    Data without compression is returned as bytes of any size.
+    """
     if codec == LZ4:
         return _lz4(data, limit, magic)
     return _DECOMPRESS[codec](data, limit)

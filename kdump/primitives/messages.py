@@ -41,7 +41,10 @@ _VTE: Final = 5000
 
 
 def message(level: Level, text: object, hint: str = "") -> None:
-    """Write a message to standard error, and the hint below it. The text of an error ends with its hint."""
+    """Write a message to standard error, and the hint below it.
+
+    If ``text`` ends with the hint in brackets, as the texts of errors do, it is written without this end.
+    """
     sys.stderr.write(_shown(level, _printable(str(text).removesuffix(f" ({hint})" if hint else ""))))
     if hint:
         sys.stderr.write(_shown("hint", _printable(hint)))
@@ -64,7 +67,7 @@ def _shown(level: Level, text: str) -> str:
 
 
 def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
-    """Wrap a message into lines of ``width`` columns. Commands, and words that are longer, are not broken."""
+    """Wrap a message into lines of ``width`` columns. Commands, and words longer than a line, are not broken."""
     if len(text) <= width or LEVEL.sub("", text, count=1).startswith(COMMANDS):
         return [text]
     from textwrap import wrap
@@ -76,7 +79,10 @@ def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
 
 
 def linked(path: str) -> str:
-    """Return a path as a terminal link to its file, or the path itself if the file does not exist."""
+    """Return a path as a terminal link to its file.
+
+    Return the path itself if the file does not exist, or if the path is not of the form _PATH.
+    """
     if not re.fullmatch(_PATH, path) or not os.path.lexists(path):
         return path
     from socket import gethostname

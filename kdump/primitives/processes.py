@@ -49,7 +49,7 @@ class Children:
             self._waiting.register(reader, select.POLLIN)
 
     def result_of(self, number: int) -> Any:
-        """Return the next result of a process. Raises GoneError if it has ended."""
+        """Return the next result of a process. Raises GoneError if it has ended without another result."""
         results = self._received[number]
         while not results:
             if number not in self._sending.values():
@@ -58,7 +58,10 @@ class Children:
         return results.popleft()
 
     def next_result(self) -> Any:
-        """Return the next result of any process. Raises GoneError with the exit status of a failed process."""
+        """Return the next result of any process.
+
+        Raises GoneError if a process failed, with its exit status, or if all processes have ended.
+        """
         while True:
             for results in self._received:
                 if results:

@@ -2,8 +2,8 @@
 
 Compiled libraries hold Python's interpreter lock for seconds, and some of their calls cannot be interrupted. Then no
 Python code of the same process runs: neither a handler of signals nor a thread with a time limit. The supervisor is
-the first process. It forks, imports nothing, and only waits; the fork runs the command. The two share a pipe, in which
-the command names its temporary files and the start of limited work.
+the first process. It forks, imports nothing, and only waits; the fork runs the command. Through a pipe the command
+sends the paths of its temporary files, and reports the begin and the end of limited work (:func:`begin`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ class _Supervised:
 def supervise(delete: Callable[[Path], object]) -> None:
     """Fork. The fork returns and runs the rest of the command; this process ends with the exit status of the fork.
 
-    The fork is killed after a time limit (:func:`begin`), Ctrl-C, SIGTERM or SIGHUP that it does not obey. Then, and
-    after a crash of the fork, ``delete`` is called for each of its temporary files and folders (:func:`owns`). Without
-    the system calls of Linux, and in a Python program that calls kdump, the command runs without a supervisor.
+    The fork is killed if it does not end soon after its time limit (:func:`begin`), SIGTERM, SIGHUP, or Ctrl-C in
+    limited work. Then, and if another signal ended the fork, ``delete`` is called for each of its temporary files and
+    folders (:func:`owns`). Without the system calls of Linux, and in a Python program that calls kdump, the function
+    does nothing.
     """
     if not (signals.is_own_process() and hasattr(signal, "sigtimedwait")):
         return
@@ -73,9 +74,10 @@ def owns(path: str | os.PathLike[str]) -> None:
 
 
 def begin(seconds: float | None, late: str) -> None:
-    """Let the supervisor, if there is one, kill this process GRACE seconds after the time limit or after Ctrl-C.
+    """Begin limited work: the supervisor, if there is one, kills this process after the time limit or Ctrl-C.
 
-    It prints the error ``late`` after the time limit.
+    It waits GRACE seconds before the kill. ``seconds`` is the time limit, None for none. After a kill at the time limit
+    the supervisor prints the error ``late``.
     """
     _send(f"begin {'' if seconds is None else seconds} {late}")
 
