@@ -58,9 +58,9 @@ def command(
       kdump salvage /var/kafka --remote /var/tiered --out /mnt/rescue
 
     DIR/logs, for the broker's log.dirs, gets the batches unchanged, with new indexes. DIR/lost+found gets the damaged
-    bytes, account.json with every lost range, and unread.json if inputs could not be read. Several copies of a
-    partition, and remote storage, are merged in offset order. If copies contradict each other, the higher leader epoch
-    is kept, and the account lists the conflict.
+    bytes, an account.json for each partition with every lost range, and unread.json if inputs could not be read.
+    Several copies of a partition, and remote storage, are merged in offset order. If copies contradict each other, the
+    higher leader epoch is kept, and the account lists the conflict.
     Batches below the log start offset, left by DeleteRecords, are written too, and counted as belowLogStart. A
     checkpoint in DIR/logs hides them again. The log keeps its first offset, its end offset and its leader epochs.
 

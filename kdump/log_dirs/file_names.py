@@ -1,7 +1,7 @@
 """The names of Kafka's files and folders in a log dir.
 
 Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore. The first release
-of a name is the first tag of Kafka's repository whose sources write it.
+of a name is the first one whose broker writes it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CLEANED: Final = "cleaned"
 SWAP: Final = "swap"
 PART: Final = "part"
 TMP: Final = "tmp"
-"""DELETED to TMP: suffixes of files that a broker is adding or removing (0.8.1; ``part``, deleted checkpoints 2.8)."""
+"""DELETED to TMP: suffixes of files that a broker adds or removes (0.8.1; ``part`` and deleted KRaft snapshots 2.8)."""
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -54,8 +54,9 @@ _STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER
 
 
 class FileName(NamedTuple):
-    """The name of a file (``*`` is an offset), the first release that writes it, and its content.
+    """The name of a file, the first release that writes it, and its content.
 
+    ``*`` in a name is an offset; in the name of a KRaft snapshot it is an offset and an epoch, as ``OFFSET-EPOCH``.
     ``format`` is the module of :mod:`kdump.formats` that reads it, or None.
     """
 
@@ -155,7 +156,10 @@ def offset_of(name: str) -> int | None:
 
 
 def opened_name(name: str) -> str | None:
-    """Return the name of a ``.log`` file (in any state) with its offset in 20 digits, as a broker opens it, or None."""
+    """Return the name of a ``.log`` file (in any state) as a broker opens it, with the offset in 20 digits.
+
+    The result is None if :func:`offset_of` gives None.
+    """
     offset = offset_of(name)
     if offset is None:
         return None

@@ -67,7 +67,7 @@ class LocalFiles:
                         found.append(_entry(item.name, item.path, item.stat()))
                     except OSError:  # a broken link or a deleted file: open() reports it
                         found.append(Entry(item.name, item.path, False, 0, item.path))
-        except OSError as reason:
+        except (OSError, ValueError) as reason:
             raise UnreadableError.of(folder, reason) from reason
         return sorted(found)
 
@@ -119,7 +119,7 @@ class LocalFile:
                 path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
             )  # without O_NONBLOCK a pipe waits for its writer
             status = os.fstat(self._fd)
-        except OSError as reason:
+        except (OSError, ValueError) as reason:  # ValueError: a name with a NUL
             raise UnreadableError.of(self.name, reason) from reason
         self.size = status.st_size
         self.limit = compression.DEFAULT_LIMIT

@@ -24,7 +24,7 @@ _MAX_NAME: Final = 200
 
 
 class ExportedSchemas:
-    """Exported files (relative path -> content), and notes on schemas that could not be written unchanged."""
+    """Exported files (relative path -> content), and notes on references and schemas that are not written unchanged."""
 
     def __init__(self, versions: Iterable[SchemaVersion], store: SchemaStore) -> None:
         self.files: dict[str, bytes] = {}
@@ -36,7 +36,13 @@ class ExportedSchemas:
     def _add(self, version: SchemaVersion) -> None:
         folder = file_name(version.subject)
         ending = ENDINGS.get(version.schema_type, ".txt")
-        self.files[f"{folder}/{version.version}{ending}"] = _text(version).encode("utf-8", "surrogatepass")
+        text = _text(version)
+        if text != version.text:
+            what = f"version {version.version} of {version.subject}"
+            self.notes.append(
+                f"{what}: the log has a descriptor: the file lacks most of its options, such as java_package"
+            )
+        self.files[f"{folder}/{version.version}{ending}"] = text.encode("utf-8", "surrogatepass")
         self._add_references(version, folder, {(version.subject, version.version)})
 
     def _add_references(self, version: SchemaVersion, folder: str, seen: set[tuple[str, int]]) -> None:

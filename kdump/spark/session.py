@@ -94,8 +94,9 @@ def start(master: str, settings: Mapping[str, str], output: SparkOutput | None =
     check_master(master)
     _keep_code_out()
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
-        if not os.environ.get(name) and f"spark.{name.lower().replace('_', '.', 1)}" not in settings:
-            os.environ[name] = sys.executable
+        if not os.environ.get(name):  # PySpark itself reads no setting of these names
+            os.environ[name] = settings.get(f"spark.{name.lower().replace('_', '.')}", sys.executable)
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -106,7 +107,7 @@ def start(master: str, settings: Mapping[str, str], output: SparkOutput | None =
     try:
         with nullcontext() if output is None else output.redirected():
             spark = builder.getOrCreate()
-    except PySparkException as reason:
+    except (PySparkException, Py4JError) as reason:
         raise KdumpError(f"Spark does not start on {master}: {reason} Spark's own message is above") from reason
     if "spark.log.level" not in settings:
         spark.sparkContext.setLogLevel("FATAL")  # errors are raised as exceptions

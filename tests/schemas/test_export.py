@@ -134,6 +134,19 @@ def test_a_descriptor_without_names_is_exported_as_it_is(definition):
     assert ExportedSchemas(store.versions(), store).files == {"s-value/1.proto": text.encode()}
 
 
+def test_a_note_says_that_the_text_of_a_descriptor_lacks_options():
+    """A file with ``option java_package = "org.shop"`` and a message, as Karapace and Kafka's clients send it."""
+    message = bytes([10, 1]) + b"A"
+    options = bytes([10, 8]) + b"org.shop"
+    definition = bytes([10, 1]) + b"a" + bytes([34, len(message)]) + message + bytes([66, len(options)]) + options
+    store = store_of(schema(schema=base64.b64encode(definition).decode(), schemaType="PROTOBUF"))
+    exported = ExportedSchemas(store.versions(), store)
+    assert b"message A" in exported.files["s-value/1.proto"]
+    assert b"org.shop" not in exported.files["s-value/1.proto"]
+    (note,) = exported.notes
+    assert note.startswith("version 1 of s-value: the log has a descriptor")
+
+
 def test_references_are_those_of_the_schema_s_context():
     refers = [{"name": "x.proto", "subject": "x", "version": 1}]
     own = schema(":.c:x", id=1, schema="// own", schemaType="PROTOBUF")

@@ -187,3 +187,19 @@ def test_a_writer_that_nothing_brings_is_refused_before_spark_starts(monkeypatch
     session.check_writer("delta", {})
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.jars /opt/iceberg.jar\n")
     session.check_writer("iceberg", session.configured({}))
+
+
+def test_an_error_of_java_at_the_start_is_an_error_of_kdump(monkeypatch):
+    from py4j.protocol import Py4JError
+    from pyspark.sql import SparkSession
+
+    def fails(_):
+        raise Py4JError("java.net.BindException: cannot bind")
+
+    monkeypatch.setenv("PYSPARK_PYTHON", "")
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "")
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", fails)
+    with pytest.raises(KdumpError, match=r"does not start on local\[1\]: java.net.BindException"):
+        session.start("local[1]", {"spark.pyspark.driver.python": "/opt/python"})
+    assert os.environ["PYSPARK_DRIVER_PYTHON"] == "/opt/python"
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
