@@ -459,9 +459,9 @@ def compaction(
 ) -> Answer[PartitionCompaction | CleanedRecord | KeyUsage]:
     """Return the range of the next compaction, the reasons for a delay, and the records that it removes.
 
-    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records, ``top`` this
-    number of largest keys. ``map_entries`` is the number of keys that fit in the cleaner's map, ``max_keys`` the number
-    that kdump holds in memory.
+    ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records. ``top`` is
+    the number of largest keys to add. ``map_entries`` is the number of keys that fit in the cleaner's map,
+    ``max_keys`` the number that kdump holds in memory.
     """
     options = {"records": records, "top": top, "map_entries": map_entries, "max_keys": max_keys}
     return _answer("compaction", paths, topic, partition, at, config=_configs(config), **options)

@@ -164,7 +164,7 @@ class PassTap:
             raise
 
     def close(self) -> None:
-        """Pass the unread segments to the collectors as damage, and end the partition."""
+        """Pass the unread segments to the collectors as damage. Then call ``end`` of each collector."""
         self._skip(len(self._segments))
         for collector in self._through.collectors:
             collector.end()

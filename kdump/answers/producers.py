@@ -261,7 +261,7 @@ it. Without a snapshot the whole log is read. A running broker forgets a produce
 
 \b
 --gaps adds a line for each break, with the expected and found sequence:
-gap       sequence numbers are missing, but no offsets are missing for them
+gap       more sequence numbers than offsets are missing before the batch
 repeat    a batch that the partition already has
 epoch     a batch of an older epoch after a batch of a newer epoch
 Not reported: any first sequence of a producer that is new or was silent for

@@ -1,4 +1,4 @@
-"""The question ``stats``: batches, codecs, producers and hours of topics, and the sizes of keys and values.
+"""The question ``stats``: a topic's batches (also per hour), codecs and producers, and the sizes of keys and values.
 
 Only the sizes of keys and values need records; the rest comes from batch headers. Magic 0 and 1 have no batch header,
 so compressed messages are decompressed and counted.

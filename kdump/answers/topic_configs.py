@@ -124,7 +124,10 @@ class TopicConfigs:
         return self._known[key]
 
     def knows(self, topic: str) -> bool:
-        """Return whether the configs of a topic are in a metadata log or on the command line, or are Kafka's own."""
+        """Return whether the configs of a topic are known: from a metadata log or the command line.
+
+        Those of an internal topic are also known, because Kafka sets them itself.
+        """
         given = (is_selected(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)
 

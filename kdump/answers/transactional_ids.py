@@ -33,7 +33,7 @@ SMALLEST_NAMING: Final = 44
 
 @dataclass(frozen=True)
 class TransactionalId:
-    """The last state of a transactional id. Times are in ms; None means none."""
+    """The last state of a transactional id. Times are in ms. A field is None if the state does not have it."""
 
     kind: ClassVar[str] = "coordinator"
     transactional_id: str
@@ -64,7 +64,7 @@ class _CoordinatorLog:
     ids: dict[str, TransactionalId] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
     is_unreadable: bool = False
-    """Whether states of unknown transactional ids are lost."""
+    """Whether states are lost, so that some transactional ids may be missing."""
     leader_epoch: int = -1
     end_offset: int = 0
 

@@ -86,9 +86,10 @@ class Rows:
         typed: TypedColumns | None = None,
         most_rows: int | None = None,
     ) -> None:
-        """``typed`` makes a subject's columns. With ``null_headers``, ``headers`` is null for a record without any.
+        """With ``null_headers`` the column ``headers`` is null for a record without headers.
 
-        A record batch is full with ``most_rows`` rows, by default ROWS.
+        ``typed`` makes the columns of the fields that a schema has. A record batch is full with ``most_rows`` rows, by
+        default ROWS.
         """
         self._most_rows = most_rows or ROWS
         self._file, self.wanted, self._null_headers, self._typed = file, wanted, null_headers, typed

@@ -159,7 +159,10 @@ _BATCH_ROWS: Final = 1 << 13
 def of_batches(
     items: Iterable[SelectedBatch | DamagedRange], names: Sequence[str], lost: Callable[[DamagedRange], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row with the columns ``names`` per batch; codecs and types are names. Raises UnreadableError."""
+    """Yield a row per batch with the columns ``names``. Raises UnreadableError.
+
+    A codec or timestamp type is given by its name, not by its number.
+    """
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
     values: list[list[Any]] = [[] for _ in columns]

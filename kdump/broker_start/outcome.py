@@ -50,7 +50,7 @@ class StartCause(NamedTuple):
     offset: int | None = None
     """The offset of a record of the metadata log."""
     records: int = 0
-    """The number of records in a file that the broker does not read."""
+    """The number of records in ``file`` if the broker does not read that file, else 0."""
 
 
 class LogStart(NamedTuple):

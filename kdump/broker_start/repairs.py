@@ -54,7 +54,7 @@ ADVICE: Final = {
     "of the records before the broken record; {later}. "
     "If several controllers have this record, kdump rebuild-cluster writes new log dirs without it.",
     Code.QUORUM_STATE_BROKEN: "Move the file away: the node then starts, but has forgotten its vote.",
-    Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id of the metadata log.",
+    Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id from the metadata log.",
     Code.SWAPPED: "Move the .swap files of this base offset away before a broker starts.",
     Code.META_PROPERTIES_MISSING: "Write the file with the ids of this broker and cluster.",
     Code.META_PROPERTIES_UNREADABLE: "Write the file with the ids of this broker and cluster.",

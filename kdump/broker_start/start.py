@@ -157,7 +157,7 @@ class _BrokerRun:
         )
 
     def _metadata_log(self) -> MetadataStart | None:
-        """Open the metadata log, and set ``decides``."""
+        """Open the metadata log. Set ``decides`` to False if it does not determine the node's partitions."""
         from kdump.broker_start import metadata_log
 
         try:

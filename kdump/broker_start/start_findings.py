@@ -284,7 +284,7 @@ class _StartFindings:
             advice = "Write the file before a broker starts."
         elif wanted:
             text = f"the topic id differs from the metadata log: {becomes} and creates an empty log: {served}"
-            advice = "If the folder has the data of this topic, write the topic id of the metadata log."
+            advice = "If the folder has the data of this topic, write the topic id from the metadata log to this file."
         else:
             text = f"{cause.text if cause is not None else 'not assigned to this broker'}: {becomes}: {served}"
             rescue = salvage([shell_path(where)])
@@ -663,7 +663,7 @@ class _StartFindings:
             expected=None if log.assigned_id is None else f"topic_id: {id_text(log.assigned_id)}",
             found=None if log.topic_id is None else id_text(log.topic_id),
             loses=self._records(log),
-            advice="If the folder has the data of this topic, write the topic id of the metadata log.",
+            advice="If the folder has the data of this topic, write the topic id from the metadata log to this file.",
             commands=() if log.assigned_id is None else (metadata_command(where, id_text(log.assigned_id)),),
         )
 

@@ -126,11 +126,16 @@ def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
     if _is_discarded(partition, entry.name):
         yield remark(path, Code.LEFTOVER, DISCARDED)
     elif index_swaps(partition).get(target) != entry.path:
-        yield remark(path, Code.LEFTOVER, f"a broker renames it to {target} when it starts, with its segment")
+        yield remark(
+            path, Code.LEFTOVER, f"when a broker starts, it renames this file to {target}, and also renames its segment"
+        )
     else:
         live = next((each for each in partition.others if each.name == target), None)
         if live is None or entry.size or not live.size:
-            text = f"a broker renames it to {target} when it starts, so its entries were checked as those of {target}"
+            text = (
+                f"when a broker starts, it renames this file to {target}, "
+                f"so the entries were checked as those of {target}"
+            )
             yield remark(path, Code.LEFTOVER, text)
             return
         yield Finding(

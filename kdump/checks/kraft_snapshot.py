@@ -48,7 +48,7 @@ class Snapshot(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether a node can load it: its name has an end offset, and it has no findings but remarks."""
+        """Whether a node can load the snapshot: its name has an end offset, and all of its findings are remarks."""
         return self.end_offset is not None and all(finding.is_remark for finding in self.findings)
 
 

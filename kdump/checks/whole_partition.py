@@ -158,7 +158,10 @@ def check(
 
 
 def _indexed(log: _Log) -> dict[str, int]:
-    """Return the offset that both indexes of the newest segment prove, if both have entries past its log."""
+    """Return ``{"index entries": end offset}`` if both indexes of the last segment have entries past its log, else {}.
+
+    The log once reached this offset, because a broker adds an entry to both indexes after it has appended the batch.
+    """
     if not log.live:
         return {}
     stem = log.live[-1].name.removesuffix(f".{file_names.LOG}")

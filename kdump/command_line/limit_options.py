@@ -125,7 +125,10 @@ def index_interval(effect: str) -> Callable[[FC], FC]:
 
 
 def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
-    """Apply ``--cache`` to the whole process. A command without --cache keeps the value given before its name."""
+    """Apply ``--cache`` to the whole process.
+
+    A command without its own --cache uses that of the root command, as in ``kdump --cache drop dump``.
+    """
     given = ctx.get_parameter_source(str(param.name)) == click.core.ParameterSource.COMMANDLINE
     if ctx.resilient_parsing or not (given or ctx.parent is None):
         return

@@ -331,7 +331,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Remove the options that select inputs from ``options``; return them with ``more``. Raises UsageError."""
+    """Take the options that select inputs out of ``options``. Return them together with ``more``. Raises UsageError."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),
@@ -350,7 +350,7 @@ def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
 
     files = dict(word.split("=", 1) for word in given if "=" in word and word[0] != "=")
     if len(files) != len(given):
-        raise UsageError(f"--remote-key {' '.join(given)!r} is not NAME=FILE, each NAME once")
+        raise UsageError(f"--remote-key {' '.join(given)!r} is not NAME=FILE, or repeats a NAME")
     if not paths:
         raise UsageError("--remote-key needs --remote")
     return RemoteStorage.of(paths, files)

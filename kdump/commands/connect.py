@@ -37,7 +37,8 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
       kdump connect /var/kafka --configs-topic my-configs --status-topic my-status
 
     The answer is that of a worker's REST API, from the three topics that the workers share. kdump finds these topics
-    by the keys of their records. A topic whose name lacks connect, config, status, offset and storage needs an option.
+    by the keys of their records. If a topic's name has none of the words connect, config, status, offset and storage,
+    name the topic with an option.
 
     Values of configs that are secrets or unknown are hidden; a worker shows them in clear. A sink connector's offsets
     are those of the group connect-NAME: 'kdump groups PATH --group connect-NAME'.

@@ -30,7 +30,7 @@ _WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+
 
 @click.command("explain")
 @click.argument("asked", nargs=-1, required=True, metavar="TOPIC-PARTITION@OFFSET...")
-@in_paths("A log dir, partition folder or archive; again for more dirs and for other brokers' copies.")
+@in_paths("A log dir, partition folder or archive. Repeat the option for more dirs and other brokers' copies.")
 @shared.add(shared.REMOTE)
 @shared.add([AT, *FORM, MAX_BATCH_BYTES, CACHE])
 def command(*, asked: tuple[str, ...], **options: Any) -> int:

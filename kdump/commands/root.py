@@ -30,7 +30,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "ls": "List partitions, or the segments of a partition's folder.",
         "dump": "Print the records of Kafka's log segments.",
         "get": "Show one record, or its batch, field by field.",
-        "sql": "Query logs and answers with SQL, by DuckDB.",
+        "sql": "Query logs, and the results of commands, with SQL (DuckDB).",
     },
     "Answer": {
         "report": "Show the whole picture of log dirs on one page.",

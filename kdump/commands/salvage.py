@@ -96,7 +96,10 @@ def command(
 
 
 def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
-    """Return the end of the last sentence, on records that DeleteRecords removed: hidden again, perhaps back, or ""."""
+    """Return the end of the conclusion, about records that DeleteRecords removed.
+
+    The output hides these records again, or it may show them; "" if it has none of them.
+    """
     if any(written.below_log_start is not None for written in all_written):
         return " but that of log start offsets, which hides the records below them"
     return ": records that DeleteRecords removed may be back" if any(one.log_start is None for one in copies) else ""
@@ -123,9 +126,9 @@ def _conclusion(
         gone += f"; {many(len(lacking), 'partition')} of these log dirs {lack} all records"
     if not run.statuses:
         if lacking and not missing:
-            return f"{done}{gone}; these copies have no more records"
+            return f"{done}{gone}; the given copies have no other records"
         if missing:
-            return f"{done}{gone} (by compaction or lost segments); these copies have no more records"
+            return f"{done}{gone} (by compaction or lost segments); the given copies have no other records"
         return f"nothing is missing: {done}" if batches else f"{done}: no batch was found"
     lost = posixpath.join(out, "lost+found")
     rest = "all other bytes" if ExitStatus.UNREADABLE not in run.statuses else "all other bytes that could be read"

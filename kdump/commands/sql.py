@@ -102,7 +102,7 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
 @shared.add(shared.LIMITS)
 @click.option("-q", "--quiet", is_flag=True, help="Print errors and damage only.")
 def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
-    """Query logs and answers with SQL, by DuckDB.
+    """Query logs, and the results of commands, with SQL (DuckDB).
 
     \b
     Examples:

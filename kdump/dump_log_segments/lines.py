@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Field(NamedTuple):
-    """One field of a line: its name and its type in the notation."""
+    """One field of a line: its name, and its type in the notation above."""
 
     name: str
     type: str

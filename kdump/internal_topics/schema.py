@@ -190,7 +190,7 @@ class MessageSchema:
         return _struct(self.name, self.fields, version, release, known, flexible=flexible, refused=refused)
 
     def releases(self) -> list[Release]:
-        """Return the releases in which the message changed, newest first. The last item is (): before all releases."""
+        """Return the releases in which the message changed, newest first. The last item, (), is below every release."""
         if not self._releases:
             eras = [era for dated in (self.types, self.declared_versions, self.flexible) for _, era in dated.items]
             bounds = {bound for era in [*eras, *_eras(self.fields)] for bound in era}

@@ -44,9 +44,9 @@ class OpenSource(Source, Protocol):
 
 
 class Entry(NamedTuple):
-    """A file or folder: its name in its folder, its path in its place, its size in bytes (0 for a folder).
+    """A file or folder: its name, its path in the :class:`Files`, and its size in bytes (0 for a folder).
 
-    ``identity`` is equal for two paths of the same file, if the place can determine this. ``modified`` is the time of
+    ``identity`` is equal for two paths of the same file, if the system can determine this. ``modified`` is the time of
     the last write in ms. ``disk_size`` is the occupied disk space in bytes, which is less than ``size`` for a file with
     holes. The last two are None if unknown.
     """
@@ -61,7 +61,7 @@ class Entry(NamedTuple):
 
 
 class Files(Protocol):
-    """A place that holds files. Paths are joined with ``/``. Every method may raise UnreadableError."""
+    """A file system, archive or store. Paths are joined with ``/``. Every method may raise UnreadableError."""
 
     def look(self, path: str) -> Entry | None:
         """Return the file or folder at ``path``, or None."""

@@ -142,7 +142,7 @@ class Finder:
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
         self.without_log: list[UnreadableError] = []
-        """The errors on named folders without a log, which :attr:`Wanted.every_folder` does not report."""
+        """The errors on given folders without a log. With :attr:`Wanted.every_folder` they are not reported."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
         self._packed: list[Entry] = []

@@ -99,7 +99,7 @@ class Guard:
 
 
 class Watch:
-    """Makes the guard of each file. If that fails, ``note`` is called, but only once in this process and its forks."""
+    """Makes a :class:`Guard` for each file. At the first failure in this process and its forks, ``note`` is called."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note

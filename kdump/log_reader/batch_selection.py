@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcome, Outcomes
 
     Offer: TypeAlias = Callable[[SegmentFacts, Batch, Outcome | None], bool]
-    """A function that may read a batch instead of the selection. It returns whether it has read the batch."""
+    """A function that is offered each batch. If it returns True, it has read the batch, and the selection does not."""
 
 RECORD_COST: Final = 300
 """Approximate memory of a record object in bytes, in addition to the record's own size."""

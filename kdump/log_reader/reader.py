@@ -283,7 +283,7 @@ class PartitionReader:
         return self._followed[1]
 
     def follow_ahead(self, partition: Partition, scans: Iterable[Scan]) -> None:
-        """Combine the scans of a partition's segments, and keep the outcomes for :meth:`outcomes_of`."""
+        """Combine the scans of a partition's segments, and keep its transactions' outcomes for :meth:`outcomes_of`."""
         from kdump.transaction_replay.outcomes import follow
 
         self._ahead[id(partition)] = follow(partition, self.report, scans)

@@ -145,7 +145,7 @@ class OutputWork:
         self._made: list[Path] = []
         self.is_done = False
         self.at = target
-        """The output whose bytes are written now: errors of the system name it if they name no path."""
+        """The output that is being written. An OSError without a path is reported with this path."""
 
     def make_folders(self, folder: Path, access: Access) -> None:
         """Create the missing folders of a path. :meth:`end` deletes those that are still empty. Raises OSError."""

@@ -36,7 +36,7 @@ CHUNK: Final = 6 << 20
 PACKED_CHUNK: Final = 1 << 19
 """Bytes of a chunk of a compressed segment."""
 FINDINGS_CHUNKS: Final = 3
-"""Number of chunks in a part, for work whose results are not printed in turns."""
+"""Number of chunks that a worker gets at a time, for work whose results are not printed in the order of the chunks."""
 
 # Each of the following is the minimum number of bytes for which several processes are faster at a task.
 PRINTING: Final = 12 << 20
@@ -150,7 +150,8 @@ def processes(size: int) -> int:
 def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bool]) -> int:
     """Return the number of processes for ``size`` bytes of a segment: ``jobs``, or the fastest number for None.
 
-    The result is 1 if the work is not costly and ``jobs`` is None or 2, because a thread is the second worker then.
+    For work that is not costly the result is 1 if ``jobs`` is None or 2: a second thread of the same process is then
+    the second worker.
     """
     if jobs not in (None, AS_THREADS):
         return jobs

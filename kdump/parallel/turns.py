@@ -1,7 +1,8 @@
 """Forked processes that write standard output in turns, with the same bytes as one process.
 
-Each of N processes makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output until its turn, and then
-writes to standard output itself. Forked processes can read the files that their parent has open.
+Each of N processes makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output until its turn, which
+is when all earlier chunks are written. Then it writes to standard output itself. Forked processes can
+read the files that their parent has open.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ class OutputTurn(Turn[S]):
         """The assumed ``start`` of the state before the chunk; None if the chunk is made from the known state."""
         self._on_turn: Callable[[S], None] = lambda _: None
         self.lead = b""
-        """Bytes to write before the chunk's output, unless this is empty. Set them before the turn, or by when_come."""
+        """Bytes to write before the chunk's output. They are not written if this output is empty.
+
+        Set them before this chunk's turn, or in the function given to :meth:`when_come`.
+        """
         self.has_written = False
         """Whether the chunk has any output."""
 
@@ -97,14 +101,15 @@ class OutputTurn(Turn[S]):
             do(self.state)
 
     def room(self, size: int) -> memoryview | None:
-        """Return memory for the next ``size`` or more bytes; None if the turn has come or too little memory is left.
+        """Return memory for at least the next ``size`` bytes, or None.
 
+        None if the output need not be held, because this chunk's turn has come, or if too little memory is left.
         The caller fills the start of this memory, and gives that slice to :meth:`write`, which does not copy it.
         """
         return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None
 
     def write(self, data: Bytes) -> int:
-        """Write ``data``, or hold it until the turn. Return its size. Raises OSError, and the errors of ``take``."""
+        """Write ``data``, or hold it until the chunk's turn. Return its size. Raises OSError and errors of ``take``."""
         size = len(data)
         if not size:
             return 0

@@ -9,8 +9,9 @@ The lowest three bits of a batch's attributes are its codec (KIP-98; zstd: KIP-1
   verified, as in ``Lz4BlockInputStream``.
 * zstd: RFC 8878 frames, one after the other.
 
-Libraries are imported on first use. The streams of usual clients are decompressed in one call. Other streams are read
-in steps, which find damage. isal, if installed, decompresses gzip twice as fast as zlib; zlib reports the damage.
+Libraries are imported on first use. The streams of usual clients are decompressed in one call. Other streams, and
+damaged ones, are decompressed in steps, to find the damage. If isal is installed, it decompresses gzip: it is twice as
+fast as zlib. After an error of isal, zlib reads the stream again, so that the errors are always those of zlib.
 """
 
 from __future__ import annotations

@@ -142,7 +142,10 @@ def _without_spare(
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """Return column widths that fit into ``most``. Wide columns shrink to at least WHOLE, a single column further."""
+    """Return column widths that fit into ``most``.
+
+    Wide columns shrink, but not below WHOLE characters. If a table has only one column, this column can be narrower.
+    """
     room = most - GAP * (len(widths) - 1)
     found = list(widths)
     left = len(widths)

@@ -1,7 +1,7 @@
 """Rows made by compiled code: JSON lines, CSV and format strings.
 
-A shape is a compiled row: slots for the fields of a record, and literal text for values that all batches of one kind
-share. If compiled code does not support a column, Python code prints all rows.
+A shape is a compiled row. It has slots (placeholders) for the fields of a record, and literal text for values that all
+batches of one kind share. If compiled code does not support a column, Python code prints all rows.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class KernelRows:
         return tuple([values.value(column, item) for column in self.marked])
 
     def _kind(self, item: SelectedBatch, marks: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the key of a shape: the values that its rows share. ``marks`` is the result of :meth:`_marks`."""
+        """Return the values that all rows of a shape share, as its key. ``marks`` is the result of :meth:`_marks`."""
         batch = item.batch
         return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 
@@ -403,7 +403,7 @@ _MARKED: Final[dict[tuple[Part, ...], Part]] = {
     (ROW_SLOTS[f"cell_{name}"], ROW_SLOTS[f"mark_{name}"]): ROW_SLOTS[f"marked_cell_{name}"]
     for name in ("key", "value")
 }
-"""(slot of a cell, slot of its encoding) -> the slot that writes both."""
+"""(slot of a cell, slot of the cell's encoding) -> the one slot for both."""
 _CSV_SLOTS: Final = {
     "record.timestamp": ROW_SLOTS["iso_cell"],
     LATEST: ROW_SLOTS["iso_cell"],

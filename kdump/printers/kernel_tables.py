@@ -39,7 +39,7 @@ class DrawnTable(Protocol):
         """Return a cell padded or shortened to the width of column ``at``."""
 
     def draw(self, rows: Bytes) -> None:
-        """Draw finished rows."""
+        """Print rows that are already formatted."""
 
 
 class TableRows(KernelRows):

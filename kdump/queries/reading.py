@@ -467,7 +467,7 @@ class QueryReading:
 
 
 def _without_clients(name: str, value: Any) -> Any:
-    """Return a field of a line about groups without texts and hosts of clients."""
+    """Return a field of a group's line, with None for the bytes that clients chose and for the hosts of clients."""
     if name in {"metadata", "raw"}:
         return None
     return [{**one, "clientHost": None} for one in value] if name == "members" and value else value

@@ -222,8 +222,8 @@ class ScannedCopy:
         """Return the spans with the right base offset (no checksum covers this field), and the ranges of the others.
 
         The offsets of a segment increase from its base offset to ``following``, the base offset of the next segment. If
-        the log is not compacted, a batch starts at the end offset of the batch before it. A batch whose right offset is
-        known is added to ``doubtful`` instead.
+        the log is not compacted, a batch starts at the end offset of the batch before it. If the right offset of
+        a batch follows from its neighbours, the batch is added with this offset to ``self.doubtful``.
         """
         low = each.base_offset or 0
         high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following

@@ -267,7 +267,7 @@ class Journal:
             return False
 
     def begin(self, tasks: Iterable[CopiedFile]) -> None:
-        """Delete segments that an earlier run has written from other bytes, or for other nodes."""
+        """Delete segments of an earlier run whose source bytes have changed since, or that no node of this run gets."""
         kept = {task.path: task.sum for task in tasks if self._known.get(task.path) == task.sum}
         for path in self._known.keys() - kept.keys():
             target = self._root / path

@@ -86,7 +86,7 @@ class _Copy:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The sort key of copies: the newest leader epoch, then the end offset. The leading copy's is the highest."""
+        """The sort key of copies: the newest leader epoch, then the end offset. The leading copy has the highest."""
         if self._scanned is None:
             return self.newest, self.end
         return self.history().newest, max(self.scanned.end_offset, self.end)

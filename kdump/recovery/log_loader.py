@@ -128,7 +128,7 @@ class Outcome(NamedTuple):
     swapped: tuple[str, ...]
     """``.swap`` files that become segments."""
     unread: tuple[Cut, ...] = ()
-    """The files that count as segments, but are never read, because their names are not offsets of 20 digits."""
+    """Files that the broker counts as segments, but does not read: their names are not offsets of 20 digits."""
 
 
 class _BackwardsError(Exception):
@@ -139,7 +139,7 @@ class _Recovered(NamedTuple):
     """A recovered segment.
 
     ``valid`` is its size in bytes after recovery, ``reason`` why recovery stopped, ``next_offset`` the offset after its
-    last batch, ``indexed`` the position in the last entry of its new index.
+    last batch. ``indexed`` is the position in the log that the last entry of its new index has.
     """
 
     valid: int

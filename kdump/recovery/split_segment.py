@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class OffsetOverflowError(Exception):
-    """A segment has an offset too large for its index. ``indexed`` is the position in the last entry of a new index."""
+    """A segment has an offset too large for its index.
+
+    ``indexed`` is the position in the log that the last entry of the segment's new index has.
+    """
 
     def __init__(self, segment: Segment, position: int, offset: int, indexed: int) -> None:
         begins = f"a segment that begins at {segment.base_offset or 0}"

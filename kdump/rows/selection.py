@@ -69,7 +69,7 @@ class SelectedBatch(NamedTuple):
         return self.batch.end if self.run is None else self.run.end
 
     def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
-        """Yield the batches one by one; if ``batches`` is true, without the records of a batch run.
+        """Yield the batches one by one. If ``batches`` is true, the batches of a batch run come without records.
 
         A run that may have malformed records yields nothing, and becomes empty. Its reader then selects its batches one
         by one.

@@ -4,13 +4,18 @@ A batch is valid if its fields are consistent and its checksum is right. In magi
 length, leader epoch and magic. A batch with a damaged length or magic is not valid, even if its checksum is right.
 
 **A batch inside a batch.** The value of a record may be a copy of a batch. So kdump does not search inside a valid
-batch, and skips a damaged batch as a whole if its end is certain. Its end is certain in two cases: only its magic or
-length is wrong and its checksum is right, or its records end where the log ends or continues with the next offset.
-Otherwise the search starts after its first byte, and may take a copy in a record's value for a batch of the log.
+batch, and skips a damaged batch as a whole if its end is certain. The end is certain in two cases:
+
+* The checksum of the batch is right, so that only its magic or its length is wrong.
+* The last record ends at the end of the log, or at a batch that begins with the next offset.
+
+Otherwise the search starts after the first byte of the damaged batch. It may then take a copy in a record's value for a
+batch of the log.
 
 **Time.** The search reads each byte a limited number of times, even if the size fields are wrong. The checksum of a
 large claimed batch is computed from checksums of fixed ranges (``RangeChecksum``), and a budget limits the records that
-are skipped. A guess of the first batch of a part has its own limits (LOOKS, HASHED).
+are skipped. A worker that reads only a part of a segment guesses the first batch of this part. Other limits apply to
+the guess (LOOKS, HASHED).
 """
 
 from __future__ import annotations

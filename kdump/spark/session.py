@@ -302,8 +302,8 @@ def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], No
 def interruptible(spark: SparkSession) -> Iterator[None]:
     """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait until they have stopped writing.
 
-    PySpark's own handler would call Java during another call to Java; this call fails and logs stack traces. Outside of
-    the main thread this does nothing.
+    PySpark's own handler would call Java while another call to Java is running, which fails and logs stack traces.
+    Outside of the main thread this function does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -46,7 +46,10 @@ class DamagedGap(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """Offsets (both ends included) with unknown outcomes of a producer's transactions, or of all if the id is None."""
+    """A range of offsets (both ends included) in which the outcomes of transactions are unknown.
+
+    It applies to the transactions of one producer, or of all producers if ``producer_id`` is None.
+    """
 
     producer_id: int | None
     first_offset: int

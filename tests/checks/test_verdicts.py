@@ -220,7 +220,9 @@ def test_index_swap_files_alone_are_checked_as_the_indexes_of_a_start(cases, tmp
     index.write_bytes(b"\xff" * 16)
     code, text, _ = check(folder.parents[1], "d1", options=("--notes",))
     assert code == 0
-    assert f"{SWAPS[0]}: a broker renames it to {index.name} when it starts, so its entries were checked" in text
+    assert (
+        f"{SWAPS[0]}: when a broker starts, it renames this file to {index.name}, so the entries were checked" in text
+    )
     swap.write_bytes(b"\xff" * 16)
     code, text, _ = check(folder.parents[1], "d1")
     assert code in {3, 4}
@@ -249,7 +251,9 @@ def test_the_advice_with_a_command_comes_first(cases):
 
 def test_indexes_of_a_log_swap_file_are_no_segments(cases):
     _, text, _ = check(cases / "verdict" / "swap0", "d1", options=("--notes",))
-    assert f"{SWAPS[0]}: a broker renames it to {0:020}.index when it starts, with its segment" in text
+    assert (
+        f"{SWAPS[0]}: when a broker starts, it renames this file to {0:020}.index, and also renames its segment" in text
+    )
 
 
 @pytest.mark.parametrize(

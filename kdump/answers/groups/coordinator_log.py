@@ -399,7 +399,7 @@ class CoordinatorLog(TopicLog):
                 self._take(record, producer)
 
     def held(self) -> Iterable[HeldGroup]:
-        """Return the groups with their offsets, committed ones first."""
+        """Return the groups, each with its offsets: committed offsets, then those of open transactions."""
         found = {
             name: HeldGroup(name, self.partition, self.groups.get(name) or GroupLog(), [], self.histories.get(name))
             for name in {**self.groups, **self.histories}

@@ -270,7 +270,7 @@ class MetadataLog:
 
 
 class Breaks:
-    """Reports the first MOST_BREAKS breaks of a replay, and the number of further breaks."""
+    """Reports the first MOST_BREAKS records that cannot be replayed, and the number of the others."""
 
     def __init__(self, damage: Callable[[str], None]) -> None:
         self._damage = damage

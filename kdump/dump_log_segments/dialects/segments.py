@@ -40,17 +40,17 @@ class Dialect(NamedTuple):
 
     starting_offset: str = "Starting offset: {offset}"
     message: str = ""
-    """A message of magic 0 or 1 in releases before 0.11: a wrapper or, with --deep-iteration, an inner message."""
+    """The line of a message in releases before 0.11: a wrapper or, with --deep-iteration, an inner message."""
     message_key_size: str = " keysize: {key_size}"
     """The text after ``message`` if the message has a key."""
     batch: tuple[str, ...] = ()
-    """A magic 2 batch."""
+    """The line of a magic 2 batch, in parts."""
     legacy_batch: tuple[str, ...] = ()
-    """An entry of magic 0 or 1: a message, or a wrapper."""
+    """The line of an entry of magic 0 or 1: a message, or a wrapper."""
     record: tuple[str, ...] = ()
-    """A record of magic 2."""
+    """The line of a record of magic 2."""
     legacy_record: tuple[str, ...] = ()
-    """A message of magic 0 or 1, or an inner message of a wrapper."""
+    """The line of a message of magic 0 or 1, or of an inner message of a wrapper."""
     codecs: tuple[str, ...] = UPPER_CODECS
     """The names of the release's codecs, by id."""
 
@@ -236,7 +236,7 @@ V0_11_0_2: Final = V0_11._replace(
 
 V1_1: Final = V0_11_0_2._replace(
     since=(1, 1, 0),
-    why="--print-data-log looks into batches without --deep-iteration",
+    why="--print-data-log turns --deep-iteration on",
     print_is_deep=True,
 )
 

@@ -184,7 +184,10 @@ class FolderLayout:
     columns: tuple[str, ...]
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the folders for a batch of one segment, each with its rows in order, in the columns of the files."""
+        """Divide an Arrow batch of one segment by folder. Yield each folder and its rows, in the order of the batch.
+
+        The rows have the columns of the output files.
+        """
         rows = batch.select([name for name in batch.schema.names if name in self.columns or name in typed.NAMES])
         if not {"date", "hour"} & self.folders.keys():
             yield self._folder(batch, None), rows

@@ -285,7 +285,7 @@ def _kind(words: QuestionOption) -> Parser:
 
 
 def _of_questions() -> list[Option]:
-    """Return the options of all questions that are outputs. An option of several questions is listed once."""
+    """Return the options of the questions that ``output`` can name. An option of several questions is listed once."""
     found: dict[str, Option] = {}
     for output in ANSWERS:
         for part in question_named(output).parts():

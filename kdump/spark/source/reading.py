@@ -230,7 +230,7 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open the file of a split. If a stream's file is deleted, return None; if failOnDataLoss, raise DataLossError.
+    """Open the file of a split. If a stream's file is deleted, return None, or raise DataLossError with failOnDataLoss.
 
     A broker first renames a segment, and deletes it a minute later (file.delete.delay.ms).
     """

@@ -117,7 +117,10 @@ def arrow_schema(options: SourceOptions) -> pa.Schema:
 
 
 def spark_schema(options: SourceOptions) -> str | StructType:
-    """Return the schema of the output records; as text without typed columns, because PySpark then needs no pandas."""
+    """Return the schema of the output records.
+
+    If no column is typed, the schema is a text (DDL), because PySpark needs no pandas for a text.
+    """
     if options.schema is None:
         return ddl(chosen(options.names))
     from pyspark.sql.pandas.types import from_arrow_schema

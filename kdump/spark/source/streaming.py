@@ -262,7 +262,10 @@ def partitions(
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
-    """Return ``mark``, or the offset at which the log differs from the records before it; START for a new topic id."""
+    """Return ``mark`` if the log still has the records before it; START for a new topic id.
+
+    If the log was truncated and written again, return a mark at the first offset that differs.
+    """
     if mark.topicId and here and here != mark.topicId:
         return START
     cut = cut_back(partition, mark)
