@@ -205,7 +205,7 @@ def _query(words: tuple[str, ...], file: str | None) -> tuple[str, tuple[str, ..
     if query == "-":
         return sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), _some(tuple(paths))
     if option_values.is_there(query) and not paths:
-        raise UsageError(f"a query is missing: it comes before the PATH {query}, for example 'from offsets'")
+        raise UsageError(f"the query before the PATH {query} is missing, for example 'from offsets'")
     return query, _some(tuple(paths))
 
 

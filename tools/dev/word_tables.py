@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAGE = ROOT / "docs" / "words.md"
 HEAD = """# Options and fields
 
-A word means the same in every command. A new option or field takes a word of this page if there is one.
+A word means the same in every command. If this page has a word for a new option or field, use that word.
 `--files` stands for the clone of DumpLogSegments. `python -m tools.dev.word_tables` writes this page.
 """
 ANSWERED_BY = {
