@@ -40,7 +40,6 @@ def test_sound_ids_are_no_finding(tmp_path):
         (None, "absent", "the file is missing: a KRaft broker does not start without it"),
         ("", "property", "it cannot be read: the file holds no property"),
         (f"{IDS}directory.id=nonsense\n", "property", "it cannot be read: a broker does not accept directory.id"),
-        (f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAAA\n", "property", "it cannot be read: a broker does not accept"),
         (f"{IDS}directory.id=\n", "property", "it cannot be read: a broker does not accept directory.id"),
         (f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAA*zg\n", "property", "it cannot be read: a broker does not accept"),
     ],
@@ -49,6 +48,12 @@ def test_ids_that_keep_a_broker_from_starting(tmp_path, properties, check, text)
     status, found = findings(log_dir(tmp_path / "1", properties, "a-0"))
     assert (status, [one[0] for one in found]) == (3, [check])
     assert found[0][1].startswith(text)
+
+
+def test_a_reserved_directory_id_stops_a_broker(tmp_path):
+    status, found = findings(log_dir(tmp_path / "1", f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAAA\n", "a-0"))
+    assert (status, [check for check, _ in found]) == (3, ["property", "directory id reserved"])
+    assert found[1][1].startswith("a broker does not start: Invalid reserved directory ID found in")
 
 
 def test_two_clusters_in_one_broker(tmp_path):

@@ -198,6 +198,7 @@ def test_an_error_of_java_at_the_start_is_an_error_of_kdump(monkeypatch):
 
     monkeypatch.setenv("PYSPARK_PYTHON", "")
     monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "")
+    monkeypatch.setattr(session, "_keep_code_out", lambda: None)  # it changes the environment for good
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", fails)
     with pytest.raises(KdumpError, match=r"does not start on local\[1\]: java.net.BindException"):
         session.start("local[1]", {"spark.pyspark.driver.python": "/opt/python"})
