@@ -106,7 +106,7 @@ def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
 
 
 MOST_RANGES: Final = 200
-"""Number of ranges of one file that are listed. Further ranges are only counted, by part of the file."""
+"""Number of ranges of one file that are listed. If it has more, the damaged bytes of each part are given too."""
 PARTS: Final = 100
 """Number of equal parts of a file. Damaged bytes are counted for each part."""
 

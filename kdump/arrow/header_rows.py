@@ -153,7 +153,7 @@ def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[lis
 BATCH_COLUMNS: Final = tuple(column for column in rows.BATCH if column.name != "kind")
 """The columns of a batch in Arrow, in the order of JSON lines."""
 _BATCH_ROWS: Final = 1 << 13
-"""Maximum number of rows of an Arrow record batch, unless a batch run adds more."""
+"""An Arrow record batch is full at this number of rows or earlier. A batch run is added whole, and may exceed it."""
 
 
 def of_batches(

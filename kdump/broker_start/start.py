@@ -446,7 +446,7 @@ class _BrokerRun:
         return state.directories[state.replicas.index(self.node_id)]
 
     def _assign(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Create an empty log for each partition that metadata assigns to the broker, but without a folder in use."""
+        """Create an empty log for each partition that metadata assigns to the broker and that has no folder in use."""
         if self.image is None or not self.decides or self.node_id is None:
             return
         used = {

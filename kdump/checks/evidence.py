@@ -82,9 +82,9 @@ def _last_rising(entries: Sequence[tuple[int, int]]) -> int:
 
 
 def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the highest possible start offset of the log for each kind of file that proves one.
+    """Return the highest possible log start offset, for each kind of file that limits it.
 
-    A broker that deletes segments or records raises the first epoch with the log start offset
+    A broker that deletes segments or records raises the start offset of the first epoch to the log start offset
     (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames the log file of a
     segment before its indexes (LogSegment.changeFileSuffixes). Epochs of a tiered topic begin at the first offset in
     remote storage.

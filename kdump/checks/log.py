@@ -148,7 +148,7 @@ class LogCheck:
 
     @property
     def may_share(self) -> bool:
-        """Whether other processes can check batches: only in compiled code, and not records of Kafka's own topics."""
+        """Whether other processes can check batches. They need compiled code, and cannot decode Kafka's own records."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:

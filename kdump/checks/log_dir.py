@@ -71,7 +71,7 @@ class IfBroken(NamedTuple):
     of_number: Effect = Effect.READS_AS_EMPTY
     """The effect of a NumberDamageError. A broker handles it differently from other damage."""
     in_dispensable: Effect = Effect.LEAVES_OUT
-    """The effect that replaces :attr:`Effect.STOPS` in a log dir without which the broker starts."""
+    """The effect that replaces :attr:`Effect.STOPS` if the broker can start without the log dir."""
 
     def effect_of(self, damage: DamageError, *, dispensable: bool) -> Effect:
         found = self.of_number if isinstance(damage, NumberDamageError) else self.effect

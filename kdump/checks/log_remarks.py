@@ -59,7 +59,7 @@ class LogRemarks:
         self._open.clear()
 
     def finish(self) -> Iterator[Finding]:
-        """Yield a remark on open transactions and a remark on future timestamps. Each names the first batch."""
+        """Yield a remark on open transactions and a remark on future timestamps. Each names its first batch."""
         if self._open:
             first = min(self._open.values(), key=lambda place: place.offset)
             text = (

@@ -56,7 +56,7 @@ class FindingsOutput:
     def add(
         self, findings: Sequence[Finding], *, segments: int = 0, batches: int = 0, size: int = 0, folder: str = ""
     ) -> None:
-        """Print findings. The counts describe the checked part, ``size`` in bytes; ``folder`` is a partition folder."""
+        """Print the findings of a partition's ``folder`` or of files; count the checked data (``size``: bytes)."""
         run, summary = self._run, self.summary
         summary.segments += segments
         summary.batches += batches

@@ -49,10 +49,10 @@ def command(
       kdump rebuild-index /var/kafka --topic orders --out fresh
       kdump rebuild-index 00000000000000000064.log --out new --entry-offset first
 
-    PATH is a segment, a partition's folder, a log dir or a glob. The new files have the segment's name. The files of a
-    partition's folder are in a folder of the same name in DIR. Stop the broker before you move them to a log. Earlier
-    segments are read if transactions may have begun there. As with a broker, there is no .txnindex without aborted
-    transactions.
+    PATH is a segment, a partition's folder, a log dir or a glob. The new files have the segment's name. Those of
+    a partition's folder are written to a folder of the same name in --out. Stop the broker before you move them to a
+    log. Earlier segments are read if transactions may have begun there. As with a broker, there is no .txnindex without
+    aborted transactions.
 
     Exit status: 0 fine, 1 something cannot be read or written, 2 wrong usage, 3 a log is damaged (nothing is written
     for that segment, and for later ones of its folder).

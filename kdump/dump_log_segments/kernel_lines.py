@@ -157,7 +157,7 @@ class KernelLines:
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
-        """Print the records of the batch that compiled code has begun; return the same as :meth:`batch`."""
+        """Print the batch that the writer has begun to read, with its own line if ``head``. Return as :meth:`batch`."""
         printer, writer = self.printer, self.writer
         while True:
             lines = writer.lines(head, shape, limit)

@@ -194,7 +194,7 @@ class LineValues:
         return value
 
     def record_fields(self, batch: RecordBatch, entry: Record | Message) -> FieldValues:
-        """Like :meth:`fields`, for a record line. RECORD_FIELDS, ``header_keys`` and ``is_valid`` are the record's."""
+        """Like :meth:`fields`, but RECORD_FIELDS, ``header_keys`` and ``is_valid`` are read from ``entry``."""
         of_batch = self.fields(batch)
 
         def value(name: str) -> object:

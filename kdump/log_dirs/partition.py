@@ -124,7 +124,7 @@ class Partition(NamedTuple):
 
     @property
     def log_dir(self) -> str:
-        """The path of the folder's parent, its log dir. It is absolute if the folder's path is, or ends in a dot."""
+        """The path of the log dir. It is absolute if the path of the folder is absolute or ends in ``.`` or ``..``."""
         folder, name = posixpath.split(self.folder.rstrip("/"))
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
 

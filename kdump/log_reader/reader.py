@@ -61,7 +61,7 @@ class PartitionReader:
     stats: ReadStats | None = None
     """The object that counts the regions that are read, or None."""
     begin: ReadStart | None = None
-    """Where to begin in the partition that has this segment; None to read partitions from their first byte."""
+    """The start in the partition that has its file. Other partitions (all if None) are read from their first byte."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ S = TypeVar("S", bound=ChunkState)
 
 
 class Turn(Generic[S]):
-    """The turn of a chunk. ``state`` is None before it, then the state after the previous chunk."""
+    """Gives a worker the state before its chunk. ``state`` is None until the previous chunk is finished."""
 
     state: S | None = None
 

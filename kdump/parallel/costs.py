@@ -114,7 +114,7 @@ class SegmentPart:
         self.is_over = False
 
     def cut(self, regions: Iterator[P], end: int) -> Iterator[P]:
-        """Yield the regions that begin before ``stop``, and set ``reached``. ``end`` is the end of the file (bytes)."""
+        """Yield the regions that begin before ``self.stop``; set ``self.reached``. ``end``: end of the file (bytes)."""
         for region in regions:
             if region.position >= self.stop:
                 self.reached = region.position

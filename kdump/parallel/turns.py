@@ -57,7 +57,7 @@ class OutputTurn(Turn[S]):
         self._memory, self._buffer = memory, memoryview(memory)
         self._used = 0
         self.assumed: object | None = None
-        """The assumed ``start`` of the state before the chunk; None if the chunk is made from the known state."""
+        """The ``start`` that the worker assumed for the state before the chunk; None if that state was known."""
         self._on_turn: Callable[[S], None] = lambda _: None
         self.lead = b""
         """Bytes to write before the chunk's output. They are not written if this output is empty.

@@ -104,7 +104,7 @@ def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) 
 def _without_shared(
     table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
-    """Return name -> cell for the columns with one cell in all rows, and the table, rows and widths of the others.
+    """Return name -> cell for columns whose cells are all equal, and table, rows and widths of the other columns.
 
     Shared dashes are dropped. If all rows are equal, nothing is shared.
     """

@@ -162,7 +162,7 @@ def _quotas(image: ClusterImage) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """Return a quota as text, without a fraction of 0."""
+    """Return a quota as text: ``1024`` for 1024.0."""
     return str(int(value)) if value == int(value) else repr(value)
 
 

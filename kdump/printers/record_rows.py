@@ -94,7 +94,7 @@ class RecordRows:
         """Print the one or more records of a batch."""
 
     def region(self, rows: Bytes) -> None:
-        """Print rows of compiled code in one write: they may be in the buffer of ``out``, which a write overwrites."""
+        """Print rows of compiled code in one write. An earlier write could overwrite them: ``out`` may hold them."""
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:

@@ -41,7 +41,7 @@ class Values(NamedTuple):
 
     @property
     def none(self) -> bool:
-        """Whether the column can have no value."""
+        """Whether no value is possible, so that no row matches."""
         if self.only is not None:
             return not self.only
         low = -INT64_END if self.low is None else self.low

@@ -1,7 +1,8 @@
 """The input of the views in one query. Files are listed once, so that all scans of the query read the same files.
 
-A scan receives the columns and the condition that DuckDB pushes down. The known part of the condition selects folders,
-segments, batches and records (:mod:`kdump.queries.conditions`). Then the complete condition is applied to each block.
+A scan receives the columns and the condition that DuckDB pushes down. The part of the condition that kdump understands
+selects folders, segments, batches and records (:mod:`kdump.queries.conditions`). Then the complete condition is applied
+to each block.
 """
 
 from __future__ import annotations

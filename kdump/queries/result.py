@@ -102,8 +102,8 @@ def sql(  # noqa: PLR0913  each option by its name
     Values of ``params`` replace ``$NAME`` in the query: numbers, texts, bytes, datetimes and others. ``at`` is the time
     that counts as now. ``committed`` returns only the records that a read_committed consumer receives. ``out_of_order``
     also reads segments that begin after a range of timestamps, for records with older timestamps. The query is stopped
-    after ``timeout`` seconds; ``memory`` is DuckDB's limit in bytes. All rows are held in memory. Of several columns
-    ``n`` the second is ``n_1``. Requires DuckDB and pyarrow.
+    after ``timeout`` seconds; ``memory`` is DuckDB's limit in bytes. All rows are held in memory. If several
+    columns are named ``n``, the second becomes ``n_1``. Requires DuckDB and pyarrow.
 
     Raises UsageError for a wrong query, KdumpError for a query that fails while it runs, and UnreadableError.
 

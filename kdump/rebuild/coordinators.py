@@ -195,7 +195,7 @@ SPARE_MINUTES: Final = 30 * 24 * 60
 
 
 MOST: Final = 1_000
-"""All numbers of partitions below this one are tried."""
+"""The numbers of partitions that :func:`partition_count` tries are below this one."""
 CHANCE: Final = 1e-7
 """A number of partitions above the smallest that fits is used only if it fits by chance with a lower probability."""
 

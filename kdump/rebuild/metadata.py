@@ -1,4 +1,4 @@
-"""The metadata of a rebuilt cluster: the image in the volumes, and the snapshot for the new nodes.
+"""The metadata of a rebuilt cluster: the image read from the old volumes, and the snapshot for the new nodes.
 
 A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-853, KIP-858):
 
@@ -9,9 +9,9 @@ A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-
   of this registration ends. Without a registration, a follower that loads the snapshot before its leader registers
   would never get the leader's address.
 - The leader epoch of a partition must be above those of its batches. The leader must be set, because none is elected.
-- The ISR has only the leader. From metadata.version 4.0-IV1 on, a controller removes a broker from every ISR when it
-  registers after an unclean stop (KIP-966), as all new nodes do. A larger ISR would shrink, with new leaders, while
-  the nodes register. The other replicas have equal copies, and join the ISR within seconds.
+- The ISR has only the leader. From metadata.version 4.0-IV1 on, a broker that registers after an unclean stop is
+  removed from every ISR (KIP-966). This applies to every new broker. A larger ISR would shrink, with new leaders,
+  while the nodes register. The other replicas have equal copies, and join the ISR within seconds.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class EmptySegment(Segment):
     __slots__ = ()
 
     def open(self) -> OpenSource:
-        """Open an empty range at the end of the listed file."""
+        """Open an empty source at the end of the file, because a broker does not read the file."""
         return SegmentSlice(Segment.open(self), self.start, 0)
 
 

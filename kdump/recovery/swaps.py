@@ -192,7 +192,7 @@ def _missing(gone: list[Segment], left: list[Segment]) -> set[int]:
 
 
 def _dropped(gone: list[Segment], left: list[Segment], missing: set[int]) -> dict[str, int]:
-    """Return the number of records of each segment that compaction removed, by file. ``left`` lacks ``missing``."""
+    """Return file -> number of its records that compaction removed. ``missing``: the offsets that only ``gone`` has."""
     found: dict[str, int] = {}
     wanted: dict[bytes, list[tuple[int, str]]] = {}
     aborted: dict[int | None, list[txn_index.AbortedTxn]] = {}

@@ -105,7 +105,7 @@ MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log
 
 
 def mark(column: Column, found: SelectedBatch) -> int | None:
-    """Return the checkpointed offset of a column of ``MARKS``, or None."""
+    """Return the offset that a column of ``MARKS`` compares: high watermark or log start offset; None if unknown."""
     offset: int | None = getattr(found.file, MARKS[column.source])
     return offset
 

@@ -45,7 +45,7 @@ def is_topic(topic: str) -> bool:
 
 
 def read(topic: str, side: str, payload: bytes) -> dict[str, Any] | None:
-    """Return the fields of a key or value; None if the topic is another, or the bytes do not fit its layout exactly."""
+    """Return the fields of a key or value; None for other topics, and for bytes that do not fit the layout exactly."""
     for name, layouts in _LAYOUTS:
         if name.fullmatch(topic):
             return _fields(layouts[side], payload)

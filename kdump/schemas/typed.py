@@ -204,7 +204,7 @@ class SubjectTables:
     """Divides records into one table for each subject, by the schemas of their values.
 
     A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``.
-    For records without a table this object takes the place of a TypedSide: :meth:`read` returns the reason.
+    It can be used as the TypedSide of records without a table: :meth:`read` returns why they have none.
     """
 
     side: Final = "value"

@@ -249,7 +249,7 @@ def free_processors() -> int:
 
 
 class MadeLines(NamedTuple):
-    """The first lines of a run, and the compiled writer that makes the rest."""
+    """The first output lines of a batch run, and the compiled writer that makes its other lines."""
 
     writer: Lines
     lines: Bytes

@@ -12,10 +12,10 @@ batch, and skips a damaged batch as a whole if its end is certain. The end is ce
 Otherwise the search starts after the first byte of the damaged batch. It may then take a copy in a record's value for a
 batch of the log.
 
-**Time.** The search reads each byte a limited number of times, even if the size fields are wrong. The checksum of a
-large claimed batch is computed from checksums of fixed ranges (``RangeChecksum``), and a budget limits the records that
-are skipped. A worker that reads only a part of a segment guesses the first batch of this part. Other limits apply to
-the guess (LOOKS, HASHED).
+**Time.** The search reads each byte a limited number of times, even if the size fields are wrong. If a size
+field claims a large batch, its checksum is computed from checksums of fixed ranges (``RangeChecksum``). A budget limits
+the records that are skipped to find the end of a damaged batch. A worker that reads only a part of a segment guesses
+the first batch of this part. Other limits apply to the guess (LOOKS, HASHED).
 """
 
 from __future__ import annotations

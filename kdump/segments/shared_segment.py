@@ -75,7 +75,7 @@ def parts_of(source: Source) -> list[SegmentPart]:
 
 
 def parts_for_threads(source: Source) -> list[SegmentPart]:
-    """Return the parts in which two threads read the headers of a segment; empty if one thread is not slower."""
+    """Return the parts of a segment whose headers two threads read; empty if one thread is as fast."""
     return parts_of(source) if source.size >= costs.THREAD_OF_HEADERS and read_ahead.free_processors() > 0 else []
 
 
@@ -163,7 +163,7 @@ class _PartWork(Generic[R]):
         return None if start is None else _Before(start)
 
     def make(self, piece: SegmentPart, start: _Before, turn: Turn[_Before]) -> _MadeOfPart[R]:
-        """Return the result of ``make`` for a part. :meth:`Turn.take`, called after HELD batches, may raise."""
+        """Return the result of the caller's ``make``. :meth:`Turn.take`, called after HELD batches, may raise."""
         if start.reached >= piece.stop:
             return _MadeOfPart(self._make(iter(())), None, start)
         failures: list[UnreadableError] = []

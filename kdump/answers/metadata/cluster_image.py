@@ -410,7 +410,7 @@ class ClusterImage:
 
 
 class _Handlers(dict[str, "Callable[[Fields], None]"]):
-    """Raises ReplayError for the name of a record that no release replays."""
+    """Record name -> handler. A name that no release replays raises ReplayError."""
 
     def __missing__(self, name: str) -> Callable[[Fields], None]:
         raise ReplayError(f"no release replays a {name}")

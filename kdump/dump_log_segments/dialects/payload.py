@@ -91,7 +91,7 @@ class FrameWords(NamedTuple):
     """The output of the decoder switches for framed messages: the metadata log and remote log metadata."""
 
     frame: int = 1
-    """The supported version of the frame."""
+    """The only version of a message's frame that these releases read."""
     names_part: bool = True
     """Whether errors name the unreadable part; otherwise the reader's error is printed."""
     null_value: str = "Error while reading frame version"

@@ -326,7 +326,7 @@ class PartsFiles:
 
 @contextmanager
 def _refused(shown: str) -> Iterator[None]:
-    """Raise UnreadableError for the output if a disk returns an error in the block."""
+    """Raise UnreadableError for the output if the body of ``with`` raises OSError."""
     try:
         yield
     except FileNotFoundError as reason:

@@ -441,7 +441,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
     """Return a position up to which all batches are within the limits of ``meter``, and count these batches.
 
-    It comes from the offset index: the entry before the last possible one, so that a batch within the limits follows.
+    It is in the last but one of the index entries within the limits, so that a batch within the limits follows.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset
@@ -509,9 +509,9 @@ def between(
 ) -> list[Split]:
     """Return the splits between two offsets of the stream.
 
-    ``lost`` is called for missing records after ``start``, if marks or ``listings`` show that they are missing; if it
-    returns, the other records are read. ``note`` is called for records of transactions with an unknown outcome, which
-    read_committed leaves out. Splits are by Kafka offsets, so that they include the remaining records of a compacted
+    ``lost`` is called for each loss of records after ``start`` that the two offsets or ``listings`` show. It may raise;
+    otherwise the remaining records are read. ``note`` is called for records of transactions with an unknown outcome,
+    which read_committed leaves out. Splits are limited by Kafka offsets, which stay right if compaction replaces a
     segment.
     """
     known = listings or Listings()

@@ -31,7 +31,7 @@ _HAS_VALUE: Final = "trailing-bytes"
 
 
 def subject_of(batch: pa.RecordBatch) -> str | None:
-    """Return the subject of a record batch, or None for records without a table."""
+    """Return the subject to whose table the rows of ``batch`` belong; None if they belong to none."""
     name = (batch.schema.metadata or {}).get(_SUBJECT)
     return None if name is None else name.decode()
 
