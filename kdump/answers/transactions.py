@@ -338,8 +338,8 @@ class _Judge(NamedTuple):
         """Return the reason why a coordinator ends the transaction or not, and a command that ends it, if needed."""
         if named.state != "Ongoing":
             return (
-                f"its coordinator has it in state {named.state}, but the marker is not in this log yet. It "
-                "writes the marker when the partition has a leader, even after a restart"
+                f"its coordinator has it in state {named.state}, but the marker is not in this log yet. "
+                "The coordinator writes it when the partition has a leader, even after restarting"
             ), None
         line = self.lines.terminate(named.transactional_id)
         if named.timeout_ms == NEVER and line is not None:

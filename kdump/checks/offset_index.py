@@ -113,7 +113,12 @@ class OffsetIndexCheck(IndexFileCheck):
                     Code.OFFSET, "is below the base offset", f"{self.index.base_offset} or more", entry.offset
                 )
             elif entry.position <= 0:
-                fault = Fault(Code.POSITION, "has no position: the first batch has no entry", "above 0", entry.position)
+                fault = Fault(
+                    Code.POSITION,
+                    "has a position that no entry can have: the first batch of a segment never gets an entry",
+                    "above 0",
+                    entry.position,
+                )
             elif self._log_size is not None and entry.position >= self._log_size:
                 fault = Fault(
                     Code.BEYOND_THE_LOG, "points past the end of the log", f"below {self._log_size}", entry.position

@@ -190,7 +190,7 @@ class LogPrinter(LineValues):
             self.out.write(parts[0].render(self.fields(batch)).encode())
         raise DamageError(
             "record size",
-            f"{self.path}: a batch ends past 2 GiB, where this release expects the middle of the file",
+            f"{self.path}: a batch ends past 2 GiB, for which this release computes a negative position",
             position=position + record_layout.LOG_OVERHEAD.offsets["size"],
             expected=f"an end at {source.size} or before",
             found=end,

@@ -380,8 +380,8 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(
-            "What to do next: copy the batches before and after them with kdump slice. A broker accepts these logs "
-            "unchanged, and kdump salvage keeps such batches."
+            "What to do next: copy the batches before and after those batches with kdump slice. kdump salvage copies "
+            "them too, because a broker accepts them."
         )
     if summary.fatal and not summary.verdicts:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")

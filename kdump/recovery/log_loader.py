@@ -491,7 +491,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
                 break
     index.close()
     if index.refuses:
-        raise _BackwardsError("the offset of the largest timestamp goes back below an index entry")
+        raise _BackwardsError("the offset of the largest timestamp is below that of the last time index entry")
     return _Recovered(valid, reason, next_offset, index.indexed)
 
 
@@ -505,7 +505,7 @@ def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
 
 
 def _goes_back(offset: int, position: int) -> str:
-    return f"offset {offset} at byte {position} goes back below an index entry"
+    return f"the index entry of offset {offset} at byte {position} is not above the entry before it"
 
 
 def _invalid(region: RecordBatch) -> str:

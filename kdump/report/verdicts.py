@@ -149,7 +149,7 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
         yield ReportVerdict(
             "bad",
             f"Consumers stop at a batch in {many(len(stops), 'log')}: {_named(stops)}.",
-            "A broker accepts these logs unchanged, and salvage keeps such batches. The findings show the offsets.",
+            "A broker accepts these batches, so kdump salvage copies them too. The findings show their offsets.",
             (report.command("check"),),
             "findings",
         )

@@ -270,7 +270,9 @@ class SubjectTables:
     def read(self, topic: str, payload: bytes | None, headers: Sequence[Header]) -> TypedValue:
         """Return the reason why a record has no table."""
         if payload is None:
-            return TypedValue(problem="no-schema", why=f"a null names no schema, and no subject is {topic}-value")
+            return TypedValue(
+                problem="no-schema", why=f"a null refers to no schema, and there is no subject {topic}-value"
+            )
         found = _written(self._decoder, (topic, self.side), payload, headers)
         if isinstance(found, TypedValue):
             return found

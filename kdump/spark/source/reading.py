@@ -113,7 +113,8 @@ def check_live(split: Split, source: files.Source) -> None:
         raise _cut_back(split, source.size)
     if source.read(split.start, len(split.head)) != split.head:
         raise UnreadableError(
-            split.name, f"the bytes at byte {split.start} have changed since it was listed: it has been replaced"
+            split.name,
+            f"the bytes from byte {split.start} on have changed since the listing: the file has been replaced",
         )
 
 
