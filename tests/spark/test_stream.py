@@ -295,7 +295,7 @@ def test_a_file_that_is_not_the_one_that_was_planned_is_not_read(tmp_path, isola
     log.file.write_bytes(b"")
     log.append(3, count=9, leader_epoch=1)
     assert log.file.stat().st_size > len(whole)
-    with pytest.raises(UnreadableError, match="the bytes at byte 0 have changed since"):
+    with pytest.raises(UnreadableError, match="the bytes from byte 0 on have changed since"):
         offsets()
 
 
