@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from kdump.primitives import signals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -58,7 +58,8 @@ class ParquetFile:
 
         payloads = {field.name for field in schema if _is_payload(field)}
         others = [path for path in _leaves(schema) if path not in payloads] if payloads else True
-        self._writer = parquet.ParquetWriter(out, schema, compression="zstd", write_statistics=others)
+        self._out = _Output(out)
+        self._writer = parquet.ParquetWriter(self._out, schema, compression="zstd", write_statistics=others)
         self._held: list[pa.RecordBatch] = []
         self.rows = self._held_rows = self.held_bytes = 0
 
@@ -90,9 +91,22 @@ class ParquetFile:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Close a file that cannot be finished."""
-        with suppress(OSError):  # writing the footer may fail too
+        """Close the writer of a file that cannot be finished, without a footer: no reader accepts the part."""
+        self._out.write = len
+        with suppress(OSError):
             self._writer.close()
+
+
+class _Output:
+    """A file as PyArrow uses it. With ``write`` set to ``len``, what follows is dropped."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self.write: Callable[[Any], int] = out.write
+        self.flush = out.flush
+
+    @property
+    def closed(self) -> bool:
+        return False
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:

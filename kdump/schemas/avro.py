@@ -19,7 +19,7 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
-from kdump.errors import DamageError
+from kdump.errors import DamageError, LimitError
 from kdump.primitives import compression
 from kdump.schemas.avro_schema import (
     Array,
@@ -404,14 +404,17 @@ def read_file(payload: bytes, limit: int) -> AvroFile:
     sync = payload[position : position + _SYNC_SIZE]
     position += _SYNC_SIZE
     long = AvroReader(Primitive("long"))
-    records: list[Any] = []
+    left, records = limit, list[Any]()
     while position < len(payload):
         count, position = long.value(payload, position)
         size, position = long.value(payload, position)
         if not 0 <= size <= len(payload) - position - _SYNC_SIZE:
             raise _too_long(size, len(payload) - position)
-        data = _uncompressed(payload[position : position + size], codec, limit)
-        limit -= len(data)
+        try:
+            data = _uncompressed(payload[position : position + size], codec, left)
+        except LimitError:
+            raise UndecodableError(f"the blocks take more than {limit} bytes uncompressed") from None
+        left -= len(data)
         at = 0
         if not 0 <= count <= max(len(data), _EMPTY_ITEMS):
             raise UndecodableError(f"a block of {count} records in {len(data)} bytes")
@@ -426,7 +429,10 @@ def read_file(payload: bytes, limit: int) -> AvroFile:
 
 
 def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
-    """Return the content of a block. Raises UndecodableError if it is malformed or larger than ``limit`` bytes."""
+    """Return the content of a block.
+
+    Raises LimitError if it is larger than ``limit`` bytes, and UndecodableError if it is malformed.
+    """
     try:
         if codec == "null":
             return data
@@ -442,6 +448,8 @@ def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
             return compression.decompress(compression.SNAPPY, data[:-4], limit=limit)
         if codec == "zstandard":
             return compression.decompress(compression.ZSTD, data, limit=limit)
+    except LimitError:
+        raise
     except (DamageError, zlib.error, OSError, EOFError) as reason:
         raise UndecodableError(f"a block cannot be decompressed: {reason}") from None
     raise UndecodableError(f"the codec {codec!r} is unknown")
@@ -459,5 +467,5 @@ def _unpacked_xz(data: bytes, limit: int) -> bytes:
 def _inflated(decompressor: Any, data: bytes, limit: int) -> bytes:
     made: bytes = decompressor.decompress(data, limit + 1)
     if len(made) > limit:
-        raise UndecodableError(f"a block takes more than {limit} bytes uncompressed")
+        raise LimitError("size", "a block is too large", expected=limit)
     return made

@@ -193,7 +193,8 @@ def check_writer(name: str, settings: Mapping[str, str]) -> None:
     """Raise UsageError if Spark has no writer of this name, unless settings add jars or packages."""
     if "." in name or find_spec(f"pyspark_{name}") or _BRINGS & {*settings}:
         return
-    if not any(re.match(rf"{re.escape(name)}\b", jar, re.IGNORECASE) for jar in _jars()):
+    writer = "spark-avro" if name.lower() == "avro" else name  # Spark's own jars hold Avro, but not its writer
+    if not any(re.match(rf"{re.escape(writer)}[-_.]", jar, re.IGNORECASE) for jar in _jars()):
         raise UsageError(
             f"--format {name}: Spark itself has no writer of this name; add a package with --packages, or a "
             "jar with --conf spark.jars=FILE"

@@ -44,3 +44,21 @@ def test_paths_of_leaves_are_those_of_the_file(columns):
     files.write_parquet(columns, [], out)
     found = parquet.read_metadata(out).schema
     assert list(files._leaves(columns)) == [found.column(number).path for number in range(len(found))]
+
+
+@pytest.mark.parametrize("rows", [5, files.ROW_GROUP + 5])
+def test_a_file_that_cannot_be_finished_is_no_valid_file(rows):
+    batch = pa.record_batch({"offset": pa.array(range(rows))})
+
+    def batches():
+        yield batch
+        raise OSError("gone")
+
+    out = BytesIO()
+    with pytest.raises(OSError, match="gone"):
+        files.write_parquet(batch.schema, batches(), out)
+    with pytest.raises(pa.ArrowInvalid):
+        parquet.read_table(BytesIO(out.getvalue()))
+    out = BytesIO()
+    assert files.write_parquet(batch.schema, [batch], out) == rows
+    assert parquet.read_table(BytesIO(out.getvalue())).num_rows == rows

@@ -1,5 +1,7 @@
+import bz2
 import io
 import json
+import lzma
 import random
 import zlib
 from contextlib import suppress
@@ -262,8 +264,24 @@ def test_a_block_of_zstd():
 def test_a_bomb_in_a_container_file_is_refused():
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     data = packer.compress(bytes(50 << 20)) + packer.flush()
-    with pytest.raises(UndecodableError, match="uncompressed"):
+    with pytest.raises(UndecodableError, match="the blocks take more than 1048576 bytes uncompressed"):
         read_file(file_of("deflate", 1, data), 1 << 20)
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstandard", "xz", "bzip2"])
+def test_the_limit_of_a_container_file_counts_all_blocks(codec):
+    packed = {
+        "snappy": lambda data: snappy.compress(data) + b"crc!",
+        "zstandard": lambda data: compression.compress(compression.ZSTD, data),
+        "xz": lzma.compress,
+        "bzip2": bz2.compress,
+    }[codec](b"\2" * 60)
+    one = file_of(codec, 60, packed)
+    assert read_file(one, 60).records == [1] * 60
+    block = one[one.index(bytes(17)) + 17 :]  # the end of the map, then the sync marker
+    assert read_file(one + block, 120).records == [1] * 120
+    with pytest.raises(UndecodableError, match="the blocks take more than 119 bytes uncompressed"):
+        read_file(one + block, 119)
 
 
 def test_an_unknown_codec_and_a_wrong_sync_marker_are_refused():

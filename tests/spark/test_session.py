@@ -185,6 +185,11 @@ def test_a_writer_that_nothing_brings_is_refused_before_spark_starts(monkeypatch
     session.check_writer("com.example.Writer", {})
     (tmp_path / "jars" / "delta-spark_2.13-4.0.0.jar").touch()
     session.check_writer("delta", {})
+    (tmp_path / "jars" / "avro-1.12.1.jar").touch()
+    with pytest.raises(UsageError, match=r"^--format avro: Spark itself has no writer of this name; add a package"):
+        session.check_writer("avro", {})
+    (tmp_path / "jars" / "spark-avro_2.13-4.1.0.jar").touch()
+    session.check_writer("avro", {})
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.jars /opt/iceberg.jar\n")
     session.check_writer("iceberg", session.configured({}))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.answers.collector import Collector, Needs, Reading, keep_best
 from kdump.answers.groups.coordinator_log import CoordinatorLog, ShareStateLog, TopicLogs
-from kdump.answers.groups.group_records import DEFAULT_RETENTION_MS, expires_at, read_group, simple_group, topic_id_text
+from kdump.answers.groups.group_records import DEFAULT_RETENTION_MS, expires_at, read_group, simple_group
 from kdump.answers.groups.lines import (
     CommitLine,
     CommittedLine,
@@ -28,7 +28,7 @@ from kdump.answers.metadata.image import topic_names
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.errors import UsageError
-from kdump.formats.partition_metadata import ZERO_ID
+from kdump.formats.partition_metadata import ZERO_ID, id_text
 from kdump.internal_topics import cluster_metadata, consumer_offsets, share_group_state
 from kdump.internal_topics.decode import decode
 from kdump.log_dirs.file_names import Name
@@ -200,7 +200,7 @@ class CommitReader:
             *_lags(None if recreated else end, committed, 0),
             pending_producer_id=held.producer,
             expired=expires is not None and expires <= self._at,
-            topic_id=None if topic_id == ZERO_ID else topic_id_text(topic_id),
+            topic_id=None if topic_id == ZERO_ID else id_text(topic_id),
             recreated=recreated,
             delivery_complete_count=None,
             at=RecordPlace(coordinator, offset),
@@ -228,7 +228,7 @@ class CommitReader:
             lag_to_stable,
             pending_producer_id=None,
             expired=False,
-            topic_id=topic_id_text(key.topic_id),
+            topic_id=id_text(key.topic_id),
             recreated=False,
             delivery_complete_count=done,
             at=RecordPlace(held.partition, held.offset),
@@ -378,7 +378,7 @@ class ConsumerGroups(TopicLogs):
         return {group_id: sorted(shares) for group_id, shares in found.items()}
 
     def _topic_name(self, topic_id: bytes) -> str:
-        return self.ends.topic_ids.get(topic_id) or topic_id_text(topic_id)
+        return self.ends.topic_ids.get(topic_id) or id_text(topic_id)
 
 
 HELP: Final = """List consumer groups, their members, offsets and lag.

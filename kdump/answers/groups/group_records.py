@@ -12,7 +12,6 @@ is the broker's offsets.retention.minutes, which no log dir has.
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.answers.groups.lines import GroupLine, GroupMemberLine, TaskLine
@@ -262,10 +261,6 @@ def _source_topics(topology: Mapping[str, Any] | None) -> frozenset[str] | None:
         for part in topology["subtopologies"]
         for topic in (*part["sourceTopics"], *(source["name"] for source in part["repartitionSourceTopics"]))
     )
-
-
-def topic_id_text(topic_id: bytes) -> str:
-    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
