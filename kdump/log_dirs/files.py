@@ -121,7 +121,7 @@ def data_end(source: Source, start: int, end: int) -> int:
 
 
 def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
-    """Return the first byte from ``position`` on that is data, or (not ``data``) in a hole; ``size`` if there is none.
+    """Return the first byte from ``position`` on that is data, or without ``data`` in a hole; else ``size``.
 
     If the file system does not report holes, all bytes are data. The file position of ``descriptor`` changes.
     """
@@ -157,7 +157,7 @@ def read_file(files: Files, path: str) -> bytes:
 
 
 def read_index(files: Files, path: str) -> bytes:
-    """Return the bytes of an ``.index`` or ``.timeindex``, as a BeforeHole if it ends in a hole, which is not read."""
+    """Return the bytes of an ``.index`` or ``.timeindex``: a BeforeHole without the hole at its end, if it has one."""
     with files.open(path) as source:
         hole = next_hole(source, 0)
         if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):

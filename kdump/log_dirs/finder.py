@@ -110,7 +110,7 @@ def _hint(topic: str | None, names: Collection[Name]) -> str:
 
 
 def _no_segment(head: bytes) -> str | None:
-    """Return why a file with these first bytes is not a segment, or None if it may be one. Zeros are preallocated."""
+    """Return why a file with these first bytes is not a segment; None if it may be one (zeros are preallocated)."""
     at = record_layout.MAGIC_POSITION
     if not head.strip(b"\0"):
         return None
@@ -249,7 +249,7 @@ class Finder:
                 from kdump.log_dirs import archives
 
                 place = archives.opened(files, entry)
-                if place is not None:  # else the file has changed meanwhile
+                if place is not None:  # None if the file has changed since
                     yield _root(place)
                 return
             foreign = None if is_segment else archive_formats.foreign(head)
@@ -303,7 +303,7 @@ class Finder:
         return True
 
     def _doubt(self, head: bytes, shown: str, *, may_begin_damaged: bool) -> None:
-        """Raise UnreadableError if a file whose name is not that of a segment does not begin like one.
+        """Raise UnreadableError if a file without a segment's name does not begin like a segment either.
 
         With ``may_begin_damaged`` (a file that is named ``.log`` or has no name), the file is read with a note, unless
         it begins as text.
@@ -334,7 +334,7 @@ class Finder:
             beside = {entry.name: entry.path for entry in inside}
             if self._is_packed(inside, folder, files):
                 return
-        except UnreadableError as error:  # its files may still be readable
+        except UnreadableError as error:  # the files in the unreadable folder may still be readable
             is_listed, beside = False, self._siblings(entries, files)
             if isinstance(error, StoreError):
                 self.fail(error)
@@ -352,7 +352,7 @@ class Finder:
                 segments.append(_segment(files, entry, found, beside, self.wanted.max_batch_bytes))
             except UnreadableError as error:
                 self.fail(error)
-        self._fail_if_broken(files)  # a named member may be cut with its archive
+        self._fail_if_broken(files)  # a truncated archive may end in one of these members
         if segments or others:
             segments.sort(key=_order)
             unnamed = _unnamed(beside, segments)
@@ -481,7 +481,7 @@ class Finder:
         try:
             if not in_log_dir and files.look(posixpath.join(folder.path, file_names.META_PROPERTIES)) is not None:
                 return True
-        except UnreadableError as error:  # other folders are still read
+        except UnreadableError as error:  # only this folder is left out
             self.unread.add(name)
             self.fail(error)
         self.found_names.add(name)

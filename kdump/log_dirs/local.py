@@ -154,7 +154,7 @@ class LocalFile:
 
     def expect(self, position: int, size: int) -> None:
         """Advise the operating system to read these bytes ahead."""
-        if self._guard is not None or not hasattr(os, "posix_fadvise"):  # the guard would not evict them
+        if self._guard is not None or not hasattr(os, "posix_fadvise"):  # the guard would not evict these pages
             return
         last = min(position + size, self.size) - 1
         if position > last or not (self._cached(position) and self._cached(last)):

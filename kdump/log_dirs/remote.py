@@ -251,7 +251,7 @@ T = TypeVar("T")
 VARIABLE: Final = "KDUMP_STORE_SECONDS"
 """The environment variable that replaces :data:`SECONDS`."""
 SECONDS: Final = 60.0
-"""For this number of seconds after its first error, an operation is retried."""
+"""An operation is retried until this number of seconds after its first error."""
 RIGHTS_SECONDS: Final = 20.0
 """Maximum number of seconds of retries if access is denied. A key may be replaced, or a new policy take effect."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0

@@ -6,9 +6,9 @@ as a decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txn
 snapshot, which has the state at the end of the segment; a snapshot in a log dir has the state at the start. Files
 without a manifest, such as plain copies by other managers, are listed unchanged.
 
-A broker deletes copied segments from its disk later. So the log begins in remote storage and ends on the broker's disk,
-and of a segment in both, the local copy is read. Remote segments overlap each other after a change of leader,
-because the new leader's segments have other base offsets. Each offset is read once (:func:`joined`).
+A broker deletes copied segments from its disk later. So the log begins in remote storage and ends on the broker's disk.
+A segment in both is read from the disk. Remote segments overlap each other after a change of leader, because the new
+leader's segments have other base offsets. Each offset is read once (:func:`joined`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ UNREADABLE: Final = b"\xff"
 """The byte that fills an unreadable chunk. No batch begins with it, so a reader continues after the chunk."""
 KEPT: Final = 4
 KEPT_BYTES: Final = 64 << 20
-"""Maximum number of decompressed chunks of a segment in the cache, and of their bytes. Threads read ahead."""
+"""Maximum number of decompressed chunks of a segment in the cache, and of their bytes. Threads add chunks ahead."""
 
 
 def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
@@ -84,8 +84,8 @@ class LockedError(UnreadableError):
 class TieredFiles:
     """Remote storage at ``place``, as a place of files. ``keys``: name of a key pair -> private key.
 
-    ``fail`` receives the errors of segments that are left out or partly read. ``list_locked``: list encrypted segments
-    whose key is not given too. ``open`` raises LockedError for them.
+    ``fail`` receives the errors of segments that are left out or partly read. ``list_locked``: also list encrypted
+    segments whose key is not given. ``open`` raises LockedError for them.
     """
 
     def __init__(
@@ -386,8 +386,8 @@ def folder_id(remote: Partition) -> str | None:
 def joined(local: Partition, remote: Partition) -> Partition:
     """Return a partition with the segments of both, each offset once. Local segments are preferred.
 
-    Of remote segments that overlap, each is read up to the start of the next. A segment is left out if one of the same
-    or a later epoch covers it, or if one of a later epoch has the same base offset.
+    Each remote segment is read up to the start of the next one. A remote segment is left out if a segment of the same
+    or a later epoch covers it, or a segment of a later epoch has the same base offset.
     """
     live = [one for one in local.segments if one.path.endswith(f".{file_names.LOG}")]
     begins = min((one.base_offset for one in live if one.base_offset is not None), default=None)

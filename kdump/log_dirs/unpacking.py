@@ -27,7 +27,7 @@ _MEMORY: Final = 1 << 27
 
 
 class OwnedDescriptor:
-    """A duplicate of a file's descriptor, closed when nothing refers to the object. The file is closed at once."""
+    """Duplicates the descriptor of ``file``, and closes ``file``. The duplicate is closed with the object."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.fd = os.dup(file.fileno())

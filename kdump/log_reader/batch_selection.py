@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcome, Outcomes
 
     Offer: TypeAlias = Callable[[SegmentFacts, Batch, Outcome | None], bool]
-    """A function that is offered each batch. If it returns True, it has read the batch, and the selection does not."""
+    """A function that is called with each batch. True: it has read the records, so the selection does not."""
 
 RECORD_COST: Final = 300
 """Approximate memory of a record object in bytes, in addition to the record's own size."""
@@ -62,7 +62,7 @@ class Take(Enum):
     HEADERS = auto()
     """Batches of magic 2 without records, not decompressed; several may be one RunRecords. Old batches have records."""
     COUNT = auto()
-    """Only numbers of records. If a valid batch comes without records, the number is that of its header."""
+    """Only numbers of records. For a valid batch that is yielded without records, use the number in its header."""
 
 
 def _is_plain(run: Run) -> bool:
@@ -134,7 +134,7 @@ class BatchSelection:
     def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
         """Return the valid batches at the start of a run as one item, and the item's records.
 
-        Return None if there are none, if their records must be selected by the outcome of a transaction, or if they
+        Return None if no batch is valid, if records must be selected by the outcome of a transaction, or if the batches
         reach the last stable offset. The filter must select all records, or all committed records. Any thread may call
         this method.
         """
@@ -257,7 +257,7 @@ class BatchSelection:
         return self._search
 
     def _counts(self, batch: RecordBatch) -> bool:
-        """Return whether the number of records in a batch's header can be used. It is not checked if compressed."""
+        """Return whether to use the record count of a batch header. It is not verified if the batch is compressed."""
         if not isinstance(batch, Batch) or batch.count < 0:
             return False
         return batch.codec != compression.NONE or self._is_sound(batch)
@@ -297,7 +297,7 @@ def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
-    """Return damage in the records of a batch as the region of the batch; without a byte if it is compressed."""
+    """Return damage in the records of a batch as a region of the whole batch; without a byte if it is compressed."""
     if batch.codec != compression.NONE:
         damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
     return walk.as_region(damage, batch.position, batch.size)

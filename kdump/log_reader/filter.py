@@ -247,7 +247,7 @@ class Prefilter:
         return cls(wanted)
 
     def of_run(self, run: Run, end: int) -> list[int]:
-        """Return the count of each batch of a run before row ``end`` and before the first with a malformed record."""
+        """Return the counts of a run's batches before row ``end`` and before the first malformed record."""
         from kdump.kernel.batches import WIDTH
         from kdump.kernel.records import may_hold
 
@@ -275,7 +275,7 @@ class Prefilter:
             return -1
         try:
             data, start = batch.payload()
-        except DamageError:  # reported where the records are read
+        except DamageError:  # the reader of the records reports it
             return -1
         if not self._picks.begin(data, start, batch.header, ()):
             return -1
@@ -314,7 +314,7 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
 
 
 def literal(grep: re.Pattern[bytes]) -> bytes:
-    """Return the longest text that is easily seen to be in each match of a local expression, or b"".
+    """Return a text that each match of a local expression has; b"" if no such text is found.
 
     A search for the text is several times as fast as a search for the expression.
     """
@@ -404,7 +404,7 @@ def _translated(pattern: re.Pattern[bytes]) -> bytes | None:
 def _escape(source: bytes, escape: bytes) -> bytes | None:
     if escape in {rb"\s", rb"\S"}:
         return b"[" + (b"^" if escape == rb"\S" else b"") + _SPACES + b"]"
-    if escape == rb"\x":  # its two digits are the next matches
+    if escape == rb"\x":  # the two digits of \x are separate matches
         return escape if re.fullmatch(rb"\\x[0-9a-fA-F]{2}", source) else None
     return escape if re.fullmatch(_SAME_ESCAPES, escape) else None
 

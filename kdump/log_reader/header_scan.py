@@ -144,8 +144,8 @@ def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Sur
     """Return the survey of a segment. On a failing disk the segment is one chunk with unknown counts.
 
     Only the ``.txnindex`` then shows the outcomes of transactions, and the task that reads the chunk raises the error.
-    Other causes raise UnreadableError here. Otherwise a task that can read the chunk later would print records without
-    the outcomes of their transactions.
+    Other causes raise UnreadableError here. If they did not, a later task that can read the chunk would print records
+    without the outcomes of their transactions.
     """
     try:
         return survey(segment, split_bytes, checked=checked)

@@ -154,7 +154,7 @@ def backwards(segment: Segment) -> Iterator[SegmentPart]:
 
 def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
     """Return a function: position -> start of the last known valid batch at or before it, or 0."""
-    seeker = Seeker(segment, source, lambda _: None)  # with a wrong index the whole segment is read
+    seeker = Seeker(segment, source, lambda _: None)  # without a valid index the whole segment is read
     if seeker.offset_index:
         return seeker.by_position
     starts = _apart(source)

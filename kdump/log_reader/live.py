@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads one partition repeatedly, from the batch after offset ``after`` (of the last segment) on. No outcomes."""
+    """Reads one partition repeatedly, from the batch after offset ``after`` on, without outcomes of transactions."""
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader

@@ -42,7 +42,7 @@ M = TypeVar("M", bound="SizedResult")
 
 
 class ReadStart(NamedTuple):
-    """Where reading begins: a segment's file as rows name it, and the first byte of a batch or damaged range in it."""
+    """The start of reading: a segment's file as rows name it, and the first byte of a batch or damaged range."""
 
     file: str
     position: int
@@ -61,7 +61,7 @@ class PartitionReader:
     stats: ReadStats | None = None
     """The object that counts the regions that are read, or None."""
     begin: ReadStart | None = None
-    """The start in the partition that has its file. Other partitions (all if None) are read from their first byte."""
+    """The start in the partition that has this file. All other partitions are read from their first byte."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class PartitionReader:
             for part in parts:
                 yield from part.lost
             batches = again._selected_again(segment, selection, file, parts)
-            if remaining <= 0:  # the first segment has -remaining records or batches too many
+            if remaining <= 0:  # the first segment has -remaining more records or batches than needed
                 last = last_batches_of if self._of_batches else last_of
                 batches = last_records.without_first(batches, -remaining, self._size, last)
                 remaining = 1
@@ -196,7 +196,7 @@ class PartitionReader:
             parts.append(TailRanges(self._segment(segment, selection, file, part), remaining, self._size))
             lost = lost or part.lost
             remaining -= parts[-1].held
-            if part.reached != stop and not part.is_over:  # the part began at a copy inside a damaged batch
+            if part.reached != stop and not part.is_over:  # it began at a copy of a batch in a record
                 in_parts = False
             if remaining <= 0 or not in_parts:
                 break
@@ -209,7 +209,7 @@ class PartitionReader:
     def _selected_again(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailRanges]
     ) -> Iterator[SelectedBatch]:
-        if all(part.is_empty for part in parts):  # or the segment is unreadable, which was reported
+        if all(part.is_empty for part in parts):  # also of an unreadable segment, which is already reported
             return
         try:
             with segment.open() as source:
@@ -319,7 +319,7 @@ class PartitionReader:
                         else:
                             for item in self._region(region, source, selection, file):
                                 yield item, made
-                                made = None  # it is for the first item, the whole run
+                                made = None  # the lines belong to the first item, which is the whole run
                         if isinstance(region, Batches) and stop < region.batch_count:
                             break
                         self.report.progress(region.position + region.size - done)
@@ -358,7 +358,7 @@ class PartitionReader:
             self.on_error,
             runs=runs,
             packed=self._packed,
-            check=self._runs and self.take is Take.RUNS,  # a count has no other work for the main thread
+            check=self._runs and self.take is Take.RUNS,  # to count records, the main thread checks them itself
             make=None if make is None or not self._runs else _making(make, selection, file),
         )
 
@@ -382,7 +382,7 @@ class PartitionReader:
     ) -> Iterator[SelectedBatch]:
         for batch in region_stream.wrong_crc(source, damage):
             for item in selection.select(batch, file):
-                if isinstance(item, DamagedRange):  # it is a part of the damaged range that was yielded before
+                if isinstance(item, DamagedRange):  # the damaged range with this batch is already yielded
                     self.report.note(
                         f"{file.name}: byte {batch.position}: not all of the batch with a wrong crc can be shown: "
                         f"{item.damage.kind} at byte {item.damage.at}"

@@ -37,11 +37,11 @@ def stream(
     check: bool = True,
     make: Callable[[Run], M | None] | None = None,
 ) -> Generator[tuple[Region, M | None], None, None]:
-    """Yield the regions of a range of bytes, each with the result of ``make`` or None. ``span`` None is an empty range.
+    """Yield the regions of a range of bytes (none if ``span`` is None), each with the result of ``make`` or None.
 
     With ``runs``, several batches may be one Run. ``packed`` is false if the caller needs only headers. If it is true,
-    compressed batches are not in runs, and with ``runs`` threads read a whole local file ahead
-    (:func:`kdump.segments.read_ahead.read_making`); with ``check`` they also check that records are well-formed.
+    runs have no compressed batches, and a whole local file with ``runs`` is read ahead by threads
+    (:func:`kdump.segments.read_ahead.read_making`). With ``check`` the threads also check that records are well-formed.
     Raises UnreadableError.
     """
     if span is None:

@@ -82,8 +82,8 @@ def choose(partitions: Sequence[Partition], held: Sequence[list[EpochRange]]) ->
 def _logs_of(partitions: Sequence[Partition]) -> list[Hashable]:
     """Return a key for the log of each partition; replicas and copies have equal keys.
 
-    The key of a named log has its topic id, because a topic that was created again has a new log. A log without a valid
-    ``partition.metadata`` counts as a replica of the others if these have one topic id.
+    The key of a log with a topic name includes the topic id, because a topic that was created again has a new log. A
+    log without a valid ``partition.metadata`` counts as a replica of the other logs if all of them have one topic id.
     """
     keys: list[Hashable] = [(one.topic, one.partition, None) for one in partitions]
     named: defaultdict[Name, list[int]] = defaultdict(list)
@@ -203,7 +203,7 @@ def _spare_copies(partitions: Iterable[Partition]) -> list[Partition]:
 
 
 def _shown(partition: Partition) -> str:
-    """Return the folder of a log, or its file if it is only one."""
+    """Return the folder of a log, or the path of its file if it has only one."""
     alone = len(partition.segments) == 1 and not partition.is_listed
     return partition.segments[0].name if alone else partition.files.shown(partition.folder)
 
@@ -267,7 +267,7 @@ def _links(folder: str) -> int:
     """
     try:
         return os.stat(folder).st_nlink  # noqa: PTH116  pathlib is slow to import
-    except OSError:  # listing it fails too
+    except OSError:  # listing the folder fails too
         return 0
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 
 BY_PATH: Final = Name(None, None)
-"""Stands for a name from the log: Kafka's own topic that its records belong to, or else the path of its folder."""
+"""Requests a name by the log itself: the topic of Kafka to which its records belong, or else the path of its folder."""
 COPY: Final = Name("log", 0)
 """The name for logs of several brokers that are replicas of one partition of an unknown topic."""
 _SAMPLED: Final = 20
@@ -44,11 +44,11 @@ def with_names(
     """Yield the partitions. A log that is a path of the user, and whose folder name has no topic, gets ``name``.
 
     Other logs without a topic are skipped, or yielded unchanged with ``every``. Folders without a segment are yielded
-    unchanged. With ``only_known``, logs that are not of Kafka's own topics are skipped instead of named, and so are
-    folders without a segment. With BY_PATH, copies of a log (:class:`LogCopies`) get one name, and different logs
-    different names. ``note`` is called for each renamed log, and for each skipped log unless ``only_known`` skips it.
-    It is also called for each file of the user without records, and each folder from which the user named only some
-    segments.
+    unchanged. With ``only_known``, folders without a segment and logs of other topics than Kafka's own are skipped.
+    With BY_PATH, copies of a log (:class:`LogCopies`) get one name, and different logs different names.
+
+    ``note`` is called for each renamed log, and for each log that is skipped for another reason than ``only_known``. It
+    is also called for each given file without records, and for each folder if only some of its segments are given.
     """
     of_topics: defaultdict[str, LogCopies] = defaultdict(LogCopies)
     by_path = _PathNames()
@@ -91,8 +91,8 @@ def with_names(
 class LogCopies:
     """Numbers logs: copies of a log have one number.
 
-    Logs are copies if the first batches of their segments have one in common, with the same last offset and CRC. A log
-    without a common batch counts as another partition.
+    Two logs are copies if the first batch of a segment is the same in both, by last offset and CRC. Otherwise they
+    count as different partitions.
     """
 
     def __init__(self) -> None:

@@ -109,7 +109,7 @@ class _Merging:
                 last = same = place
             elif place[:4] == last[:4] and place.size == last.size:
                 self._account.duplicates += 1
-                if self.placed and self.placed[-1].goes_on(place):  # this copy needs no new chain
+                if self.placed and self.placed[-1].goes_on(place):  # the last chain continues in this copy
                     same = place
             elif place.epoch > last.epoch:
                 self._account.lost.append(

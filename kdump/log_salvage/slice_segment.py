@@ -94,7 +94,7 @@ def write(
 def _batches(
     segments: Sequence[Segment], wanted: SliceRange, lost: Callable[[Segment, Damage], None]
 ) -> Iterator[Batches]:
-    """Yield the batches that have offsets of the range. A batch run is yielded whole if all of its batches have."""
+    """Yield the batches that have offsets of the range. A batch run of only such batches is yielded whole."""
     for segment, after in zip(segments, [*segments[1:], None], strict=False):
         if not wanted.may_hold(segment, after):
             continue

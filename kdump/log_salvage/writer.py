@@ -233,7 +233,7 @@ class _LogWriter:
             self._end_as_before()
 
     def _end_as_before(self) -> None:
-        """Write an empty last segment if the last old one begins after the last batch: no offset is assigned twice."""
+        """Write an empty last segment if the last old one begins after the last batch: no offset is used twice."""
         if self._span.begin is None:
             return
         if not self.written.segments and self._span.begin < self._span.end:
