@@ -111,7 +111,7 @@ def is_terminal() -> bool:
 
 @contextmanager
 def sent_to(pager: IO[bytes]) -> Iterator[None]:
-    """Send those of standard output and standard error that are a terminal to a pager during the block.
+    """Send standard output and standard error to a pager during the block, each only if it is a terminal.
 
     Raises BrokenPipeError if the pager has ended; standard output is then discarded.
     """
@@ -151,7 +151,7 @@ def _widen_pipe() -> None:
 def open_standard_streams() -> None:
     """Open closed descriptors 0 to 2 again, so that no other file gets their numbers.
 
-    Reads of such a standard input and writes to such a standard output then fail; such a standard error is discarded.
+    Reading such a standard input and writing to such a standard output fail; output to such a standard error is lost.
     Standard output escapes characters that the locale cannot encode, like Python's standard error.
     """
     for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):

@@ -75,7 +75,7 @@ class Revocable(Protocol):
 
 
 class _ChunkTask(Generic[C]):
-    """A chunk, and its result ``made`` or ``failure`` from the assumption ``start``; None: there is no result."""
+    """A chunk, its assumed ``start``, and its result ``made`` or ``failure``. All are None before they are known."""
 
     def __init__(self) -> None:
         self.chunk: C | None = None  # stays None if the iterator of chunks fails

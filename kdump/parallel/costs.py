@@ -66,12 +66,12 @@ UNPACKED_AHEAD: Final = 1 << 16
 PRINTED_AHEAD: Final = 1 << 16
 """Printing a run in a thread."""
 SMALL_BATCHES: Final = 1 << 11
-"""One worker reads a segment whose first batch is smaller (bytes), because sending findings per batch takes time."""
+"""If the first batch of a segment is smaller (bytes), one worker reads it: sending findings per batch takes time."""
 UNPACKING: Final = 8
 """The cost of a compressed byte divided by that of an uncompressed one."""
 
 BUDGET: Final = 1 << 16
-"""Records that a search through damage may skip without success, in addition to those that its progress allows."""
+"""Number of records that a search through damage may always skip without success. Each read byte allows more."""
 UNKNOWN: Final = -(1 << 63)
 """Stands for the unknown last offset before a part. Any offset after this value is a gap."""
 

@@ -179,7 +179,7 @@ class Forks:
                 try:
                     result = workers.result_of(number % jobs)
                 except GoneError:
-                    workers.let_end()  # the others end when they miss the state from, or for, an ended process
+                    workers.let_end()  # the other processes end, because they cannot pass the state on
                     raise processes.failure(_first_to_end(workers, number % jobs, jobs)) from None
                 if isinstance(result, BaseException):
                     raise _raised(result)

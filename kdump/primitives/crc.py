@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Checksum(Protocol):
-    """A function that returns the unsigned 32-bit checksum of ``data``; ``before`` is that of the bytes before it."""
+    """Returns the unsigned 32-bit checksum of ``data``; ``before`` is the checksum of the bytes before ``data``."""
 
     def __call__(self, data: Bytes, before: int = 0, /) -> int: ...
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that ask a program to end."""
 BY_SIGNAL: Final = 128
-"""A shell reports a program that was ended by a signal with the exit status of this plus the signal's number."""
+"""A shell adds this to a signal's number for the exit status of a program that the signal ended."""
 _PR_SET_PDEATHSIG: Final = 1
 
 

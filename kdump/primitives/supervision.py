@@ -95,7 +95,7 @@ def last_words() -> None:
 def _send(news: str, *, wakes: bool = True) -> None:
     if _Supervised.news is None:
         return
-    with suppress(BlockingIOError, ProcessLookupError):  # without the news, the supervisor only knows less
+    with suppress(BlockingIOError, ProcessLookupError):  # the supervisor has ended, and needs no report
         os.write(_Supervised.news, os.fsencode(news) + b"\0")
         if wakes:
             os.kill(_Supervised.supervisor, _NEWS)

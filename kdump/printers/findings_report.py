@@ -201,7 +201,7 @@ def only_holes(findings: Sequence[Finding]) -> bool:
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
-    """Yield the first ALIKE of similar findings. The last of these has the number of further ones."""
+    """Yield the first ALIKE of similar findings. The last of these has a line with the number of omitted findings."""
     for number, finding in enumerate(alike[:ALIKE]):
         inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
         place = inside if finding.position is None else f"{inside}byte {finding.position}: "

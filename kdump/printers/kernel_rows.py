@@ -70,7 +70,7 @@ class KernelRows:
         self.columns, self.encoding, self.redactor, self.batches = columns, encoding, redactor, batches
         self.marks = [column for column in columns if column.source in values.MARKS]
         self.file: SegmentFacts | None = None
-        self.marked: list[Column] = []  # the columns of ``marks`` that have a value in this file
+        self.marked: list[Column] = []  # the columns of ``marks`` that are not null in this file
         self.shapes: dict[object, Shape] = {}
         self._decoder: tuple[PayloadDecoder, str] | None = None
         """The decoder of the current batch, and its topic."""
@@ -239,7 +239,7 @@ class KernelRows:
             variants.append(parts)
         if any(_DECODED in parts for parts in variants) and values.needs_frame(item.file.layout):
             variants = [[part for part in parts if part != _DECODED] for parts in variants] + variants
-        if len(self.shapes) > KINDS:  # there is a kind for each delete horizon
+        if len(self.shapes) > KINDS:  # each delete horizon has its own kind, so there may be many
             self.shapes.clear()
         shape = self.shapes[kind] = Shape([*map(_joined, variants)])
         return shape

@@ -90,7 +90,7 @@ class TableRows(KernelRows):
         return [*parts[:-1], b" \n", ROW_SLOTS["end_of_row"]]
 
     def print_rows(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Draw rows; yield, in their turn, the batches that plain Python must draw. Return None if it must draw all."""
+        """Return an iterator that draws rows, and yields batches for plain Python; None if plain Python draws all."""
         records = item.records
         if not isinstance(records, (BatchRecords, RunRecords)):
             return None

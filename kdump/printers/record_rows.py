@@ -94,7 +94,7 @@ class RecordRows:
         """Print the one or more records of a batch."""
 
     def region(self, rows: Bytes) -> None:
-        """Print rows of compiled code in one write. An earlier write could overwrite them: ``out`` may hold them."""
+        """Print rows of compiled code in one write, because a write may overwrite rows in the memory of ``out``."""
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:
@@ -104,7 +104,7 @@ class RecordRows:
     def _of_kernel(self) -> KernelRows:
         if self._kernel_rows is None:
             self._kernel_rows = self.kernel_rows()
-            self._kernel_rows.writer.memory = getattr(self.out, "room", None)  # only worker processes have it
+            self._kernel_rows.writer.memory = getattr(self.out, "room", None)  # a worker process has it
         return self._kernel_rows
 
     def lost(self, item: DamagedRange) -> None:

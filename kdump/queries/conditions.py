@@ -190,7 +190,7 @@ def _of_call(function: str, items: list[tuple[str, Any]], names: Mapping[str, bo
         name, values = items[0][1], items[2][1]
         return {name: Values(only=values)} if name in names and values is not None else {}
     if function == "if_else" and len(items) == 5 and items[2][0] == "bounds" and items[4][0] == "null":
-        found: Bounds = items[2][1]  # where the first is false the result is null, which is not true
+        found: Bounds = items[2][1]  # rows where the first item is false give null, which does not meet the condition
         return found
     return {}
 

@@ -41,7 +41,7 @@ _LOOK: Final = 0.05
 BLOCK: Final = 1 << 11
 """Number of rows in a block of a result."""
 _LEAST_THREADS: Final = 2
-"""Minimum number of threads: one thread would collect BLOCK rows of any size, several return each block as read."""
+"""Minimum number of threads. A single thread would collect BLOCK rows of any size before it returns them."""
 MACROS: Final = {
     "as_text": "as_text(b) as try(decode(b))",
     "as_json": "as_json(b) as try(try(decode(b))::json)",

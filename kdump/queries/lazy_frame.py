@@ -47,10 +47,10 @@ def scan(
     """Return the records of logs as a Polars LazyFrame, with the columns and types of the SQL view ``records``.
 
     Selected columns, ``head``, and conditions on topic, partition, offset, times, key, producerId and leaderEpoch limit
-    the reading. Damage, and an index file that is not used, gives a :class:`DamageWarning`. An unreadable file raises
-    UnreadableError. ``committed`` returns
-    only the records that a read_committed consumer receives. ``out_of_order`` also reads segments that begin after a
-    range of timestamps, for records with older timestamps. Requires Polars and pyarrow.
+    the reading. Damage and unused index files are reported as :class:`DamageWarning`. An unreadable file raises
+    UnreadableError. ``committed`` returns only the records that a read_committed consumer receives. ``out_of_order``
+    also reads segments that begin after a range of timestamps, for records with older timestamps. Requires Polars and
+    pyarrow.
 
     >>> import kdump, polars as pl
     >>> frame = kdump.scan("golden/brokers/4.2.2", topic="c-none")

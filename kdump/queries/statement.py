@@ -16,7 +16,7 @@ _PIECE: Final = re.compile(
     r"|(?P<word>[A-Za-z_]\w*)|(?P<other>.)",
     re.DOTALL,
 )
-"""A piece of a query. Each is read once, also where a quote or a comment has no end: a query may have megabytes."""
+"""Matches a piece of a query. No character is read twice, even after an open quote: a query may have megabytes."""
 _AFTER: Final = re.compile(r"(?>\s|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*+(?:[0-9]|\$\w|\?|\()", re.DOTALL)
 """The operand of OFFSET: a number, a parameter or an expression in brackets."""
 _EXPLAIN: Final = re.compile(r"\s*explain\b(\s+analyze\b)?(\s*\([^)]*\))?", re.IGNORECASE)

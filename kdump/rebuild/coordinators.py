@@ -195,9 +195,9 @@ SPARE_MINUTES: Final = 30 * 24 * 60
 
 
 MOST: Final = 1_000
-"""The numbers of partitions that :func:`partition_count` tries are below this one."""
+""":func:`partition_count` tries only numbers of partitions below this limit."""
 CHANCE: Final = 1e-7
-"""A number of partitions above the smallest that fits is used only if it fits by chance with a lower probability."""
+""":func:`partition_count` prefers a larger number if the probability that it fits by chance is below this limit."""
 
 
 def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[UnreadableError], None]) -> dict[str, int]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 IS_TRANSACTIONAL: Final = 1 << 4
 """The attribute bit of transactional batches. The bits of control batches and delete horizons are higher."""
 SPAN_BYTES: Final = 4 << 20
-"""The approximate size of a span in bytes. When a merge compares single batches, it reads so many bytes again."""
+"""The approximate size of a span in bytes. A merge that compares single batches reads a whole span again."""
 
 
 _position, _end, _last_offset = attrgetter("position"), attrgetter("end"), attrgetter("last_offset")
@@ -352,8 +352,8 @@ class ClaimedOffsets(NamedTuple):
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
     """Return the offsets in the headers of a damaged range, as far as they continue from ``expected``; else 0 and 0.
 
-    In a compacted log they may skip offsets. A truncated batch mostly has its header, and a flipped bit is rarely in
-    one.
+    In a compacted log they may skip offsets. A truncated batch usually has its header, and a flipped bit is rarely in a
+    header.
     """
     start = stop = 0
     position = one.position

@@ -175,7 +175,7 @@ def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionO
 
 
 def _files_of(one: PlacedPartition) -> Iterator[CopiedFile]:
-    """Yield the segments of all replicas. Equal segments are consecutive, so that the page cache has the second."""
+    """Yield the segments of all replicas. Equal segments are consecutive: the second is read from the page cache."""
     for segment in one.plan.segments:
         paths = {piece.path for piece in segment.pieces}
         seen = tuple(file for file in one.plan.seen if file.path in paths)

@@ -1,4 +1,4 @@
-"""The tables of ``kdump retention``: segments that go, block others, are blocked, may go, stay; then configs."""
+"""The tables of ``kdump retention``: segments by what happens to them (the deleted ones first), then configs."""
 
 from __future__ import annotations
 
