@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # importing typing takes milliseconds, in which Ctrl-C would show a traceback
+TYPE_CHECKING = False  # importing typing takes milliseconds, and Ctrl-C during this time would show a traceback
 if TYPE_CHECKING:
     from typing import Any
 

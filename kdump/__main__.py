@@ -5,7 +5,7 @@ import sys
 CTRL_C = 130
 """The exit status after Ctrl-C (128 + SIGINT, as in shells)."""
 MANY = 50_000
-"""The number of new objects that starts a garbage collection. Imports make fewer objects, and keep them."""
+"""The number of new objects that starts a garbage collection. Imports make fewer objects, and free none."""
 
 MONITORS = 6
 """Maximum number of tools in ``sys.monitoring``."""
@@ -14,7 +14,7 @@ MONITORS = 6
 def main() -> int:
     """Run kdump; return the exit status."""
     try:
-        # The module signal imports enum, in which Ctrl-C would show a traceback.
+        # The module signal imports enum, and Ctrl-C during this import would show a traceback.
         import _signal as signal  # type: ignore[import-not-found]  # it has no stub
         import gc
         import os
@@ -36,7 +36,7 @@ def main() -> int:
             os._exit(ended.status)  # flushing would fail if the terminal is closed
         finally:
             signals.clean_up()
-        gc.freeze()  # because a last garbage collection would only take time
+        gc.freeze()  # skips the garbage collection at the end of the process
         return status
     except KeyboardInterrupt:
         return CTRL_C
@@ -44,7 +44,7 @@ def main() -> int:
 
 def _is_watched() -> bool:
     """Return whether a profiler, a debugger or an atexit handler must run when this process ends."""
-    monitoring = getattr(sys, "monitoring", None)  # of Python 3.12 and later
+    monitoring = getattr(sys, "monitoring", None)  # Python 3.12 and later have it
     if monitoring is not None and any(map(monitoring.get_tool, range(MONITORS))):
         return True
     return "atexit" in sys.modules or sys.getprofile() is not None or sys.gettrace() is not None
@@ -59,7 +59,7 @@ def run() -> None:
         try:
             sys.stdout.flush()
             sys.stderr.flush()
-        except (OSError, ValueError):  # Python reports it
+        except (OSError, ValueError):  # Python flushes again, and reports the error
             sys.exit(status)
         os._exit(status)  # freeing all objects takes milliseconds
     sys.exit(status)

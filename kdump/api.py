@@ -52,7 +52,7 @@ class LogBatch:
 
     found: SelectedBatch
     lost: Callable[[DamagedRange], None] | None = None
-    """Receives damage found when ``records`` reads the records; None if they are read already."""
+    """The function that receives damage found by ``records``; None if the records are already read."""
 
     def __repr__(self) -> str:
         return f"<LogBatch {self.file} byte {self.position}: offsets {self.base_offset} to {self.last_offset}>"
@@ -92,7 +92,7 @@ class LogBatch:
 
     @property
     def records(self) -> list[LogRecord]:
-        """The selected records. Without filters they are read now, and damage goes to ``damage`` of the log."""
+        """The selected records. Without filters, each use reads them, and adds damage to ``Log.damage``."""
         if self.lost is None:
             return list(map(partial(LogRecord, self), self.found.records))
         records: list[LogRecord] = []
@@ -192,7 +192,7 @@ class LogRecord:
 
 
 def _plain_fields(*names: str) -> dict[str, Any]:
-    """Return dataclass fields with these names, so that :func:`dataclasses.asdict` reads these attributes."""
+    """Return dataclass fields with these names, which :func:`dataclasses.asdict` requires."""
     made: dict[str, Any] = vars(make_dataclass("fields", names))["__dataclass_fields__"]
     return made
 
@@ -211,7 +211,7 @@ def _short(data: bytes | None) -> str:
 
 
 class Decoding(NamedTuple):
-    """The options for decoding payloads. ``schemas`` is the path of the registry's topic; None: the paths read."""
+    """The options for decoding payloads. ``schemas`` is the path with the registry's topic; None: the log's paths."""
 
     decode: str
     schemas: Path | None
@@ -365,7 +365,7 @@ class Log:
         names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None, typed=typed)
         rows = stream.RowStream(self._reader(), names, self._lost, typed=typed)
         batches = stream.limited(stream.joined(rows.batches(self._partitions())), self._limit)
-        if none:  # the rows have no columns, but a count
+        if none:  # rows without columns, which only have a count
             return pa.RecordBatchReader.from_batches(pa.schema([]), (batch.select([]) for batch in batches))
         return pa.RecordBatchReader.from_batches(schema_of(names, typed), batches)
 
@@ -477,7 +477,7 @@ class Log:
 class CheckReport:
     """The result of a check: findings, remarks, errors on unreadable files, and notes.
 
-    ``absent`` are sentences on requested topics and partitions that are not there.
+    ``absent`` has a sentence for each requested topic or partition that is not in the paths.
     """
 
     findings: tuple[Finding, ...]
@@ -822,7 +822,7 @@ def _keys(given: str | bytes | Iterable[str | bytes] | None) -> frozenset[bytes]
 
 
 def _several(given: Any) -> Iterable[Any]:
-    """Return one or several values as several. A text, bytes and a path are one value each."""
+    """Return an iterable as it is, and one value (also text, bytes or a path) as a tuple."""
     return given if hasattr(given, "__iter__") and not isinstance(given, str | bytes | PathLike) else (given,)
 
 

@@ -76,7 +76,7 @@ class CheckedPaths(NamedTuple):
             yield from started.started(
                 map(self._selected, found), self.partitions, results, self.image, self.configs, self.wanted, dirs
             )
-        except StoreError as error:  # a disk error is part of the result instead
+        except StoreError as error:  # a disk error becomes a part of the result
             fail(error)
 
     def _selected(self, found: BrokerStart) -> BrokerStart:
@@ -231,7 +231,7 @@ def _given(path: str) -> Iterator[tuple[object, str]]:
 
 
 def _place_and_path(files: Files, path: str) -> tuple[object, str]:
-    """Return a place and path that compare equal for the same folder; one archive may have two ``Files`` objects."""
+    """Return a key that is equal for the same folder, even in an archive that was opened twice."""
     return (LOCAL, os.path.abspath(path or ".")) if files is LOCAL else (files.shown(""), path)  # noqa: PTH100  pathlib is slow to import
 
 

@@ -107,8 +107,8 @@ class DamageError(KdumpError):
     """Bytes that do not follow the format.
 
     ``kind`` is a stable word for programs ("crc", "record size", "codec"), ``reason`` a sentence for people.
-    ``position`` is the byte of the bad field: a parser counts from the start of its structure, :meth:`at` turns this
-    into a position in the file. ``expected`` and ``found`` are values of the field, shortened by :func:`brief`.
+    ``position`` is the byte of the wrong field. A parser counts it from the start of its structure; :meth:`at` converts
+    it to a position in the file. ``expected`` and ``found`` are values of the field, shortened by :func:`brief`.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class DamageError(KdumpError):
 
 
 class LimitError(DamageError):
-    """A size is above the caller's limit, as in a batch that decompresses to gigabytes."""
+    """A size is above the caller's limit, for example of a batch that decompresses to gigabytes."""
 
 
 def brief(value: object) -> object:

@@ -53,7 +53,7 @@ _DAMAGE: Final = re.compile(r"(byte \d+|damage|cannot be read|is wrong|not used)
 
 
 class ToolSpec(NamedTuple):
-    """A tool: its command line without paths, and the arguments that not all tools have.
+    """A tool: its command line without paths, and its own arguments.
 
     ``options`` maps an argument to its JSON schema, ``flags`` to an option of the command (None if it is positional).
     """
@@ -67,7 +67,7 @@ class ToolSpec(NamedTuple):
     """The option for a path; None if paths are positional."""
     needs_paths: bool = True
     required: tuple[str, ...] = ()
-    """The arguments without which there is no call."""
+    """The arguments that every call must have."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ServerOptions:
 
 
 class CallError(Exception):
-    """A call has no answer; the text has a sentence and a hint."""
+    """An error of a call. Its text is a sentence and a hint."""
 
 
 class KdumpServer(MCPServer):
@@ -130,7 +130,7 @@ class KdumpServer(MCPServer):
         context: Any = None,  # noqa: ARG002  the SDK passes it
     ) -> types.CallToolResult:
         """Run a tool. An error is returned as a result, not raised."""
-        import anyio.to_thread  # of the SDK
+        import anyio.to_thread  # the MCP SDK requires it
 
         try:
             spec = self._specs.get(name)
@@ -140,7 +140,7 @@ class KdumpServer(MCPServer):
             try:
                 found = await anyio.to_thread.run_sync(call.run, abandon_on_cancel=True)
             finally:
-                call.stop()  # a call that was cancelled still runs
+                call.stop()  # the command of a cancelled call still runs
         except CallError as error:
             text = sendable(str(error))
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
@@ -148,17 +148,17 @@ class KdumpServer(MCPServer):
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=found)
 
     async def run_stdio_async(self) -> None:
-        """Serve on standard input and output. Messages that cannot be read get an error, not silence as in the SDK."""
+        """Serve on standard input and output. Unreadable messages are answered with an error; the SDK ignores them."""
         async with stdio_server() as (messages, answers):
             server = self._lowlevel_server
             await server.run(ReadableMessages(messages, answers), answers, server.create_initialization_options())
 
 
 class ReadableMessages:
-    """The stream of a client's messages. Messages that cannot be read are answered with an error of JSON-RPC."""
+    """The stream of a client's messages. An unreadable message is answered with an error of JSON-RPC."""
 
     def __init__(self, messages: Any, answers: Any) -> None:
-        """``messages`` yields exceptions for messages that cannot be read; errors are sent to ``answers``."""
+        """``messages`` yields an exception for each unreadable message; the errors are sent to ``answers``."""
         self._messages, self._answers = messages, answers
 
     async def __aenter__(self) -> ReadableMessages:
@@ -192,14 +192,14 @@ class ReadableMessages:
 
 
 def _unread(error: Exception) -> types.JSONRPCError | None:
-    """Return the answer to a message that cannot be read, with its id if that can be read; None for an empty line."""
+    """Return the error for an unreadable message, with the message's id if it is readable; None for an empty line."""
     line: Any = error.errors()[0]["input"] if isinstance(error, ValidationError) else ""
     if isinstance(line, str) and not line.strip():
         return None
     code, reason, found = types.PARSE_ERROR, "it is not JSON", None
     try:
         found = json.loads(line) if isinstance(line, str) else line
-    except ValueError:  # it has no id either
+    except ValueError:  # a message that is not JSON has no id
         pass
     else:
         code, reason = types.INVALID_REQUEST, "it is not a message of JSON-RPC"
@@ -239,10 +239,10 @@ _KINDS: Final = {"string": str, "integer": int, "boolean": bool, "array": list, 
 
 
 class PageEnd(NamedTuple):
-    """The end of a page, at which the next page continues: the number of rows ``seen`` since a place in the logs.
+    """The end of a page, at which the next page continues. The next page leaves out the first ``seen`` rows.
 
-    For ``dump`` the place is the last batch with a row (file of its segment, first byte), from which the next page is
-    read. For other answers it is the first row (``file`` is None), because each page computes the whole answer.
+    For ``dump`` the next page is read from ``position`` in ``file``: the start of the last batch on this page. For
+    other commands ``file`` is None, because each page computes the whole answer again.
     """
 
     file: str | None = None
@@ -250,7 +250,7 @@ class PageEnd(NamedTuple):
     seen: int = 0
 
     def after(self, row: dict[str, Any]) -> PageEnd:
-        """Return the end after one more row of ``dump``. The batch before a damaged range decides its end."""
+        """Return the end after one more row of ``dump``. A damaged range counts as a row of the batch before it."""
         position = row["position"] if row["kind"] != "damage" else self.position if row["file"] == self.file else 0
         if (row["file"], position) != self[:2]:
             return PageEnd(row["file"], position, 1)
@@ -440,7 +440,7 @@ class ChildRun:
         ]
         for one in self._threads:
             one.start()
-        own_limit = supervision.GRACE if words[0] == "sql" else 0.0  # sql ends by itself
+        own_limit = supervision.GRACE if words[0] == "sql" else 0.0  # sql stops its query itself
         self._timer = threading.Timer(options.timeout + own_limit, self._late)
         self._timer.start()
 
@@ -493,7 +493,7 @@ class ChildRun:
         try:
             into.write(text)
             into.close()
-        except (BrokenPipeError, ValueError):  # the command reads no query, or has ended
+        except (BrokenPipeError, ValueError):  # the command does not read its standard input, or has ended
             pass
 
     def _late(self) -> None:
@@ -518,7 +518,7 @@ def _flagged(flag: str, value: Any) -> list[str]:
 
 
 def _checked(name: str, value: Any, shape: dict[str, Any]) -> Any:
-    """Return a value of an argument. Raises CallError if its JSON schema, in which 1.0 is an integer, refuses it."""
+    """Return a value of an argument. Raises CallError if it does not match its JSON schema; 1.0 is an integer."""
     kind = shape["type"]
     if isinstance(value, str):
         if "\0" in value:
@@ -548,7 +548,7 @@ def _as_text(value: Any) -> Any:
 
 
 def sendable(value: Any) -> Any:
-    """Return a JSON value with single halves of surrogate pairs escaped, which UTF-8 cannot have."""
+    """Return a JSON value with lone surrogates escaped, because UTF-8 cannot encode them."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -608,5 +608,5 @@ def serve(options: ServerOptions, specs: Sequence[ToolSpec]) -> None:
     for root in options.roots:
         if not Path(root).exists():
             raise UsageError(f"{root} is not there: name folders or archives to serve")
-    with signals.at_once():  # a thread waits for standard input, and cannot be ended
+    with signals.at_once():  # the thread that waits for standard input cannot be stopped
         KdumpServer(options, specs).run("stdio")

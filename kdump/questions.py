@@ -1,4 +1,4 @@
-"""The answers of kdump in Python: each function gives the answer of the command with the same name.
+"""The answers of kdump in Python: each function returns the answer of the command with the same name.
 
 >>> import kdump
 >>> from kdump.questions import PartitionTransaction
@@ -117,7 +117,7 @@ K = TypeVar("K")
 class Answer(Generic[L]):
     """The lines of an answer, and sentences about problems.
 
-    ``damage`` has those on damaged logs, ``wrong`` those on index and checkpoint files that were not used.
+    ``damage`` has sentences about damaged logs, ``wrong`` about index and checkpoint files that were not used.
     """
 
     lines: tuple[L, ...]
