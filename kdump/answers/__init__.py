@@ -7,7 +7,7 @@ report, the views of SQL and the tool of the MCP server. A new question is one m
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # kdump imports this package for the names only
+TYPE_CHECKING = False  # no import of typing: kdump imports this package for the names only
 if TYPE_CHECKING:
     from typing import Any
 
@@ -28,7 +28,7 @@ QUESTIONS: dict[str, str] = {
     "diff": "kdump.answers.replica_diff",
     "explain": "kdump.answers.explain.explanation",
 }
-"""Question -> its module, and the name of its constant if this is not QUESTION. Lists of questions have this order."""
+"""Question -> ``module`` or ``module:CONSTANT`` (by default QUESTION). Lists of questions have this order."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "offsets": ("offsets",),
@@ -45,7 +45,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "diff": ("differences",),
     "explain": (),
 }
-"""Question -> the names of its tables in SQL. The question declares them; with this copy a query need not import it."""
+"""Question -> the names of its tables in SQL. This copy of the declarations saves a query the import of questions."""
 
 
 def question_named(name: str) -> LogQuestion[Any]:

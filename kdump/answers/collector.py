@@ -38,14 +38,14 @@ class Needs(IntEnum):
 
 
 class Reading(NamedTuple):
-    """The part of a partition that a collector needs: batches from offset ``since`` on. It may get earlier ones too."""
+    """The part of a partition that a collector needs: batches from offset ``since`` on, and perhaps earlier ones."""
 
     needs: Needs
     since: int = 0
 
 
 def once(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that calls ``say`` once for each sentence, because several passes may find the same damage."""
+    """Return a function that calls ``say`` once for each text, because several passes may find the same damage."""
     reported: set[str] = set()
 
     def say_new(text: str) -> None:
@@ -57,7 +57,7 @@ def once(say: Callable[[str], None]) -> Callable[[str], None]:
 
 
 class Place(NamedTuple):
-    """A partition folder, and the state of its log dir. A collector must delete it in ``end``, to stay picklable."""
+    """A partition folder, and the state of its log dir. It cannot be pickled: collectors drop it in ``end``."""
 
     partition: Partition
     log_dir: LogDirState
@@ -100,7 +100,7 @@ class Collector:
 
     For each partition the pass calls ``begin``. If ``begin`` returns more than FILES, the pass calls ``turn_to`` for
     each segment, and then, in file order, ``add`` for valid batches and ``lose`` for damaged ranges and truncated
-    batches. At last it calls ``end``. Collectors share one pass, so one may get more batches than it needs.
+    batches. At last it calls ``end``. Collectors share one pass, so a collector may get more batches than it needs.
     """
 
     takes_control_runs: ClassVar[bool] = False
@@ -130,7 +130,7 @@ class Collector:
         """Close the partition."""
 
     def merge(self, other: Self) -> None:
-        """Add the results of a collector of the same class for later partitions."""
+        """Add the results of another collector of this class, which has read later partitions."""
         raise NotImplementedError
 
     def answer(self, at: int) -> Iterable[AnswerLine]:
@@ -139,7 +139,7 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``. If both have a key, keep the value of higher rank, or the old value if equal."""
+    """Add ``others`` to ``best``. For a key in both, keep the value of higher rank; if equal, the one in ``best``."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value
@@ -173,7 +173,7 @@ _SIMPLE: Final = frozenset({int, bool, float, type(None)})
 
 def _plain(value: object) -> object:
     if isinstance(value, str):
-        return path_text(value)  # a topic has the name of a folder, which may be no UTF-8
+        return path_text(value)  # a topic name comes from a folder name, which may not be UTF-8
     if is_dataclass(value) and not isinstance(value, type):
         return _object(value)
     if isinstance(value, dict):

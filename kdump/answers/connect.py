@@ -310,7 +310,7 @@ class ConnectTopics:
         self._lost = lost
         found = list(Finder(wanted, of_files).find(paths))
         self._unnamed: set[str | None] = set()
-        """The folders whose name has no topic. Their log is named after its path."""
+        """The topics named after a path, because the name of the folder has no topic."""
         known = [one for one in found if one.topic is not None]
         unnamed = (one for one in found if one.topic is None and one.is_named and one.segments)
         for one in with_names(unnamed, report.note):
@@ -363,5 +363,5 @@ class ConnectTopics:
 
 
 def _nearest(topic: str, others: list[str]) -> str:
-    """Return the topic whose name is most similar to the name of the configs topic; empty if there is no topic."""
+    """Return the name in ``others`` that is most similar to the name of the configs topic; empty if there is none."""
     return max(others, key=lambda other: SequenceMatcher(None, topic, other).ratio(), default="")

@@ -106,7 +106,7 @@ def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
 
 
 MOST_RANGES: Final = 200
-"""Number of ranges of one file that are listed. If it has more, the damaged bytes of each part are given too."""
+"""Number of damaged ranges listed for one file. A file with more also gets the damaged bytes of each part."""
 PARTS: Final = 100
 """Number of equal parts of a file. Damaged bytes are counted for each part."""
 

@@ -90,7 +90,7 @@ class LineTable:
     """The lines of one class as a table of SQL.
 
     The command prints these lines with the options ``words``; ``options`` has the values of these options by field.
-    ``omits`` are later JSON fields. Only a second table has them, because scripts rely on the columns of this one.
+    ``omits``: fields added to the lines later. This table lacks them, because scripts rely on its columns.
     """
 
     name: str

@@ -150,7 +150,7 @@ RULES: Final = (_0_8, _0_10_1, _0_11, _1_0, _2_1, _3_0, _3_6)
 
 
 def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
-    """Return the rules of a release; None means the newest release."""
+    """Return the rules of a release (None: the newest)."""
     found = [rules for rules in RULES if release is None or rules.since <= release]
     return found[-1] if found else _0_8
 

@@ -107,7 +107,7 @@ class ProducerStatistics:
 
 @dataclass(frozen=True, slots=True)
 class HourStatistics:
-    """The batches of a topic in an hour, by their largest timestamp; the hour is None for batches without one."""
+    """The batches of a topic in an hour, by their largest timestamp; the hour is None for those without a timestamp."""
 
     kind: ClassVar[str] = "hour"
     topic: str
@@ -346,7 +346,7 @@ class Statistics(Collector):
 
 
 def _first_file(partition: Partition) -> tuple[Files, str] | None:
-    """Return the identity of a log. It is not the folder: the user may name two of its files as two logs."""
+    """Return the storage and path of a log's first file. Two files of one folder may be given as two logs."""
     return (partition.files, partition.segments[0].path) if partition.segments else None
 
 

@@ -31,8 +31,8 @@ _DAY: Final = 86_400_000
 class ConfigKey(NamedTuple):
     """A config of topics: its default, and the broker configs that replace the default.
 
-    Each has the factor of its value: the ms in its unit, or 1. A broker accepts values from ``lowest`` to ``highest``
-    (validators of LogConfig); None means no bound.
+    A broker config has a factor: the number of ms in its unit, or 1. A broker accepts values from ``lowest`` to
+    ``highest`` (validators of LogConfig); None means no bound.
     """
 
     default: str
@@ -117,7 +117,7 @@ class TopicConfigs:
         self._known: dict[tuple[str, str | None], TopicConfig] = {}
 
     def of(self, topic: str, broker_id: str | None) -> TopicConfig:
-        """Return the configs of a topic on a broker. Without a ``broker_id`` the broker's own configs do not count."""
+        """Return the configs of a topic on a broker. If ``broker_id`` is None, none is of a single broker."""
         key = topic, broker_id
         if key not in self._known:
             self._known[key] = TopicConfig({name: self._setting(name, topic, broker_id) for name in KEYS})

@@ -109,7 +109,7 @@ class PartitionTransaction:
     transactional_id: str | None
     abort: str | None
     terminate: str | None = None
-    """The command that ends a transaction that its coordinator has, if its timeout is over or it has no timeout."""
+    """The command that ends a transaction in its coordinator's state, if it has timed out or has no timeout."""
     two_phase: bool = False
     """Whether the transaction has no timeout, because an external coordinator ends it (KIP-939)."""
     last_transactional_id: str | None = None
@@ -356,7 +356,7 @@ def _start_of(named: TransactionalId) -> int:
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:
-    """Yield the open transactions that only one replica has, but none that begins or may end after ``other`` ends."""
+    """Yield the open transactions of only one replica, except those that begin or may end after ``other`` ends."""
     ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
     theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
     texts = [

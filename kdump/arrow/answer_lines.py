@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KIND: Final = "kind"
 _PLAIN: Final = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 _NAMED: Final = {"partition": pa.int32()}
-"""Columns that have this type in other tables too."""
+"""Column -> a type other than the default, because other tables have the column with this type."""
 
 
 class LineColumns:

@@ -178,7 +178,7 @@ class Rows:
 
         if column.scope == "file":
             return self._constant(column, getattr(self._file, column.attribute), kind)
-        if column.name == "crcValid":  # null for magic 2, whose records have no checksum; the batch's was right
+        if column.name == "crcValid":  # records of magic 2 have no CRC, and their batch had a valid one
             return self._recorded.array(column.attribute, kind).fill_null(True)
         if column.scope == "batch" or column.name == "transactionState":
             return self._spread(column, kind)
@@ -194,7 +194,7 @@ class Rows:
         return _null_where_empty(array) if column.name == "headers" and self._null_headers else array
 
     def _constant(self, column: Column, value: object, kind: pa.DataType) -> pa.Array:
-        """Return one value for all rows. The last array of a column is cached, because the next is mostly the same."""
+        """Return one value for all rows. The last array of a column is cached: the next value is mostly equal."""
         import pyarrow as pa
 
         rows, value = len(self), path_text(value) if isinstance(value, str) else value
@@ -230,17 +230,17 @@ class Rows:
         return pa.array(values, kind)
 
     def _decoded(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return decoded records, or a field of their payloads, as JSON text. A field that is a text is not quoted."""
+        """Return decoded records, or a field of their payloads, as JSON. Fields that are texts have no quotes."""
         import pyarrow as pa
 
-        if self._recorded is not self._objects:  # compiled code reads only records that cannot be decoded
+        if self._recorded is not self._objects:  # compiled code leaves batches with decodable records to Python
             return self._constant(column, None, kind)
         read = found.source(column)
         values = (read(item, record) for item in self._batches for record in item.records)
         return pa.array([None if value is None else json_text.plain(column, value) for value in values], kind)
 
     def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return the comparison of each offset with the checkpointed offset; null without a checkpoint."""
+        """Return the comparison of each offset with the offset in a checkpoint; null without a checkpoint."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

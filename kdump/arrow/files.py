@@ -22,9 +22,9 @@ ROW_GROUP_BYTES: Final = 8 << 20
 
 
 def _is_payload(field: pa.Field) -> bool:
-    """Return whether a column holds values of records, or other bytes that are not keys.
+    """Return whether a column has bytes that are not keys, such as the values of records.
 
-    The statistics of such a column take five times its largest value in memory, and help no reader.
+    Its statistics would take five times its largest value in memory, and no reader needs them.
     """
     import pyarrow as pa
 
@@ -141,7 +141,7 @@ class _NotInstalled:
 
 
 def small_arrow() -> None:
-    """Reduce pyarrow's memory in a process that runs a command: no pandas and NumPy, no own memory pool, one heap.
+    """Reduce the memory of a command: no pandas, NumPy and memory pool of Arrow, and one heap for all threads.
 
     pyarrow and DuckDB import pandas and NumPy if they are installed, which takes 65 MiB and 0.4 s of CPU. DuckDB tries
     again at each connection, and pyarrow crashes if NumPy is imported later, so this function blocks the import.

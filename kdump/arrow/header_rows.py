@@ -187,7 +187,7 @@ def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
     if run is None:
         try:
             return [values.source(column)(item, None)]
-        except DamageError:  # a wrapper that cannot be decompressed
+        except DamageError:  # a compressed message of magic 0 or 1 that cannot be decompressed
             return [None]
     if column.source in _RUN_COLUMNS:
         return run.run.column(_RUN_COLUMNS[column.source], run.row, run.stop)
@@ -253,7 +253,7 @@ _of_batch: Final = attrgetter(*(source.removeprefix("batch.") for source in _BAT
 
 
 def record_batches(found: Iterable[tuple[SegmentFacts, RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Yield Arrow record batches with a row for each batch, except for wrappers that cannot be decompressed."""
+    """Yield Arrow record batches with a row for each batch except those that cannot be decompressed."""
     facts: list[tuple[Any, ...]] = []
     for file, batch in found:
         try:

@@ -124,7 +124,7 @@ class RowStream:
         yield from self._take()
 
     def of_items(self, partition: Partition, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a partition's items, which a reader without ``offer`` has yielded."""
+        """Yield the rows of items that a reader has yielded for a partition. The reader must have no ``offer``."""
         yield from self._of(items, self._change if self._changes(partition) else None)
         yield from self._take()
 
@@ -156,7 +156,7 @@ class RowStream:
         return self._rows
 
     def _full(self) -> list[pa.RecordBatch]:
-        """Return all rows so far if they are many, otherwise an empty list."""
+        """Return all rows so far if they fill a record batch, or a segment has ended; otherwise an empty list."""
         return self._take() if self._before or (self._rows is not None and self._rows.is_full) else []
 
     def _take(self) -> list[pa.RecordBatch]:

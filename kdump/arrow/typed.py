@@ -44,7 +44,7 @@ class TypedColumns:
     """The columns of one subject, or of the subjects of a topic's keys and values."""
 
     def __init__(self, sides: Sequence[TypedSide | SubjectTables], engine: Engine = "arrow") -> None:
-        """The schema id is that of the last of ``sides``; if both sides have a problem, the last one is reported."""
+        """The schema id is that of the last of ``sides``. Of two problems the last one is reported."""
         self._sides = sides
         self._types = {side.side: arrow_type(side.shape, engine) for side in sides}
         self.names = (*(name for side, name in SIDES.items() if side in self._types), SCHEMA_ID, PROBLEM, WHY)

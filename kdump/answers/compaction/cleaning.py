@@ -86,7 +86,7 @@ class CleanedTransactions:
 
     def _discards_marker(self, batch: RecordBatch, producer_id: int) -> bool:
         record = next(iter(batch.records()), None)
-        if record is None:  # an earlier cleaning removed it
+        if record is None:  # an earlier cleaning removed the record of the marker
             return True
         kind = control.read_key(record.key).type
         if kind == control.ABORT:
@@ -140,7 +140,7 @@ class CleanerWalk:
             try:
                 for _ in batch.records():
                     pass
-            except DamageError:  # the cleaner cannot parse it either
+            except DamageError:  # the cleaner cannot parse the batch either
                 break
             self._spoiled(f"{segment.name}: byte {batch.position}: {damage.reason}")
             end = batch.position + batch.size
@@ -209,7 +209,7 @@ class CleanerBatch:
             yield from self._read_each(batch, keys)
 
     def _begins(self, batch: Batch, keys: compiled.FactBuffer) -> bool:
-        """Pass a batch to the compiled reader; return False if it refuses. It checks more than CHUNK records first."""
+        """Pass a batch to the compiled reader; return False if Python must read it. A large batch is checked first."""
         try:
             data, start = batch.payload()
         except DamageError:  # _read_each reports the damage
@@ -540,7 +540,7 @@ class Cleaning:
 
 
 def _count(segment: Segment, most: int) -> int:
-    """Return the number of records in a segment by its headers. A wrapper without a count has ``most`` records."""
+    """Return the largest number of records in a segment. A compressed message of magic 0 or 1 has up to ``most``."""
     with segment.open() as source:
         batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
         return sum(_claimed(batch, most) for batch in batches)

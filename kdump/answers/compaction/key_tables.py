@@ -86,7 +86,7 @@ class KeyFacts:
         self._facts.append((last_offset,))
 
     def _is_ours(self, digest: bytes) -> bool:
-        """Return whether this table is for the key with a ``digest``. Each table is for one part of all digests."""
+        """Return whether the key with this digest is in the part of the keys that this table has."""
         return self._part.of == 1 or crc32(digest) % self._part.of == self._part.number
 
 
@@ -122,8 +122,8 @@ class OffsetMap(KeyFacts):
         """Return the outcome of the records of this part of the keys.
 
         In order: number of records, number of tombstones, number of records by index in REASONS, bytes of superseded
-        records, and if ``listed`` the offset and reason of each removed record. ``discards`` removes all records;
-        ``keeps`` keeps tombstones. Records after ``latest`` count only if ``discards``.
+        records, and if ``listed`` the offset and reason of each removed record. ``discards``: the cleaning removes all
+        records, also those after ``latest``. ``keeps``: it keeps the newest tombstone of a key.
         """
         records = tombstones = size = 0
         gone = [0] * len(REASONS)

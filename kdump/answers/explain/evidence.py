@@ -91,7 +91,7 @@ def topic_history(
 
 
 class OtherCopy(NamedTuple):
-    """The copy of another broker, and its path in messages."""
+    """A partition's folder on another broker. ``name`` is the path of its log dir in messages."""
 
     name: str
     place: Place

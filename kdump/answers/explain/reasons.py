@@ -81,7 +81,7 @@ class Question(NamedTuple):
         return self.block.log.records.get(self.offset)
 
     def bytes_left(self) -> tuple[Whereabouts, tuple[Fact, ...]]:
-        """Return the place outside the log that holds the record, and a fact with its file; "nowhere" for none."""
+        """Return the place outside the log that holds the record, and a fact with its file; or "nowhere"."""
         aside = self.block.put_aside(self.offset)
         if aside is not None:
             return "deleted-file", (_holds(aside),)
@@ -342,7 +342,7 @@ def _deletions(question: Question) -> list[Reason]:
 
 
 def _is_old(question: Question, span: int) -> bool:
-    """Return whether the deleted segment with the offset is older than ``span`` ms; True if this segment is gone."""
+    """Return whether the ``.deleted`` file with the offset is older than ``span`` ms; True if there is no such file."""
     partition = question.block.partition
     segments = [one for one in partition.deleted if (one.base_offset or 0) <= question.offset]
     if not segments or question.offset not in question.block.deleted.records:
@@ -476,7 +476,7 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
 
 
 def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
-    """Return why the cleaner removed a record. A deleted file still has the record."""
+    """Return why the cleaner removed the record ``aside``, which a deleted file still has."""
     if aside.batch.is_control:
         because = f"the log cleaner removed it: a transaction marker ({aside.marker}) without data"
         return Cause("control-marker-cleaned", where, because, facts=facts)

@@ -72,7 +72,7 @@ class Sightings:
     damaged: list[tuple[str, int, str]] = field(default_factory=list)
     """Every damaged range, even at other offsets: file, first byte, reason."""
     older: dict[int, list[Sighting]] = field(default_factory=dict)
-    """Further records at an offset, with the same or an older leader epoch. Only a log of two leaders has them."""
+    """Further records at an offset, with the same or an older leader epoch. They come from a second leader."""
     _sorted: list[Span] = field(default_factory=list)
 
     def covering(self, offset: int) -> Span | None:

@@ -69,7 +69,7 @@ class StableEnd(NamedTuple):
 
 
 class LogEnds(Collector):
-    """Collects log end offsets for the lag of groups. Of several replicas, the one with the newest end is used.
+    """Collects log end offsets for the lag of groups. Of several replicas the one with the greatest rank counts.
 
     The index gives the log end. For the last stable offset the log after its newest producer snapshot is read; more
     than NEAR bytes only if ``stable``. The collector yields no lines.
@@ -174,7 +174,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset. If an open transaction has an offset too (``pending``), it does not expire."""
+        """Return the line of an offset. With ``pending`` (an open transaction commits one too) it does not expire."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}

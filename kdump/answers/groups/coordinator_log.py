@@ -296,7 +296,7 @@ class History:
             self._rows[row + _WIDTH - 1] = COMMITTED if committed else ABORTED
 
     def commits(self) -> Iterator[KeptCommit]:
-        """Yield the commits. A rewind is below the last committed offset of the same partition."""
+        """Yield the commits. A commit below the last committed offset of its partition is a rewind."""
         keys = list(self._keys)
         last: dict[int, int] = {}
         for row in range(0, len(self._rows), _WIDTH):

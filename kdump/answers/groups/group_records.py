@@ -153,7 +153,7 @@ def _embedded(name: str, data: bytes) -> Mapping[str, Any] | None:
 
 def _modern(kind: str, group_id: str, partition: int, records: GroupRecords, topic_names: TopicNames) -> KnownGroup:
     made = records.one(f"{kind}GroupMetadata")
-    epoch = 0 if made is None else made["epoch"]  # a share group may have offsets before members
+    epoch = 0 if made is None else made["epoch"]  # a share group may have offsets before it has members
     target = records.one(f"{kind}GroupTargetAssignmentMetadata")
     assignment_epoch = 0 if target is None else target["assignmentEpoch"]
     described = records.of_members(f"{kind}GroupMemberMetadata")
@@ -270,7 +270,7 @@ DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
 def expires_at(
     group: KnownGroup, topic: str, commit_timestamp: int, expire_timestamp: int | None, retention_ms: int
 ) -> int | None:
-    """Return the time in ms at which an offset expires; None if it does not while the group is in this state."""
+    """Return the time in ms at which an offset expires; None if it does not expire in this state of the group."""
     line = group.line
     if line.type == "Share" or line.problem is not None:
         return None
