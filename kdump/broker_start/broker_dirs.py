@@ -243,7 +243,7 @@ class BrokerDirs:
 
     @property
     def dispensable(self) -> list[LogDirFiles]:
-        """The log dirs that may be missing: the broker starts without one of them."""
+        """The log dirs without which the broker still starts, if the others are present."""
         if self.has_others:
             return list(self.log_dirs)
         return [each for each in self.log_dirs if each is not self.metadata_dir]
@@ -256,8 +256,8 @@ def brokers(
 
     If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
     cluster.id do. Two log dirs with the same directory.id and a common partition are copies of one log dir: each copy
-    counts as a broker. A log dir without ids also counts as a broker. But if the other log dirs are of one broker, and
-    have no partition of a log dir with a broken ``meta.properties``, that log dir belongs to the broker too. Log dirs
+    counts as a broker. A log dir without ids also counts as a broker. But a log dir with a broken
+    ``meta.properties`` belongs to the only broker of the other log dirs, if these have none of its partitions. Log dirs
     that a finder listed for ``partitions`` are not listed again. Raises StoreError.
     """
     listed = listed_log_dirs(partitions)
@@ -313,7 +313,7 @@ def _directory(one: DirIds) -> bytes | None:
 
 
 def _at(found: Sequence[DirIds], given: str) -> DirIds:
-    """Return the log dir at a path: one of ``found``, or else another one in the same place."""
+    """Return the log dir at path ``given``: from ``found``, or read from the same storage."""
     path = posixpath.normpath(given)
     here = (each for each in found if posixpath.normpath(each.log_dir.path) == path)
     return next(here, None) or ids_of(LogDirFiles(found[0].log_dir.files, given))

@@ -221,7 +221,7 @@ def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code
     if entry is None:
         return None
     if folder.log_dir.is_dangling(entry):
-        if name == file_names.PARTITION_METADATA:  # for a broken link, a broker's check finds no such file
+        if name == file_names.PARTITION_METADATA:  # for a broken link too, a broker treats the file as absent
             return None
         raise StopsError(StartCause(code=code, file=shown, text="NoSuchFileException: a broken link"), is_io=True)
     if entry.is_folder:
@@ -253,9 +253,9 @@ def _check_names(folder: LogFolder) -> None:
 def _index_folders(folder: LogFolder, how: Loading) -> list[StartCause]:
     """Return the causes for folders that have the names of time indexes, which a loading broker does not open.
 
-    Raises StopsError for a folder that the broker opens while it loads the log: a ``.txnindex``, an index of a segment
-    that is the newest, is recovered, or is read for the producer state. Raises it too for the ``.index`` of an older
-    segment, which the first fetch opens (``LazyIndex.get``).
+    Raises StopsError for a folder that the broker opens while it loads the log: a ``.txnindex``, or an index of the
+    newest segment, of a recovered segment, or of one that is read for the producer state. Raises StopsError too for the
+    ``.index`` of an older segment, which the first fetch opens (``LazyIndex.get``).
     """
     logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     bases = [each.base_offset or 0 for each in logs]

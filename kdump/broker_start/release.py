@@ -35,12 +35,12 @@ class StartRelease(NamedTuple):
 
     @property
     def searches_bases(self) -> bool:
-        """Explained at :class:`kdump.recovery.log_loader.LoaderRules`."""
+        """See :class:`kdump.recovery.log_loader.LoaderRules`."""
         return self.number >= (4, 1)
 
     @property
     def forgives_io(self) -> bool:
-        """Explained at :class:`kdump.recovery.log_loader.LoaderRules`. Source: ``LogLoader.recoverLog``."""
+        """See :class:`kdump.recovery.log_loader.LoaderRules`. Source: ``LogLoader.recoverLog``."""
         return self.number >= (4, 0)
 
     @property

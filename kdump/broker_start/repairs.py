@@ -145,7 +145,7 @@ class Repairs:
             yield from self._begin_with_a_snapshot(cause)
 
     def _later(self, cause: StartCause) -> str:
-        """Return a text on the metadata records after the broken record, which a start from a snapshot loses too."""
+        """Return a text on the records after the broken metadata record: a start from a snapshot loses these too."""
         ends = [log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA]
         end = max((each for each in ends if each is not None), default=None)
         lists = "kdump metadata --events lists them"

@@ -186,7 +186,8 @@ class _BrokerRun:
     def _voter(self, directory: bytes | None) -> None:
         """Stop a sole voter whose ``directory`` id differs from its id in the metadata log (``VoterSet.isVoter``).
 
-        It then waits for a leader until the broker's start fails. A node with other voters fetches from their leader.
+        Such a voter waits for a leader until the broker's start fails. If there are other voters, the node fetches the
+        metadata from their leader.
         """
         voters = (self.image.voters if self.image is not None else None) or []
         ids = {voter["voterId"]: voter["voterDirectoryId"] for voter in voters}
@@ -468,7 +469,7 @@ class _BrokerRun:
     def _create(
         self, topic: Topic, number: int, directory: bytes, directories: Mapping[LogDirFiles, bytes | None]
     ) -> None:
-        """Create an empty log in the assigned log dir; if none is assigned, in the first one that is not offline."""
+        """Create an empty log in the assigned log dir, or if none is assigned, in the first live log dir."""
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, but no folder in use has it"
         is_named = int.from_bytes(directory, "big") >= broker_dirs.RESERVED
@@ -512,9 +513,9 @@ class _BrokerRun:
     def _begin_elsewhere(self, directories: Mapping[LogDirFiles, bytes | None], failed: Sequence[LogDirFiles]) -> None:
         """Create empty logs in a live log dir for partitions of the ``failed`` log dirs.
 
-        With the first image the broker becomes leader of its partitions, in the order of a HashMap. At the first one
-        whose log dir is offline, NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``. Later
-        partitions and followers are not processed. Then the controller marks the failed log dirs as offline
+        With the first image the broker becomes leader of its partitions, in the order of a HashMap. At the first
+        partition in an offline log dir, NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``.
+        Later partitions and followers are not processed. Then the controller marks the failed log dirs as offline
         (``ReplicationControlManager.handleDirectoriesOffline``). Each of their partitions that loses its leader or an
         in-sync replica is now new to the broker, without a log dir (``TopicDelta.localChanges``). The broker creates an
         empty log for such a partition (``Partition.createLogInAssignedDirectoryId``).

@@ -65,13 +65,13 @@ class LogEvidence(NamedTuple):
     recovers: bool = False
     """Whether the check advises to move the clean shutdown marker away, so that a start recovers the log."""
     is_damaged: bool = False
-    """Whether the check found more than missing offsets in the log."""
+    """Whether the check found damage in the log, not only missing offsets."""
     is_closed: bool = False
-    """Whether the indexes of the newest segment are trimmed, although the broker had nearly all other logs open."""
+    """Whether the indexes of the newest segment are trimmed, unlike those of nearly all other logs of the broker."""
 
 
 class Context(NamedTuple):
-    """The facts that are compared with a dry start. Those from the metadata log are empty without a metadata log."""
+    """The facts that are compared with a dry start. Facts from the metadata log are empty if it is missing."""
 
     facts: Mapping[str, LogEvidence]
     """Path of a partition folder -> the facts of its log."""
@@ -264,7 +264,7 @@ class _StartFindings:
         cause = log.causes[0] if log.causes else None
         code = None if cause is None else cause.code
         others = self.by_partition[log.topic, log.partition]
-        served_too = [other for other in others if other.outcome in SERVED]  # two served ones would stop the broker
+        served_too = [other for other in others if other.outcome in SERVED]  # two served folders would stop the broker
         is_second = bool(served_too)
         is_copy = _has(log, Code.NAMED_FUTURE) and any(self._end(other) >= self._end(log) for other in served_too)
         wanted = not is_second and (log.is_assigned or (log.is_assigned is None and log.assigned_id is not None))
@@ -599,7 +599,7 @@ class _StartFindings:
         for cause in log.causes:
             file = cause.file or log.path or ""
             if cause.code is not Code.SEGMENT_NAME or file.endswith(f".{file_names.SWAP}"):
-                continue  # the cuts have the records that a .swap file replaces
+                continue  # log.cuts has the records that a .swap file replaces
             folder, name = posixpath.split(file)
             if records := cause.records:
                 text = f"{cause.text}: {many_are(records, 'record')} then not served"

@@ -59,7 +59,7 @@ def metadata_image(
 
 
 def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) -> dict[str, KnownLog]:
-    """Return the facts that the check found on each log, by folder. A dry start uses them instead of the files."""
+    """Return the facts that the check found on each log, by folder. A dry start does not read them again."""
     listed = {part.files.shown(part.folder): part for part in partitions if part.is_listed}
     found = {}
     for one in results:
@@ -76,9 +76,9 @@ class Started:
         self.known = self.name
 
     def join(self, found: list[Finding]) -> list[Finding]:
-        """Return the findings to add to ``found``, and keep only these.
+        """Return the findings to add to ``found``; drop the others.
 
-        If ``found`` has a fatal finding on the same file, that finding gets the commands instead.
+        If ``found`` has a fatal finding on the same file, it gets the commands of the dropped one.
         """
         new = []
         for one in self.findings:
@@ -219,7 +219,7 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
 
 
 def _closed(partitions: Sequence[Partition]) -> set[str]:
-    """Return the folders explained at :attr:`LogEvidence.is_closed`.
+    """Return the folders whose log was closed before the broker was killed (:attr:`LogEvidence.is_closed`).
 
     A broker preallocates both indexes of the newest segment (AbstractIndex), and trims them when it starts the next
     segment or closes the log.

@@ -42,7 +42,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
         if other is part or (directory is not None and directory == properties.directory_id):
             continue
         if properties.values.get("version") == "1" and _topic_id(part) != _topic_id(other):
-            continue  # a KRaft broker makes one of them stray (isStrayKraftReplica): the dry start reports it
+            continue  # a KRaft broker makes one folder stray (isStrayKraftReplica): the dry start reports it
         certain = directory is not None and properties.directory_id is not None
         both_dirs = other.files.shown(other.log_dir), part.files.shown(part.log_dir)
         both = f"another log dir of the same broker, {both_dirs[0]}, has {part.name} too"
@@ -108,8 +108,8 @@ def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs, *, is_one_brok
 def _missing(part: Partition, shown: str) -> Finding:
     """Return the finding on a missing ``meta.properties``.
 
-    It is only a remark if the folder has no ``partition.metadata``: a broker of 0.8 has no such file, and a later one
-    with ZooKeeper writes a missing one.
+    It is only a remark if the partition folder has no ``partition.metadata``: a broker of 0.8 needs neither file, and a
+    later broker with ZooKeeper writes a missing ``meta.properties``.
     """
     modern = any(entry.name == file_names.PARTITION_METADATA for entry in part.others)
     text = "the file is missing: a KRaft broker does not start without it"
@@ -143,7 +143,7 @@ def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
 
 
 def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
-    """Yield the findings on log dirs with the same directory.id, except copies of a log dir: they share a partition."""
+    """Yield the findings on log dirs with the same directory.id. Copies, which share a partition, have none."""
     earlier: dict[str, _Ids] = {}
     for ids in of_one:
         directory = ids.properties.directory_id

@@ -29,7 +29,7 @@ def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
 
 
 def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the lowest possible end offset of the log for each kind of file that proves one.
+    """Return the lowest possible log end offset, for each kind of file that proves a limit.
 
     A broker names a producer snapshot after the log end offset (ProducerStateManager.takeSnapshot), and an index after
     the base offset of its segment. An epoch begins at the log end offset (LeaderEpochFileCache.assign).
@@ -54,8 +54,8 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
 def proves_end(end: int, recovery_point: int | None, evidence: Mapping[str, int]) -> bool:
     """Return whether the recovery point proves the log end of a clean stop, because at most one file contradicts it.
 
-    A broker that stops writes the log end as recovery point (LogManager.shutdown). ``evidence``: the kind of a file ->
-    the offset that the log must have reached according to it.
+    A broker that stops writes the log end as recovery point (LogManager.shutdown). ``evidence``: kind of file ->
+    the end offset that the file proves.
     """
     return recovery_point == end and sum(offset > end for offset in evidence.values()) <= 1
 
@@ -63,8 +63,8 @@ def proves_end(end: int, recovery_point: int | None, evidence: Mapping[str, int]
 def indexed_end(segment: Segment) -> int:
     """Return the offset after the last entry of ``.index`` or of ``.timeindex``, whichever is lower; 0 without one.
 
-    Only the entries up to the first one that does not rise are counted. A broker adds entries to both indexes together
-    (LogSegment.append), so one damaged index proves nothing.
+    Entries count up to the first whose offset, position or timestamp does not rise. A broker adds entries to both
+    indexes together (LogSegment.append), so one damaged index proves nothing.
     """
     base = segment.base_offset or 0
     offsets = [(each.offset, each.position) for each in OffsetIndex(segment.sibling(INDEX) or b"", base)]

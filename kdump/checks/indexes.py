@@ -44,7 +44,7 @@ class SegmentFiles:
     """Suffix -> the name of a ``.swap`` file that a start renames to this index."""
 
     def beside(self, suffix: str) -> str:
-        """Return the name of another file of this segment. A suffix such as ``.deleted`` stays."""
+        """Return the name of another file of this segment. A further suffix, such as ``.deleted``, is kept."""
         return self.swaps.get(suffix) or beside_log(self.name, suffix)
 
 
@@ -91,7 +91,7 @@ class IndexCheck:
         self._covers = bool(files.index) and bool(files.timeindex)
 
     def add(self, batches: Batches) -> None:
-        """Compare the next batches with their entries. Raises DamageError for an impossible header."""
+        """Compare the next batches with their index entries. Raises DamageError for an impossible header."""
         if isinstance(batches, Run):
             self._run(batches)
         else:
@@ -144,7 +144,7 @@ class IndexCheck:
         state, base = self.partition, self.files.base_offset
         if state.replay.end_offset is None:
             state.complete = base == 0
-        elif state.replay.end_offset != base:  # a segment between the two was not read
+        elif state.replay.end_offset != base:  # the segment before this one was not read
             state.replay, state.complete = Replay(), False
         if last < base:
             self._misnamed = Finding(
@@ -225,7 +225,7 @@ class IndexCheck:
         return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Yield a remark if an index ends with zeros, but the sizes of both are not those of a preallocation.
+        """Yield a remark if an index ends with zeros, but the sizes of both indexes are not those of a preallocation.
 
         A broker preallocates and trims both indexes together. An empty ``.index`` with several time entries is normal:
         each clean stop adds a time entry (LogSegment.close).

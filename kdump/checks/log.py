@@ -123,7 +123,7 @@ class LogCheck:
         self.next_offset: int | None = None
         """The offset after the last valid batch; None before the first batch."""
         self.wants_recovery = False
-        """Whether a broker may truncate the log when it recovers it."""
+        """Whether the recovery of a broker may truncate the log."""
         self.batches = 0
         self.has_old_messages = False
         """Whether the log has messages of magic 0 or 1."""
@@ -218,7 +218,7 @@ class LogCheck:
         yield from self._remarks.finish()
 
     def _is_lost_segment(self, gap: _Gap) -> bool:
-        """Return whether a gap between two segments is a lost segment: it is past the offsets that a cleaner has read.
+        """Return whether a gap between two segments is a lost segment, because it is past the cleaner checkpoint.
 
         A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If it stopped
         in between, other segments past the checkpoint are compacted too; then the gap does not count as a loss.
@@ -278,7 +278,7 @@ class LogCheck:
             self._say(Code.END_OF_LOG, found.text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
             level, advice, text, until = Level.LOG, LOG_ADVICE, str(region), region.missing_until
-            # a broker skips a batch with a wrong checksum by its size
+            # below the log start a broker does not read the batch: it skips the batch by its size
             if region.kind == Code.CRC and until is not None and until <= self._log_start:
                 level, advice = Level.REMARK, ""
                 text += f", below the log start offset {self._log_start}: no consumer receives these records"
@@ -352,7 +352,7 @@ class LogCheck:
         self.next_offset = run.field("last_offset", until - 1) + 1
 
     def _batch(self, batch: RecordBatch, *, agrees: bool = False) -> None:
-        """Check the next batch. ``agrees``: its records were already found to match its header."""
+        """Check the next batch. ``agrees``: an earlier check found that its records match its header."""
         self.batches += 1
         if isinstance(batch, Batch) and self._is_usual(batch):
             if self._records and not agrees:
@@ -398,7 +398,7 @@ class LogCheck:
     def _is_usual(self, batch: Batch) -> bool:
         """Return whether the header of a batch needs no further check.
 
-        It needs none if the batch follows the previous batch without a gap, with the same leader epoch and timestamp
+        This is so if the batch follows the previous batch without a gap, with the same leader epoch and timestamp
         type, and without a producer.
         """
         header = batch.header
@@ -631,7 +631,7 @@ class LogCheck:
             return "It was written with this fault: a controller cannot replay it. Take the log of another controller."
         try:
             base = batch.base_offset
-        except DamageError:  # a wrapper that cannot be decompressed
+        except DamageError:  # a compressed message of magic 0 or 1 that cannot be decompressed
             base = batch.last_offset
         cut = f"kdump slice {shell_path(posixpath.dirname(self._file) or '.')} --offset"
         before = (
@@ -690,7 +690,7 @@ class LogCheck:
             )
 
     def _unread(self, batch: RecordBatch, unread: list[tuple[bool, str]]) -> None:
-        """Add the findings on undecodable records of Kafka's own topics (whether a schema is known, and the reason)."""
+        """Add the findings on records of Kafka's own topics. ``unread`` has the pairs of :func:`_payload_faults`."""
         broken = [reason for known, reason in unread if known]
         unknown = [reason for known, reason in unread if not known]
         if broken:
@@ -766,7 +766,7 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
 
 
 def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], bool] | None:
-    """Return a fast function that tests whether a key and value are well-formed; None for a topic without one."""
+    """Return a fast test whether a key and value are well-formed, or None if there is none for this topic."""
     if f"{topic}-" != METADATA_LOG or not kernel.COMPILED:
         return None
     from kdump.internal_topics.decode import is_metadata_record

@@ -81,7 +81,7 @@ class IfBroken(NamedTuple):
 IF_BROKEN: Final = {
     file_names.META_PROPERTIES: IfBroken(
         "Write it again with the ids of the cluster and of this broker.",
-        in_dispensable=Effect.NONE,  # some contents prevent the start even so: the dry start reports them
+        in_dispensable=Effect.NONE,  # if the content still prevents the start, the dry start reports this
     ),
     file_names.CLEAN_SHUTDOWN: IfBroken(
         "The existence of the file marks a clean stop. Its content, from 3.7 on, is the broker epoch.", Effect.NONE
@@ -107,9 +107,9 @@ class LogDir(NamedTuple):
     high_watermark: int | None = None
     log_start: int | None = None
     first_dirty: int | None = None
-    """The first offset that the log cleaner has not read (0 if it has read none); None without its checkpoint."""
+    """The first offset that the log cleaner has not read; None without a cleaner checkpoint."""
     cleaned: bool | None = None
-    """Whether the checkpoint of the log cleaner has the partition; None without its checkpoint."""
+    """Whether the cleaner checkpoint has the partition; None without a cleaner checkpoint."""
     properties: MetaProperties | None = None
 
 
@@ -133,7 +133,7 @@ class LogDirs(LogDirStates):
         return found
 
     def facts(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
-        """Return the facts on a partition. ``fail`` gets the unreadable files of its log dir each time, or raises."""
+        """Return the facts on a partition. Each call passes the unreadable files of its log dir to ``fail``."""
         log_dir = self.identity(partition)
         if log_dir not in self._checked:
             self._checked.add(log_dir)
@@ -172,7 +172,7 @@ class LogDirs(LogDirStates):
 
 
 def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
-    """Yield the findings on a log dir, except on files in :data:`READERS`. ``fail`` gets unreadable ones, or raises."""
+    """Yield the findings on a log dir, except on files in :data:`READERS`. ``fail`` receives unreadable files."""
     files, folder = partition.files, partition.state_dir or ("." if partition.files is LOCAL else "")
     try:
         entries = partition.entries if partition.topic is None and partition.is_listed else files.entries(folder)

@@ -60,7 +60,7 @@ class IndexFileCheck:
         return Finding(level=level, file=self.file, kind=kind, text=text, advice=advice, **more)
 
     def of_entry(self, slot: int, entry: str, fault: Fault, size: int, tail: str = "") -> Finding:
-        """Return the finding on entry number ``slot``. ``entry`` is its content as text, ``size`` its size in bytes."""
+        """Return the finding on entry number ``slot``. ``entry`` describes the entry, which has ``size`` bytes."""
         return self.finding(
             fault.kind,
             f"entry {slot} ({entry}) {fault.text}{tail}",
@@ -95,7 +95,7 @@ class OffsetIndexCheck(IndexFileCheck):
         self._offset = 0
         self._advance(0)
         self.met_slot = -1
-        """The number of the entry that points to the last batch passed that has an entry."""
+        """The number of the newest entry whose batch was passed to :meth:`batch`; -1 for none."""
 
     def _in_order(self) -> Sequence[int]:
         """Check the entries without the log. Return the numbers of the valid entries, sorted by position."""
@@ -166,7 +166,7 @@ class OffsetIndexCheck(IndexFileCheck):
         return met
 
     def free(self, run: Run, row: int) -> int:
-        """Return the first row from ``row`` on to whose batch an entry may point, else the number of rows."""
+        """Return the next row whose batch may have an entry, from ``row`` on; without one the number of rows."""
         if self._pending is not None:
             return row
         if self.next_position >= run.end:
@@ -320,7 +320,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the entry number from which on all entries (at least two) point past the log, else ``count``."""
+    """Return the number of the first of two or more last entries that all point past the log, else ``count``."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -328,7 +328,7 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
 
 
 def and_all_after(slot: int, lost: int, count: int) -> str:
-    """Return the end of the message on entry ``slot``: on entry ``lost`` the text on all later entries, else empty."""
+    """Return the text on all later entries if ``slot`` is ``lost``, the first entry past the log; else empty."""
     if slot != lost:
         return ""
     return f", as do all {count - slot - 1} later entries: the log is truncated, or the index belongs to another log"

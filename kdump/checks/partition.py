@@ -71,8 +71,8 @@ def check(
     """Check the indexes of a partition's segments in order, then index files without a log.
 
     ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only the
-    indexes are checked, and ``tap`` is not called. If the user did not name all segments, segments are not compared
-    with those after a missing one. ``read`` receives the number of bytes read since its last call. ``fail`` receives
+    indexes are checked, and ``tap`` is not called. If the user did not give all segments, no comparison spans a
+    missing segment. ``read`` receives the number of bytes read since its last call. ``fail`` receives
     unreadable files; by default it raises. ``jobs`` processes share a large segment if there is a ``log`` and no
     ``tap``.
     """
@@ -151,7 +151,7 @@ def _newest(partition: Partition, segments: list[Segment], fail: Callable[[Unrea
         return max(found, default=0)
     try:
         names = [SEGMENT_NAME.fullmatch(entry.name) for entry in partition.files.entries(partition.folder)]
-    except UnreadableError as error:  # its files may still be readable
+    except UnreadableError as error:  # the files of the folder may still be readable
         if isinstance(error, StoreError):
             fail(error)
         names = []
@@ -180,7 +180,7 @@ def _segment(
         for suffix in INDEXES:
             try:
                 contents[suffix] = _beside(segment, suffix)
-            except UnreadableError as error:  # the log can be checked without it
+            except UnreadableError as error:  # the log can be checked without this index
                 options.fail(error)
                 closed.add(error.path)
                 contents[suffix] = None
@@ -202,7 +202,7 @@ def _segment(
                 may_share = options.jobs > 1 and options.tap is None and log.may_share
                 if not (may_share and _share(options.jobs, source, log, indexes)):
                     run(_regions(segment, source, log, options.tap), [log, indexes])
-                log = None  # later tries check only the indexes
+                log = None  # if the segment is read again, only its indexes are checked
             indexes.finish()
         if not checker.lacks_transactions:
             break
@@ -218,7 +218,7 @@ def _segment(
 
 def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
     named = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
-    base = segment.base_offset if named else None  # without a name it would be a wrapper's last offset
+    base = segment.base_offset if named else None  # otherwise it may be the last offset of a compressed set
     log.begin(segment.name, base, active=is_last, segment=segment)
 
 
@@ -264,7 +264,7 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
 class _IndexPass:
     """Passes batches to the check of indexes, up to the byte at which Kafka's reader stops.
 
-    That reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which it stops.
+    Kafka's reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which it stops.
     """
 
     def __init__(self, checker: IndexCheck, segment: Segment, source: OpenSource, read: Callable[[int], None]) -> None:

@@ -123,7 +123,7 @@ def _identified(
     unsure: set[tuple[str | None, int | None]],
     fail: Callable[[UnreadableError], None],
 ) -> Iterator[tuple[str | None, Partition]]:
-    """Yield local partitions with their topic ids. A partition whose id a store does not return is ``unsure``."""
+    """Yield local partitions with their topic ids. Add partitions whose id a store does not return to ``unsure``."""
     for part in local:
         failed: list[UnreadableError] = []
         if part.topic is not None and folder.leftover_of(part) is None:

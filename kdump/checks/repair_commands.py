@@ -29,7 +29,7 @@ def aside(path: str) -> str:
 def swaps_aside(path: str) -> str:
     """Return the shell command that moves a ``.log.swap`` file and the index ``.swap`` files of its base offset.
 
-    If only the log were moved, a start would replace the index files of the current segment by these files.
+    If only the log were moved, a start would replace the indexes of the current segment by the ``.swap`` files.
     """
     stem = path.removesuffix(f".{file_names.LOG}.{file_names.SWAP}")
     return aside(path) if stem == path else aside(path).replace(shell_path(path), f"{shell_path(stem)}.*.swap")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Uncovered(NamedTuple):
     """An entry of ``.index`` for which a time entry is missing: its number, and its position in the log.
 
-    In ms: ``highest`` is the largest timestamp of the log up to there, ``newest`` the timestamp of the last time entry.
+    In ms: ``highest`` is the largest timestamp of the log up to this position, ``newest`` that of the last time entry.
     """
 
     slot: int
@@ -123,8 +123,8 @@ class TimeIndexCheck(IndexFileCheck):
     def covers(self, slot: int, position: int, last: int, highest: int) -> None:
         """Check that a time entry exists for entry ``slot`` of ``.index``, whose batch has last offset ``last``.
 
-        With each entry of ``.index`` a broker writes the largest timestamp up to there (``highest``), unless the time
-        index has it already.
+        With each entry of ``.index`` a broker adds a time entry with the largest timestamp so far (``highest``), unless
+        the time index already has this timestamp.
         """
         if self.newest < highest and highest > 0 and last >= self._starts_at and self.uncovered is None:
             self.uncovered = Uncovered(slot, position, highest, self.newest)
@@ -133,7 +133,7 @@ class TimeIndexCheck(IndexFileCheck):
         """Yield the findings.
 
         ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct.
-        ``readable``: the log was read to its end. Otherwise missing entries and those past the end are not reported.
+        ``readable``: the log was read to its end. Otherwise missing entries and entries past the end are not reported.
         """
         if readable:
             for slot in self._slots[self._at :]:

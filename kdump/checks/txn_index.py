@@ -135,9 +135,9 @@ class TxnIndexCheck(IndexFileCheck):
         """Yield the findings.
 
         ``complete``: the partition was replayed from offset 0. ``compacted``: batches or records are missing from the
-        log, so offsets of an entry that seem too low may be those of removed data; its marker must still exist.
+        log, so an entry may have offsets of removed data, which seem too low; its marker must still exist.
         ``readable``: the log was read to its end; otherwise the entries after the last transaction are not checked.
-        ``alone``: the ``.index`` is missing too, so a broker rebuilds all index files: if this file is missing as well,
+        ``alone``: the ``.index`` is missing, so a broker rebuilds all index files. If the ``.txnindex`` is missing too,
         one remark replaces the findings on missing entries.
         """
         if readable:

@@ -109,12 +109,12 @@ def check(
     parsed: dict[str, Any] = {}
     findings = list(folder.check(part, dirs, failed.append, parsed))
     epochs = parsed.get(file_names.LEADER_EPOCHS) if part.is_listed else evidence.epochs_of(part)
-    findings = list(dict.fromkeys(dirs.news() + findings))  # a folder named as PATH is a log dir and a part of it
+    findings = list(dict.fromkeys(dirs.news() + findings))  # PATH may be checked as a log dir and as a folder
     snapshots = list(_snapshots(part, options, failed.append))
     is_log_dir = part.topic is None and part.is_listed and any(each.name in log_dir.READERS for each in part.others)
     for each in snapshots:
         if not (is_log_dir and posixpath.basename(each.name) == file_names.BOOTSTRAP_SNAPSHOT):
-            findings += each.findings  # else the check of the log dir reports it
+            findings += each.findings  # otherwise the check of the log dir reports them
     log = _log(part, options, place, epochs, read, failed, tap)
     findings += log.findings
     if options.starts and not folder.leftover_of(part):
@@ -201,15 +201,15 @@ def _has_sound_files(part: Partition, parsed: Mapping[str, object]) -> bool:
 
 
 def _finds_end(part: Partition, log: _Log) -> bool:
-    """Return whether a broker finds the end of a valid log by its indexes: none is wrong or will be replaced.
+    """Return whether a broker finds the end of a valid log by its indexes: no index is wrong or will be replaced.
 
-    False for a log of magic 0 or 1: a broker decompresses these messages for the search, and this check may not have.
+    False for a log of magic 0 or 1: a broker decompresses its messages for the search, but this check may skip them.
     """
     return not (log.check.has_old_messages or index_swaps(part)) and all(each.is_remark for each in log.findings)
 
 
 def _foreign(part: Partition) -> Finding:
-    """Return the remark on a folder that no broker writes. The check of the log dir advises to move it."""
+    """Return the remark on a folder that no broker writes. The check of the log dir has the advice to move it."""
     text = "a folder that does not belong to a broker: its files were not checked. To check them, name it as PATH"
     return remark(part.files.shown(part.folder), Code.FOREIGN_FOLDER, text)
 
@@ -313,7 +313,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
 
         point = place.recovery_point or 0
         start = place.log_start or 0
-        if part.topic == CLUSTER_METADATA:  # KafkaRaftLog.createLog always loads it as after an unclean stop
+        if part.topic == CLUSTER_METADATA:  # KafkaRaftLog.createLog always recovers the log
             place = place._replace(clean=False)
         if place.clean:
             now = log_loader.dry_run(part, clean=True, log_start=start, interval=options.interval)
@@ -328,8 +328,8 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         end = unclean.log_end_offset
     swaps = any(
         each.path.endswith(f".{file_names.SWAP}") for each in part.segments
-    )  # the dry start of the broker knows the end
-    is_live = folder.leftover_of(part) is None  # the checkpoint has the value of the current replica
+    )  # then only the dry start of the broker finds the end
+    is_live = folder.leftover_of(part) is None  # the checkpoint belongs to the current replica
     unsure = swaps or part.lacks_end
     if not is_live or unsure or place.high_watermark is None or end is None or place.high_watermark <= end:
         return
@@ -401,7 +401,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the result of a start. ``would``: yield only remarks, because the next start differs."""
+    """Yield the findings on the outcome of a start. ``would``: only remarks, because the next start differs."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         yield Finding(

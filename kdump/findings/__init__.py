@@ -91,7 +91,7 @@ METADATA_LOG: Final = "__cluster_metadata-"
 
 
 def is_hole(kind: str, file: str) -> bool:
-    """Return whether a finding means missing offsets. False for the metadata log: a replay of it fails at the gap."""
+    """Return whether a finding means missing offsets. False for the metadata log: its replay fails at the gap."""
     return kind == Code.GAP and file.endswith(".log") and METADATA_LOG not in file
 
 

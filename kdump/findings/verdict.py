@@ -20,13 +20,13 @@ DAMAGED: Final = " damaged: "
 MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
 NOT_KNOWN: Final = "the losses of a start are unknown"
-"""Parts of a verdict's sentence, by which a report finds sentences that repeat the verdict."""
+"""Parts of a verdict's sentence. A report finds the sentences that repeat the verdict by these parts."""
 OPEN: Final = Code.METADATA_ELSEWHERE
 """The code of a finding that leaves the result of a start unknown."""
 HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The code for records that only a stray folder holds. The commands of the finding restore them."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
-"""The code of a finding after which a broker starts, but serves no partition."""
+"""The code of a finding with which a broker starts, but serves no partition."""
 RESTORE_FIRST: Final = "; restore the metadata log first"
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. Each of these brokers starts."""
