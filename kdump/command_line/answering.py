@@ -100,7 +100,7 @@ class Answering:
         every_folder: bool = False,
         judges: bool = False,
     ) -> None:
-        """Remove the options of :func:`inputs` from ``options``, and use them.
+        """Remove the options of :func:`inputs` from ``options``, and apply them.
 
         ``topics`` replace those of --topic. The topics ``also`` are read completely, despite --topic and --partition.
         ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: read folders without a partition
@@ -114,7 +114,7 @@ class Answering:
         self.output: str = options.pop("output")
         self._who = WhoReads.taken(options)
         self._also = also
-        out = self.session  # once: some answers read a log twice
+        out = self.session  # each text is reported once, because some answers read a log twice
         self.report = Reporter(once(out.damage), once(out.wrong_index), once(out.note), out.fail)
         self.paths: tuple[str, ...] = options.pop("paths")
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
@@ -180,7 +180,7 @@ class Answering:
         session.report_shortfalls(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
-        """Return the workers, or None if this process reads alone, as it reads remote storage without --master."""
+        """Return the workers; None if this process reads alone. It does so with --remote but no --master."""
         if self.asked.remote is not None and self._who.master is None:
             return None
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)

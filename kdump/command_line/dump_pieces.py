@@ -86,7 +86,7 @@ class PrintedSoFar(NamedTuple):
     """The state after a piece: the reports so far, whether anything was found, and the number of records.
 
     After a part of a segment ``start`` is the start of the next part. ``has_printed``: a part of the segment has
-    printed something. ``has_reported``: it was reported that the segment has become shorter.
+    printed something. ``has_reported``: a message was printed that the segment has become shorter.
     """
 
     reported: ReportedSoFar

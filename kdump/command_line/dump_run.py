@@ -130,7 +130,7 @@ class Dump:
     def print_made(
         self, pairs: Iterable[tuple[SelectedBatch | DamagedRange, MadeLines | None]], printer: Printer | None
     ) -> tuple[bool, int]:
-        """Like :meth:`print_items`, for items with lines that a thread has already formatted, or None."""
+        """Like :meth:`print_items`. Each item comes with the lines that a thread has formatted for it, or None."""
         found, counted = False, 0
         for item, made in pairs:
             found = True

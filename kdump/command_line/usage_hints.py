@@ -169,7 +169,7 @@ def _first_record(path: str, command: str) -> str | None:
 
 
 def _without_in(words: Sequence[str]) -> str:
-    """Return the command line without ``--in``. With a record return the command line of ``get``, which has --in."""
+    """Return the command line without ``--in``. If it names a record, return that of ``get``, which has --in."""
     if any(_RECORD.fullmatch(word) for word in words):
         return _line([GET, *words[1:]])
     return _line([word.removeprefix(f"{IN}=") for word in words if word != IN])

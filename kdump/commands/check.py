@@ -143,10 +143,10 @@ def _remote(
         if not part.segments:
             continue
         checked = whole_partition.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
-        has_all = not (listed.known or closed or unread or unlisted)  # otherwise segments may be local or unreadable
+        has_all = not (listed.known or closed or unread or unlisted)  # else gaps may be elsewhere
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
         _partition(checked._replace(findings=tuple(kept)), run, output)
-    if unlisted:  # the unread part may list present segments, and deletions of absent segments
+    if unlisted:  # the unread records may list segments that exist, or the deletion of absent ones
         run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}: not all of it could be read")
     else:
         found = remote_storage.check(local, remote, listed, how.at, remote_storage.UnreadCopies.of(unread), run.fail)

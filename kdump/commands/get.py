@@ -160,7 +160,7 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the selected partitions (topic None: all); if none matches, the logs without a topic of files in paths."""
+    """Return the selected partitions (topic None: all). If none matches, return files in ``paths`` without a topic."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
@@ -366,7 +366,7 @@ def missing(partitions: list[Partition], offset: int) -> str:
 def _in_remote_storage(partitions: list[Partition], offset: int) -> str:
     """Return the end of a message if ``offset`` is at or after the log start but below the first segment; else "".
 
-    Only for tiered topics can the checkpointed log start offset be below the first local segment.
+    A checkpointed log start offset is below the first local segment only for tiered topics.
     """
     from kdump.answers.collector import Place
     from kdump.log_dirs.log_dir_state import LogDirStates

@@ -292,7 +292,7 @@ def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str)
     from kdump.output import access, files
 
     data = snapshot_writer.encode(image)
-    who = access.of_files(log.copies.sources())  # it has the secrets of the log
+    who = access.of_files(log.copies.sources())  # the snapshot has the secrets of the log
     written = files.write(folder, {snapshot_writer.file_name(image): data}, access=who, note=run.session.note)
     return snapshot_writer.Written(str(written[0]), image.end_offset, image.epoch, len(data))
 

@@ -63,7 +63,7 @@ class _Verdict:
         self.lines: list[str] = []
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
-        """Keep findings, because those that the verdicts repeat must not be printed."""
+        """Keep findings for :meth:`end`, which does not print those that the verdicts repeat."""
         self._found += (finding for finding in findings if not finding.is_remark)
 
     def start(self, start: BrokerStart) -> None:

@@ -123,7 +123,7 @@ def command(
 
 
 def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
-    """Raise UsageError before the first read if the page cannot be made or written there."""
+    """Raise UsageError before the first read if the page cannot be made, or cannot be written to ``out``."""
     from kdump.output import files
     from kdump.report import page
 

@@ -96,10 +96,7 @@ def command(
 
 
 def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
-    """Return the end of the conclusion, about records that DeleteRecords removed.
-
-    The output hides these records again, or it may show them; "" if it has none of them.
-    """
+    """Return the end of the conclusion: whether the output hides or may show records that DeleteRecords removed."""
     if any(written.below_log_start is not None for written in all_written):
         return " but that of log start offsets, which hides the records below them"
     return ": records that DeleteRecords removed may be back" if any(one.log_start is None for one in copies) else ""

@@ -34,7 +34,7 @@ LEFT_TO_US: Final = {
     "remoteKey",
     *(option.name for option in words.OPTIONS if "PerTrigger" in option.name or option.of),
 }
-"""The options of the Spark source that are not flags. ``--read-mode`` is its ``mode``: Spark's writer has one too."""
+"""Options of the Spark source without a flag of the same name. Its ``mode`` is ``--read-mode`` here."""
 
 
 def _kebab(name: str) -> str:

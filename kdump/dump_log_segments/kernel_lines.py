@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 CHUNK: Final = 1 << 20
 """Maximum number of bytes of lines that compiled code makes in one call."""
 WHOLE: Final = 1 << 18
-"""Largest decompressed batch, in bytes, whose lines are made in one call. If it is malformed, none is printed."""
+"""Largest decompressed batch, in bytes, whose lines are made in one call. If it is malformed, no line is printed."""
 SLOTS: Final = slots(OTHERS)
 OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
 """Field -> slot. Other fields are equal in all batches with the same attributes, crc_valid and delete horizon."""
@@ -120,7 +120,7 @@ class KernelLines:
         if shapes is None:
             return first, 0
         printer = self.printer
-        self.writer.memory = getattr(printer.out, "room", None)  # only this thread writes to it
+        self.writer.memory = getattr(printer.out, "room", None)  # only this thread writes to the output
         writer, lines = self.ahead.begin(batches, first, stop, made)
         if lines:
             printer.follow(writer, lines)
@@ -157,7 +157,7 @@ class KernelLines:
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
-        """Print the batch that the writer has begun to read, with its own line if ``head``. Return as :meth:`batch`."""
+        """Print the batch that the writer has begun to read, with its line if ``head``. Returns like :meth:`batch`."""
         printer, writer = self.printer, self.writer
         while True:
             lines = writer.lines(head, shape, limit)

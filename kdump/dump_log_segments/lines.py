@@ -66,7 +66,7 @@ _BRACE: Final = "\0"
 NUMBERS: Final = {"", "long", "int"}
 """The types that compiled code can write."""
 KINDS: Final = 64
-"""When a printer caches the compiled lines of more kinds of batches, it clears the cache."""
+"""Number of kinds of batches whose compiled lines are cached. With more, a printer clears its cache."""
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
@@ -113,7 +113,8 @@ def codec_name(dialect: Dialect, codec: int) -> str:
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
     """Return the printed parts of a record's content: the text before a field, and ``key`` or ``value``.
 
-    A null field is not printed, and in some releases no key beside a null value. Empty without --print-data-log.
+    Null fields are not printed. If the value is null, some releases do not print the key either. Without
+    --print-data-log the result is empty.
     """
     options, dialect = run.options, run.dialect
     if not options.print_data_log or (dialect.key_needs_value and null_value):
@@ -131,8 +132,8 @@ def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes
 class LineValues:
     """The values of fields for the lines of one segment.
 
-    It keeps the last offset to find gaps. Before compiled code prints lines, :meth:`lead` copies the last offset to it;
-    :meth:`follow` copies it back.
+    The last offset is kept to find gaps. :meth:`lead` copies it to the compiled writer before the writer prints lines,
+    and :meth:`follow` copies it back.
     """
 
     whole_batches = False

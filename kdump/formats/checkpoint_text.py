@@ -40,7 +40,7 @@ def lines(data: Bytes) -> Iterator[TextLine]:
     """Yield the lines of a UTF-8 text. Raises DamageError for malformed UTF-8."""
     whole = bytes(data)
     position = 0
-    for line in whole.splitlines(keepends=True):  # of bytes: at the ends that Kafka's reader knows
+    for line in whole.splitlines(keepends=True):  # str.splitlines() has more line ends than Kafka
         try:
             yield TextLine(line.rstrip(b"\r\n").decode(), position)
         except UnicodeDecodeError as fault:
@@ -78,7 +78,7 @@ def header(line: TextLine, expected: str) -> int:
 
 
 def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
-    """Return the entries. As in a broker, a file that ends before the number of entries has none.
+    """Return the entries. As in a broker, a file that ends before the number of entries is empty.
 
     Raises DamageError for an unknown version, a malformed line or a wrong number of entries, and NumberDamageError for
     a malformed number in an entry or a negative number of entries.

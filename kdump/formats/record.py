@@ -70,7 +70,7 @@ class ManyHeaders(Sequence[Header]):
 
 
 class Record(NamedTuple):
-    """One record. A null key or value is None, and so is any other field that the record's magic does not have.
+    """One record. A null key or value is None. A field that the record's magic does not have is None too.
 
     ``timestamp`` is in ms, ``size`` is the record's size in bytes in the decompressed batch. ``key_size`` and
     ``value_size`` are as stored: null is -1 in magic 2, and any negative number in magic 0 and 1. ``crc`` and

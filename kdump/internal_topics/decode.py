@@ -91,7 +91,7 @@ class Decoded(NamedTuple):
     values: Values | None = None
     """Field -> value, in order of declaration: int, float, bool, str, bytes (also uuids), None, lists and dicts."""
     reason: str = ""
-    """Why values are missing (unknown type or version, malformed bytes), or that bytes are left over after them."""
+    """Why values are missing (unknown type or version, malformed bytes), or a note on extra bytes after the values."""
     known: bool = True
     """Whether a schema has the type and version. False may mean that a newer release wrote the message."""
     struct: Struct | None = None

@@ -98,7 +98,7 @@ def _framed(parser: MetadataParser | RemoteLogParser, fronts: Fronts, general: G
 def _find(
     messages: dict[int, MessageSchema], parser: CoordinatorParser | FramedParser, text: Callable[[Struct, int], Message]
 ) -> Find:
-    """Return a function (type, version) -> message. It returns None if the release does not have the version."""
+    """Return a function (type, version) -> message, or None if the release does not have the version."""
 
     def find(kind: int, version: int) -> Message | None:
         versions = messages[kind].versions(parser.release) if kind in messages else None
