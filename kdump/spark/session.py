@@ -264,7 +264,7 @@ class SparkOutput:
         os.write(number, os.pread(self._file.fileno(), self._shown - first, first))
 
     def __enter__(self) -> None:
-        """Do nothing; see the end of the block."""
+        """Do nothing: only the end of the block matters."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, SparkFailedError):

@@ -22,7 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 TASKS: Final = 4
-"""The number of Spark tasks per task that runs at the same time. More than one balances uneven tasks."""
+"""The number of Spark tasks for each place at which Spark runs tasks. More than one balances uneven tasks."""
 FAN: Final = 16
 """The maximum number of results that the driver merges. Executors first merge groups of this many adjacent results."""
 

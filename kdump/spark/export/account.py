@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 class SplitAccount(NamedTuple):
-    """The batches, rows and bytes of one split, by outcome. ``rows`` is None if the batch headers do not have it."""
+    """The batches, rows and bytes of one split, by outcome. ``rows`` is None if the batch headers do not show it."""
 
     batches: int = 0
     rows: int | None = 0

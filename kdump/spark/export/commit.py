@@ -4,8 +4,8 @@ An export writes into a hidden folder next to its output (:meth:`~kdump.spark.ex
 is written and counted, the folder is renamed to the output.
 
 A journal is used instead of the rename if the output has files of other programs, if rows are appended, or if the file
-system cannot rename folders atomically. The journal lists the files to remove and to add, which are moved one by one,
-the manifest last. It lists the files of the output: its readers see the complete old or new output. While an output is
+system cannot rename folders atomically. The journal lists the files to remove and to add. They are moved one by one,
+the manifest last. Programs that read the files in the manifest see the complete old or new output. While an output is
 replaced, there is no manifest.
 
 The journal (:data:`COMMIT`) stays until the run has reported its result. If a run is killed, the next run completes the
@@ -52,7 +52,7 @@ def publish(output: Output, staging: Output, commit: Commit, check: Callable[[],
     """Publish a prepared folder and its manifest as the output or a part of it.
 
     ``check`` is called before the output changes, and raises if this run has lost its lock. An error before this call
-    leaves the output unchanged. After a later error it is unchanged, or the next run completes the commit.
+    leaves the output unchanged. After a later error the output is unchanged, or the next run completes the commit.
     """
     try:
         names = [name for name in staging.files() if name not in _NEVER_MOVED]

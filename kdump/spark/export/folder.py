@@ -2,8 +2,8 @@
 
 No other module of kdump creates, renames or deletes files on Hadoop's file systems. :mod:`kdump.output.files` handles
 files on the driver's own disks (``file:``): they are flushed, then published by an atomic rename that replaces nothing.
-There, text files are replaced atomically. Renaming a folder is atomic for the schemes of ``_WHOLE_RENAMES``; other
-stores copy each file.
+On these disks, text files are replaced atomically. Renaming a folder is atomic for the schemes of ``_WHOLE_RENAMES``;
+other stores copy each file.
 """
 
 from __future__ import annotations

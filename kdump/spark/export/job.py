@@ -432,7 +432,7 @@ class Work:
         return files
 
     def _promised(self, split: Split, counted: counting.Counted) -> int:
-        """Return the number of rows in a split by its headers. If this is unknown or there is damage, the rows read."""
+        """Return the number of rows in a split by its headers; if unknown or damaged, the number of rows read."""
         found = None if counted.lost else self._by_headers(split)
         rows = counted.account.rows if found is None or found.rows is None else found.rows
         return rows or 0

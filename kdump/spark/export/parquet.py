@@ -132,7 +132,7 @@ Parts: TypeAlias = LocalParts | StoreParts
 def parts_of(output: Output, note: Callable[[str], None]) -> Parts | None:
     """Return the place of the workers' files for a new output, or None if Python cannot write there.
 
-    ``note`` receives the reason for None. In a store the folder is created; for None it is deleted again.
+    ``note`` receives the reason for None. In a store the folder is created, and deleted if the result is None.
     """
     local = output.local
     if local is not None:
@@ -178,7 +178,7 @@ def write(
 
 @dataclass(frozen=True)
 class FolderLayout:
-    """How an output is divided into folders by the names of ``--partition-by``, and the columns of its files."""
+    """The division of an output into folders by the names of ``--partition-by``, and the columns of its files."""
 
     folders: dict[str, str]
     columns: tuple[str, ...]

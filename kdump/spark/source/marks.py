@@ -122,7 +122,7 @@ def _position(segment: Segment, offset: int | None) -> int:
 
 
 def holds(segment: Segment, mark: Mark) -> bool:
-    """Return whether a segment is still the one of a mark, with the same batch before the mark."""
+    """Return whether a segment is still the segment of a mark, with the same batch before the mark."""
     if segment.name != mark.file or segment.size < mark.position:
         return False
     if mark.offset is None:

@@ -95,7 +95,7 @@ class Split:
 
 
 class Planned(NamedTuple):
-    """A segment and its splits. There are none if the options select no records of the segment."""
+    """A segment and its splits: none if the options select no records of the segment."""
 
     name: str
     topic: str | None
@@ -184,7 +184,7 @@ def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
 
 
 def needs_survey(options: SourceOptions) -> bool:
-    """Return whether an option needs the headers of all batches. Outcomes of transactions do, for example."""
+    """Return whether an option needs the headers of all batches, for example for outcomes of transactions."""
     return (
         options.dedupe
         or options.committed

@@ -97,7 +97,7 @@ class Advance(NamedTuple):
 
 
 def initial(options: SourceOptions, note: Callable[[str], None], listings: Listings | None = None) -> Offsets:
-    """Return the first offset of a stream, by the options of Kafka's source; without these, the start of the folders.
+    """Return the first offset of a stream: by the options of Kafka's source, by default the start of each folder.
 
     ``note`` is called for each missing topic or partition; ``listings`` are the run's listings. Raises UsageError,
     DataLossError and UnreadableError.
@@ -441,7 +441,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
     """Return a position up to which all batches are within the limits of ``meter``, and count these batches.
 
-    It is in the last but one of the index entries within the limits, so that a batch within the limits follows.
+    The position is that of the last but one index entry within the limits, so a batch within the limits follows.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset
@@ -542,7 +542,7 @@ def _planned(
         since, until = Mark(**start.get(key, {})), Mark(**fields)
         if since == until or until.is_untouched:
             continue
-        if since.is_untouched:  # use the offset in the end, as a second look-up may find another
+        if since.is_untouched:  # use the offset in ``end``: a second look-up may find another
             since = START._replace(offset=until.since, topicId=until.topicId)
         partition = folders.get(key)
         gone += losses(key, partition, since, until)
