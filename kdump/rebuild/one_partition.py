@@ -664,7 +664,7 @@ def _from(segments: list[PlannedSegment], log_start: int) -> list[PlannedSegment
 
 
 def _append(pieces: list[PlannedPiece], new: PlannedPiece) -> None:
-    """Add a piece to the last piece if the two are consecutive, else after it."""
+    """Append a piece. If its bytes follow those of the last piece, extend the last piece instead."""
     last = pieces[-1] if pieces else None
     if (
         last is not None

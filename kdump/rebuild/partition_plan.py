@@ -20,7 +20,7 @@ LOST: Final = "lost"
 
 @dataclass(frozen=True)
 class SourceRange:
-    """Offsets ``first_offset`` to ``end_offset`` - 1 from ``path``, a folder. ``leader_epoch``: of the last batch."""
+    """Offsets ``first_offset`` to ``end_offset`` - 1 from the folder ``path``, and the last batch's leader epoch."""
 
     path: str
     first_offset: int
@@ -140,7 +140,7 @@ class PartitionPlan:
     newest_ms: tuple[tuple[str, int], ...] = ()
     """For each copy that was read: the path of its last segment, and the newest timestamp there in ms."""
     has_transactions: bool = False
-    """Whether a copy may have a transactional batch: one that is transactional, control or compacted (KIP-534)."""
+    """Whether a copy has a batch that is transactional, control or compacted (KIP-534), so it may have transactions."""
     is_tiered: bool = False
     repaired: bool = False
     notes: tuple[str, ...] = ()

@@ -66,7 +66,7 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]
     """Yield the fields of a batch: its header, then the record at ``offset``, or all records.
 
     Raises DamageError at a malformed record or message. In magic 2 the bytes from the malformed record on are yielded
-    first, as one field. So are records of any magic that cannot be decompressed.
+    first, as one field. In any magic, records that cannot be decompressed are yielded as one field too.
     """
     if isinstance(batch, Batch):
         yield from _header(batch)

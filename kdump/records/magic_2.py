@@ -46,7 +46,7 @@ CHUNK: Final = 1000
 _HELD: Final = 1 << 16
 """Maximum number of records of a compressed batch to hold in memory. The records of a larger batch are read twice."""
 _HELD_BYTES: Final = 4 << 20
-"""Maximum size in bytes of these records. A record header of 3 bytes takes about 110 bytes as an object."""
+"""Maximum size in bytes of the records to hold. A record header of 3 bytes takes about 110 bytes as an object."""
 
 
 class Batch(RecordBatch):

@@ -24,7 +24,7 @@ _PROPERTIES: Final = {"records_count": "count"}
 """Header field -> the property of a batch with another name."""
 
 
-class Batches:  # no ABC: each isinstance() of a walk would cost five times as much
+class Batches:  # no ABC: isinstance(), called for each batch, would take five times as long
     """One batch, or several consecutive batches with the same attributes.
 
     Batches are numbered from 0 (``row``). Columns are the fields of :data:`kdump.formats.record_layout.BATCH_HEADER`,
@@ -229,7 +229,7 @@ class RecordBatch(Batches):
 
 
 def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | None:
-    """Return an error for the first record whose offset is not the next one, or None.
+    """Return an error for the first record whose offset is not the previous offset plus 1, or None.
 
     ``offsets`` are the offsets of the records in order. The result is None if the cleaner removed records.
     """

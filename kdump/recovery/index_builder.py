@@ -52,9 +52,9 @@ class IndexBuilder:
         self.interval = interval
         self.first_offsets = first_offsets
         self.refuses = False
-        """Whether the entries do not rise: a broker that recovers the segment then throws InvalidOffsetException."""
+        """Whether an entry is not above the one before it: a broker's recovery then throws InvalidOffsetException."""
         self.refused_at: int | None = None
-        """The position of the batch whose entry does not rise; None if it is the entry that :meth:`close` adds."""
+        """The position of the batch with this entry; None if :meth:`close` adds the entry."""
         self.offsets, self.positions = array("q"), array("q")
         """The entries of the ``.index``."""
         self.timestamps, self.time_offsets = array("q"), array("q")

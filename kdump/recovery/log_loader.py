@@ -197,7 +197,7 @@ def dry_run(
     their names. A failing disk is part of the result. Raises UnreadableError for other causes.
     """
     partition, unread = opened(partition)
-    sound = None if unread else sound  # these segments are not those that were checked
+    sound = None if unread else sound  # other segments were checked
     snapshots = set() if sound is not None else _snapshots(partition)  # a valid log needs none
     start = _Start(interval, log_start, snapshots, sound, rules)
     start.snapshot_folders = snapshot_folders
@@ -291,7 +291,7 @@ class _Start:
 
         ``loading``: the broker recovers it while it loads the segments, before the recovery of the log.
         """
-        if self.sound is None or each not in self.read:  # a valid segment may come twice: it is never in _done
+        if self.sound is None or each not in self.read:  # a valid segment is not in _done, and may come twice
             self.read.append(each)
         if self.sound is not None:
             return False
@@ -328,7 +328,7 @@ class _Start:
             try:
                 return self._recover_once(segments, recovery_point)
             except OffsetOverflowError as error:
-                segments = self._split(segments, error)  # the broker recovers again
+                segments = self._split(segments, error)  # then the broker recovers the log again
 
     def _recover_once(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
         """Recover the segments. Raises OffsetOverflowError at a segment that must be split first."""
@@ -442,7 +442,7 @@ def _snapshots(partition: Partition) -> set[int]:
             try:
                 producer_snapshot.read(read_file(partition.files, entry.path))
             except DamageError:
-                continue  # the broker deletes it, and reads an older one
+                continue  # the broker deletes this snapshot, and reads an older one
             found.add(offset)
     return found
 
@@ -451,7 +451,7 @@ def _loads_by_recovery(each: Segment) -> bool:
     """Return whether a segment is recovered even after a clean stop: without ``.index`` or with a bad ``.txnindex``.
 
     A ``.swap`` always has an ``.index``: to find its end, a broker opens ``.index.swap`` (LogSegment.readNextOffset),
-    and creates it without entries if it is missing. Raises FailsError for a version of an entry that is unknown.
+    and creates it without entries if it is missing. Raises FailsError for an entry of an unknown version.
     """
     if file_names.INDEX not in each.siblings and not each.path.endswith(f".{file_names.SWAP}"):
         return True
@@ -521,7 +521,7 @@ def _invalid(region: RecordBatch) -> str:
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
-    """Return why a marker cannot be read: recovery ends after its batch. Else "". Raises FailsError for other types."""
+    """Return why a marker is malformed, so that recovery ends after it; else "". Raises FailsError for other types."""
     if not region.is_control or region.producer_id is None or region.producer_id < 0:
         return ""
     try:

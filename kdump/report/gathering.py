@@ -1,7 +1,7 @@
 """One pass over log dirs that gathers the data of a report.
 
 The check reads each segment, and passes the batches to the collectors of other answers. The metadata log is replayed
-before this pass. After it, the end offsets of logs with group offsets are looked up.
+before this pass. Afterwards kdump looks up the end offsets of the logs for which groups have offsets.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ class FieldRedactor(Redactor):
     def _within(self, value: Any, path: tuple[str, ...]) -> tuple[Any, bool]:
         """Return a JSON value with hashes at a path, and whether it has the path.
 
-        At a list, a name selects this field of all items. A number selects also the item with that number.
+        At a list, a name selects this field of all items. A number selects the item with this number, too.
         """
         if not path or not (value is None or isinstance(value, dict | list)):
             return self._hashed(value), not path

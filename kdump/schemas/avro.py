@@ -196,7 +196,7 @@ class ReaderSource:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._functions: dict[int, str] = {}
-        self._kept: list[AvroType] = []  # so that no id is used twice
+        self._kept: list[AvroType] = []  # keeps the types alive, so that their ids stay unique
         self._least: dict[int, int] = {}
 
     def function(self, schema: AvroType) -> str:

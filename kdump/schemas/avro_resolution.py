@@ -116,7 +116,7 @@ class _Source(avro.ReaderSource):
         name = self._pairs[key] = f"r{len(self._pairs)}"
         self._shapes += (writer, reader, shape)
         body = [f"def {name}(d, p, n, k, z):", *self.depth_check()]
-        is_match = _match(writer, reader, promoted=True)  # false only for the outermost schemas
+        is_match = _match(writer, reader, promoted=True)  # only the outermost schemas may not match
         if is_match and isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
             body += self._record(writer, reader, shape)
         elif is_match and isinstance(writer, Array) and isinstance(reader, Array):
@@ -140,7 +140,7 @@ class _Source(avro.ReaderSource):
         shapes = dict(shape.fields) if isinstance(shape, StructShape) else {}
         written = {field.name: field for field in writer.fields}
         sources: dict[str, AvroField] = {}
-        for field in reader.fields:  # a new name for a field of the writer comes before a field that has its old name
+        for field in reader.fields:  # a renamed field (by its alias) comes before a field with the old name
             found = None if field.name in written else next((name for name in field.aliases if name in written), None)
             if found is not None:
                 sources.setdefault(found, field)
@@ -150,7 +150,7 @@ class _Source(avro.ReaderSource):
         targets = {field.name: f"v{index}" for index, field in enumerate(reader.fields)}
         for field in writer.fields:
             wanted = sources.get(field.name)
-            if wanted is None:  # read as JSON, so that the same values are invalid as in `decoded`
+            if wanted is None:  # skipped, but checked as in the column `decoded`
                 lines += self.value(field.type, "    ", "x")
             else:
                 within = shapes.get(wanted.name)
@@ -365,7 +365,7 @@ def _default_leaf(schema: Primitive | Fixed | Enum, value: Any, shape: Shape | N
                 return whole if first <= whole <= last else None
         elif schema.kind == "string":
             text: str = _of_type(value, str)
-            return text.encode().decode()  # half of a surrogate pair raises
+            return text.encode().decode()  # raises for a lone surrogate
     # encode other defaults, and read these bytes with the reader
     data = value.encode("latin-1") if isinstance(value, str) else avro.zigzag_varint(value)
     if isinstance(schema, Primitive) and schema.kind == "bytes":

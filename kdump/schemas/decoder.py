@@ -34,7 +34,7 @@ def has_own_layouts(topic: str) -> bool:
 
 
 class WrittenPayload(NamedTuple):
-    """The writer's schema of a payload, and its message's position and Protobuf path (``broken``: the path's error)."""
+    """The writer's schema, the message's position in the payload, and the Protobuf path or its error (``broken``)."""
 
     schema: PayloadReader
     position: int
@@ -102,7 +102,7 @@ class PayloadDecoder:
         if "problem" in made:
             whole = self._with_schema(topic, side, payload, headers)
             if whole is not None and "problem" not in whole:
-                return whole  # the schema fits the bytes that look like a time, too
+                return whole  # the key has no window: the schema also fits the bytes that look like a time
         return made | {"window": parts.window}
 
     def _with_schema(
@@ -127,7 +127,7 @@ class PayloadDecoder:
     def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
         """Return the schema versions that a frame may refer to; empty if its schema is unknown.
 
-        Return None if the bytes only look like a frame: no schema has the fingerprint, or the id, which is 0.
+        Return None if the bytes only look like a frame: no schema has the fingerprint, or none has the id 0.
         """
         if frame.framing == "single-object":
             return self._by_fingerprint.get(frame.fingerprint) if "avro" in self._formats else None

@@ -84,9 +84,9 @@ class HistoryLine:
 
 @dataclass(frozen=True)
 class SubjectLine:
-    """A subject. ``state`` is the first of STATES that one of its versions has; ``versions`` are those in this state.
+    """A subject. ``state`` is the first of STATES that one of its versions has.
 
-    ``config`` and ``mode`` are those that the subject itself has, or None.
+    ``versions`` are the versions in this state. ``config`` and ``mode`` are the subject's own settings, or None.
     """
 
     kind: ClassVar[str] = "subject"

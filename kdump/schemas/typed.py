@@ -105,7 +105,7 @@ class TypedSide:
             raise UsageError(f"version {version.version} of {version.subject!r}: {self._target.why}")
         self._reads: dict[tuple[str, int], _Read] = {}
         self._own: dict[int, list[SchemaVersion]] = {}
-        """``id()`` of a list of versions in the store -> those of these versions that belong to the subject."""
+        """``id()`` of a list of versions in the store -> the versions of the subject in this list."""
         self._prefixes: dict[tuple[str, bytes], tuple[_Read, int]] = {}
         self._message: ReadMessage | None = None
         reader = self._target.reader
@@ -189,7 +189,7 @@ def _refusal(why: str) -> _Read:
 
 
 def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
-    """Return the reader of keys or values for a subject, after that of the other side if there is one.
+    """Return the readers for a subject's records: of the other side (key or value) if it has one, then of its own side.
 
     The subject may have a version and a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A
     subject that ends with ``-key`` is for keys, any other for values. The other side (``orders-key`` for
@@ -246,7 +246,7 @@ class SubjectTables:
         return found
 
     def _named(self, written: WrittenPayload) -> tuple[str, SchemaVersion, str | None]:
-        """Return the table of a payload, the version whose types it has, and the message, if it is not the first."""
+        """Return the table of a payload, the version with the table's types, and the message unless it is the first."""
         schema, store = written.schema, self._decoder.store
         subject = schema.version.subject
         version = store.newest(subject) or schema.version

@@ -41,7 +41,7 @@ class Run(Batches):
     rows: array[int]
     batch_count: int
     found: bytearray | None = None
-    """What ``look`` of :func:`kdump.segments.shared_segment.brief` returned for this run; None if it was not called."""
+    """The result of ``look`` of :func:`kdump.segments.shared_segment.brief`; None if ``look`` was not called."""
 
     def __init__(self, first: Batch, block: memoryview, start: int, rows: array[int], size: int) -> None:
         self.first = first

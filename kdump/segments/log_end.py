@@ -102,9 +102,8 @@ def first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
 def end_of_segment(segment: Segment, since: int = 0) -> SegmentEnd:
     """Return the end of a segment. Raises UnreadableError.
 
-    The batches before the batch boundary ``since`` (bytes) are not read. If more than SMALL bytes follow it, those
-    before the last index entry are not read either. Only the last batch is checked, unless it is damaged or damage
-    follows it.
+    Reading starts at the batch boundary ``since`` (bytes), or if more than SMALL bytes follow it, at the last index
+    entry. Only the last batch is checked, unless it is damaged or damage follows it.
     """
     base = segment.base_offset or 0
     with segment.open() as source:
@@ -144,7 +143,7 @@ def last_indexed(
 
     The result is 0 if the index is missing or unreadable, or if no valid batch with the entry's offset is there.
 
-    Entries above ``position`` (bytes) or ``offset`` are ignored, and so are the last ``skip`` of the others.
+    Entries above ``position`` (bytes) or ``offset`` are ignored, then the last ``skip`` entries of the rest.
     """
     path = segment.siblings.get("index")
     if path is None:
@@ -196,7 +195,7 @@ class Tail(NamedTuple):
 
 
 def tail(segment: Segment | None, region: Trailing) -> Tail:
-    """Return whether a truncated batch at the end of ``segment`` is damage. Without a segment it is."""
+    """Return whether a truncated batch at the end of ``segment`` is damage; if ``segment`` is None, it is."""
     if segment is not None and is_being_written(segment):
         return Tail(False, f"{region}: a broker is writing it")
     return Tail(True, f"{region}: truncated, or copied while it was written")
@@ -219,8 +218,8 @@ def damage_of(segment: Segment, region: Damage | Trailing) -> Damage | None:
 def is_being_written(segment: Segment) -> bool:
     """Return whether a running broker may append to a segment.
 
-    It may if the segment is local and the newest one of its folder, and the log dir is locked and has no
-    ``.kafka_cleanshutdown``. False if this cannot be read.
+    This is true for the newest segment of a local folder if the log dir is locked and has no ``.kafka_cleanshutdown``.
+    The result is False if these files cannot be read.
     """
     return is_written_at(segment.files, segment.path)
 

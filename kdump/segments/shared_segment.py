@@ -39,7 +39,7 @@ R = TypeVar("R")
 HELD: Final = 1 << 14
 """The number of batches and damaged ranges of a part that may be held before its turn."""
 STEP: Final = 1 << 21
-"""In threads: after a part with more than HELD, this part and all later ones are read in steps of so many bytes."""
+"""Threads read a part with more than HELD batches, and all later parts, in steps of this number of bytes."""
 
 
 class _Before(NamedTuple):
