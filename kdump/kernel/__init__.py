@@ -1,8 +1,8 @@
 """The kernel, kdump's compiled code: it converts records to text or columns, and checks entries of indexes.
 
-Compiled code reads well-formed batches only. It stops before any other batch; plain Python continues and reports
-errors. Without compiled code, plain Python reads everything with the same results. A module of this package may be
-imported only if ``COMPILED`` is true. The environment variable ``KDUMP_KERNEL=off`` makes it false.
+Compiled code reads well-formed batches only. It stops before any other batch; plain Python (the general path) continues
+and reports errors. Without compiled code, plain Python reads everything with the same results. A module of this package
+may be imported only if ``COMPILED`` is true. The environment variable ``KDUMP_KERNEL=off`` makes it false.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ cdef class Memory:
         return True
 
     cdef bytearray take(self):
-        """Return the bytes, and start again. Next time reserve slightly more memory than these bytes."""
+        """Return the bytes, and start again with memory for slightly more bytes."""
         self.reserve(1)
         taken = self.memory
         PyByteArray_Resize(taken, self.used)
@@ -131,7 +131,7 @@ cdef class Binary:
         else:
             byte[0] |= bit
             self.content.reserve(size)
-            if size:  # else a pointer may be invalid
+            if size:  # without bytes the pointer may be invalid
                 memcpy(self.content.start + self.content.used, value, size)
             self.content.used += size
         self.length += 1

@@ -5,7 +5,7 @@ A keyed hash is HMAC-SHA256; the general path is :mod:`kdump.rows.redaction`.
 
 A table of keys stores numbers and a digest of 16 bytes for each key. The digest is SipHash-2-4 with 128 bits and a
 random secret, so that keys in a hostile file do not collide. A table is one block of memory with open addressing,
-at most four fifths full. The general path is :mod:`kdump.answers.compaction.cleaning`.
+at most four fifths full. The general path is :mod:`kdump.answers.compaction.key_tables`.
 """
 
 from kdump.kernel.batches import OTHERS
@@ -24,7 +24,7 @@ cdef bint _SHA = has_sha()
 
 
 def _digest(secret):
-    from hashlib import sha256  # as slow to import as a module of the kernel
+    from hashlib import sha256  # its import takes as long as that of a kernel module
 
     return sha256(secret).digest()
 
@@ -59,7 +59,7 @@ cdef class KeyedHash:
         mix(self.outer, pad)
 
     cdef void digits(self, unsigned char* out, Py_ssize_t at, const unsigned char* text, Py_ssize_t size) noexcept nogil:
-        """Write the 64 hex digits of the hash of a text at position ``at``, in the next ``settle()`` at the latest."""
+        """Write the 64 hex digits of a text's hash at position ``at``, at the latest in the next :meth:`settle`."""
         if self.count == WAITING:
             self.settle(out)
         self.waiting[self.count] = Waiting(text, size, at)
@@ -146,7 +146,7 @@ cdef unsigned int[64] _ROUNDS = [
 
 
 cdef inline unsigned int word_at(const unsigned char* text) noexcept nogil:
-    """Return four bytes as a number, the highest first. Compilers make one instruction of this."""
+    """Return four bytes as a number, the highest first. Compilers turn this into one instruction."""
     return <unsigned int> text[0] << 24 | <unsigned int> text[1] << 16 | <unsigned int> text[2] << 8 | text[3]
 
 
@@ -247,7 +247,7 @@ cdef Py_ssize_t _FIRST_ROOM = 1 << 10
 cdef Py_ssize_t _AHEAD = 12  # a slot is prefetched for the fact that comes this many facts later
 cdef Py_ssize_t _FEW = 1 << 20  # number of slots up to which a table grows fast
 cdef Py_ssize_t _MOST_SLOTS = (1 << 32) - 1  # a slot is found with 32 bits of the digest
-cdef enum Why:  # the reason why a record is removed, or STAYS: REASONS of key_tables
+cdef enum Why:  # the outcomes of a record, numbered as in REASONS of key_tables
     STAYS = 0
     SUPERSEDED = 1
     TOMBSTONE = 2
@@ -429,7 +429,7 @@ cdef class FactBuffer(Cursor):
         self.resize(min(self.bound, _FIRST_ROOM))
 
     cdef inline bint is_ours(self, Fact* fact) noexcept nogil:
-        """Return whether this table is responsible for a key: each table has a part of the keys."""
+        """Return whether a key is in the part of the keys that this table has."""
         return self.of == 1 or fact.high % self.of == self.number
 
     cdef inline Word* home(self, Word low) noexcept nogil:
@@ -519,7 +519,7 @@ cdef class OffsetTable(FactBuffer):
         self.since, self.most, self.latest = since, most, since - 1
 
     def put(self, begin, end):
-        """Add the facts ``begin`` to ``end`` (exclusive) to the table. Return the end of those that fitted."""
+        """Add the facts ``begin`` to ``end`` (exclusive) to the table. Return the index after the last that fits."""
         cdef Py_ssize_t at = begin
         cdef Py_ssize_t stop = min(end, self.count)
         cdef Fact* fact
@@ -540,12 +540,7 @@ cdef class OffsetTable(FactBuffer):
         return at
 
     def judge(self, *, discards, keeps, listed):
-        """Return the result of a cleaning for the facts of this table's keys.
-
-        It has the numbers of records, of tombstones and (by REASONS) of removed records, and the bytes of superseded
-        records. If ``listed``, it has the offsets and reasons of removed records. ``discards`` removes all records;
-        ``keeps`` keeps tombstones. Records after ``latest`` are not counted.
-        """
+        """Like ``OffsetMap.judge`` of :mod:`kdump.answers.compaction.key_tables`."""
         cdef bint drops = discards
         cdef bint spares = keeps
         cdef bint lists = listed
@@ -624,10 +619,7 @@ cdef class SizeTable(FactBuffer):
                 self.record += 1
 
     def largest(self, most):
-        """Return bytes, -batch, -record and records of the ``most`` keys with the most bytes, in any order.
-
-        Batch and record numbers are negated, so that the earlier of two keys of equal size compares as the larger one.
-        """
+        """Like ``KeySizes.largest`` of :mod:`kdump.answers.compaction.key_tables`."""
         from heapq import heappush, heappushpop  # few runs need a heap
 
         cdef list found = []

@@ -213,9 +213,9 @@ cdef class EntryCheck(Cursor):
 
 
 def add_run(builder, table, long long position):
-    """Add the batches at ``position``, one row of ``table`` each, to an IndexBuilder, as it would add them one by one.
+    """Add the batches of the rows of ``table`` to an IndexBuilder. The first batch is at ``position`` of the log.
 
-    Return the number of added batches. An offset that does not fit into the segment ends the work.
+    Return the number of added batches: those before the first whose offset does not fit into the segment.
     """
     if not (-FAR < builder.base_offset < FAR and builder.interval < FAR):
         return 0

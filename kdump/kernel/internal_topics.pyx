@@ -243,7 +243,7 @@ WAYS = (
 - embedded: bytes with an int16 and a struct. The argument maps the int16 to the struct's reader and StructText.
 - map: an array of structs, written as "{key=value, ...}". The argument has the names of two number fields. The array
   is not empty, and the keys increase.
-- end: a number that is not less than the field that the argument names, which is not negative.
+- end: a number. The argument names another field, which must be from 0 to this number.
 - call: the argument is a function that returns the text of the whole field, also for null.
 """
 ALWAYS = object()
@@ -284,7 +284,7 @@ cdef class FieldText:
     cdef object argument, default
 
     def __init__(self, literal, name, way, argument=None, array=False, default=ALWAYS):
-        """``argument`` is that of the way. A value that equals ``default`` is not written."""
+        """``argument``: see WAYS. A value that equals ``default`` is not written."""
         self.literal, self.name, self.way = literal, name, WAYS.index(way)
         self.argument, self.array, self.default = argument, array, default
 

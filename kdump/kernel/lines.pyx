@@ -54,7 +54,7 @@ cdef int _VALUE = NUMBERS + _TEXTS.index("value")
 cdef int _RAW = (_TEXTS.index("raw_key") - _TEXTS.index("key")) // 2
 cdef int _HEX = (_TEXTS.index("hex_key") - _TEXTS.index("key")) // 2
 cdef int _BASE64 = (_TEXTS.index("base64_key") - _TEXTS.index("key")) // 2
-cdef Py_ssize_t _DIGITS = 64  # of a keyed hash
+cdef Py_ssize_t _DIGITS = 64  # hex digits of a keyed hash
 cdef int _END = 1 << 16  # after all slots
 cdef int _LINES = 4  # of a shape: one for each combination of a null key and value
 cdef Py_ssize_t _MOST = 1 << 23  # maximum number of bytes that are reserved for lines of unknown size
@@ -940,7 +940,7 @@ class General(NamedTuple):
     """Returns the cell with the encoding of a payload."""
     headers: Callable[[Sequence[Header]], bytes]
     marks: tuple[bytes, bytes]
-    """The marks after a key that is a JSON value, and after such a value."""
+    """The marks after a key and after a value, if it is a JSON value."""
     prefix: bytes
     """The text before a keyed hash."""
     first: int

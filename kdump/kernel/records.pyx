@@ -17,9 +17,9 @@ from libc.string cimport memcmp
 VERSION = 26
 """The same number as in ``kdump/kernel/__init__.py``, which explains it."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
-"""The numbers of a record. They are the first ``values``, before the fields of the batch's header and other numbers."""
+"""The numbers of a record: the first ``values``. The fields of the batch's header and other numbers follow."""
 FAR = 1 << 62
-"""The sum of two numbers between this one and its negative fits into 64 bits."""
+"""The sum of two numbers from -FAR to FAR fits into 64 bits."""
 NUMBERS = 32
 """Maximum number of ``values``."""
 
@@ -205,8 +205,8 @@ cdef class Cursor:
     def agrees(self):
         """Return whether there are records and all agree with the header of their batch.
 
-        They agree if they are well-formed, fill the batch, have no attributes, and their offsets increase and do not
-        exceed the header's last one. Unless the broker set it, the header's maximum timestamp must be theirs.
+        They agree if they are well-formed, fill the batch and have no attributes, and their offsets increase up to at
+        most the header's last offset. With CreateTime their largest timestamp must be the header's.
         """
         cdef bint agree
         with nogil:
@@ -346,8 +346,8 @@ cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nog
 cdef long long longer(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
     """Return a varint of any size, and move past it. ``last`` is the shift for the last byte of its type.
 
-    If the varint is truncated, or the general path would refuse it or drop bits, return 1 (the size -1) and move past
-    all data. Such a size is never valid there.
+    For a truncated varint, and if the general path would refuse it or drop bits, return 1 (a size of -1). The position
+    is then past all data, so the record is not well-formed.
     """
     cdef Py_ssize_t position = at[0]
     cdef long long value = 0
@@ -388,7 +388,7 @@ cdef class Records(Cursor):
         """Return the records of the stacked batches: offset, timestamp in ms, key, value and size in bytes of each.
 
         Reading ends before the first batch with a record that is not well-formed. ``row`` is then the row of this
-        batch, else the row after the last.
+        batch, or if all are read, the row after the last batch.
         """
         return self.briefs()
 
@@ -565,7 +565,7 @@ cdef class Picks(Cursor):
     """Counts the wanted records of consecutive batches. ``since`` and ``until`` (exclusive) are in ms.
 
     Wanted offsets are ``first`` to ``last``. A record must have one of ``keys``, if any, and all ``headers``, in which
-    the value None means any value. ``values`` True: its value must not be null. False: it must be null. None: either.
+    the value None means any value. ``values`` True selects values that are not null, False null values, None both.
     """
 
     cdef long long first

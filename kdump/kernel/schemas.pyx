@@ -125,7 +125,7 @@ cdef class JsonText:
         return True
 
     cdef int real(self, int size, bint is_short) except -1:
-        """Write a floating-point number of 4 or 8 bytes. ``is_short``: with the fewest digits that identify 4 bytes."""
+        """Write a floating-point number of 4 or 8 bytes. ``is_short``: with the fewest digits for 4 bytes."""
         cdef float single
         cdef double value
         cdef double rounded

@@ -31,9 +31,9 @@ cdef int _STRIDE = best_stride()
 
 
 def look_at(most):
-    """Set the number of bytes that are escaped at once (64, 16 or 0), as far as the processor can. Return the number.
+    """Set how many bytes are escaped at once: at most ``most``, 64, 16 or 0 as the processor allows. Return the number.
 
-    The output does not depend on it.
+    The output does not depend on this number.
     """
     global _STRIDE
     _STRIDE = min(most, best_stride())
@@ -91,7 +91,7 @@ cdef unsigned char* escaped(
             out = _spelt(out - 8, ordered(word), ordered(odd), 8, shown)
     rest = <int> (stop - text)
     if rest > 0:
-        if size >= 8:  # the last eight bytes, without those that are written
+        if size >= 8:  # the last eight bytes, without those already written
             memcpy(&word, stop - 8, 8)
             word = ordered(word) >> (8 * (8 - rest))
         else:

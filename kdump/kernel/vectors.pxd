@@ -73,7 +73,8 @@ cdef extern from *:
         return _mm_set_epi64x((long long) high, (long long) low);
     }
 
-    /* Write eight bytes, with "insert" before those of "odd"; "orders" has the shuffle for each set of them. */
+    /* Write eight bytes, with "insert" before each byte whose bit is set in "odd". "orders" has the shuffle for each
+       value of "odd". */
     __attribute__((always_inline, target("ssse3"))) static inline void kdump_spread(
             unsigned char *out, __m128i bytes, const char *orders, int odd, __m128i insert) {
         __m128i order = _mm_loadu_si128((const __m128i *) (orders + 16 * odd));
