@@ -467,7 +467,7 @@ def _milliseconds(info: tarfile.TarInfo) -> int | None:
 class OneFile:
     """Storage with a single file that has no path: standard input, or the content of a compressed file.
 
-    ``broken`` and ``hint`` are those of :class:`Archive`, for a stream with a broken end.
+    ``broken`` and ``hint`` have the meaning of :class:`Archive`, for a stream with a broken end.
     """
 
     left_out: Sequence[tuple[str, str]] = ()

@@ -130,7 +130,7 @@ def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
         if whence is not None:
             return min(os.lseek(descriptor, position, whence), size)
     except OSError as reason:
-        if reason.errno == errno.ENXIO and os.fstat(descriptor).st_size >= size:  # in the last hole
+        if reason.errno == errno.ENXIO and os.fstat(descriptor).st_size >= size:  # ``position`` is in the last hole
             return size
     return position if data else size
 

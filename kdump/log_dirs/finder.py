@@ -410,7 +410,7 @@ class Finder:
         )
 
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
-        """Yield the partition of a folder, and those of all folders below it."""
+        """Yield the partition of a folder, and the partitions of all folders below it."""
         left = [(name, folder)]
         foreign: set[str] = set()
         partitions: set[str] = set()

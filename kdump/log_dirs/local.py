@@ -32,7 +32,7 @@ class Meter:
         """Count a read of ``size`` bytes. A read of only the first header of a segment is not counted."""
         if position == 0 and size <= _HEADER:
             return
-        self._read.append((path, size))  # atomic: needs no lock
+        self._read.append((path, size))  # append() is atomic: no lock is needed
 
     def totals(self) -> dict[str, int]:
         """Return path -> number of bytes that were read."""
@@ -158,7 +158,7 @@ class LocalFile:
             return
         last = min(position + size, self.size) - 1
         if position > last or not (self._cached(position) and self._cached(last)):
-            with suppress(OSError):  # some file systems do not support it
+            with suppress(OSError):  # some file systems do not support the advice
                 os.posix_fadvise(self._fd, position, size, os.POSIX_FADV_WILLNEED)
 
     def _cached(self, position: int) -> bool:

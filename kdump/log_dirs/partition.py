@@ -26,7 +26,7 @@ TURN_COST: Final = 1 << 16
 
 
 class Segment(NamedTuple):
-    """A file of batches. ``base_offset`` is the offset in its name, else that of its first batch, or None.
+    """A file of batches. ``base_offset`` is the offset in its name, else the offset of its first batch, or None.
 
     ``siblings``: suffix (``index``, ``timeindex``, ...) -> path of the segment's file with this suffix, if it exists.
     """
@@ -185,7 +185,7 @@ class Partition(NamedTuple):
 def index_swaps(partition: Partition) -> dict[str, str]:
     """Return the index ``.swap`` files that a broker's start renames and that have no ``.log.swap``: new name -> path.
 
-    A start renames each ``.swap`` file whose offset is below those of all ``.cleaned`` files (LogLoader,
+    A start renames each ``.swap`` file whose offset is below the offsets of all ``.cleaned`` files (LogLoader,
     ``removeTempFilesAndCollectSwapFiles`` and ``load``).
     """
     found = {each.name: each.path for each in partition.others if each.name.endswith(f".{file_names.SWAP}")}

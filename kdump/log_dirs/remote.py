@@ -194,7 +194,7 @@ class RemoteFiles:
                 while block := source.read(_BLOCK):
                     out.write(block)
         except BaseException:
-            with suppress(OSError):  # the first error is the reason
+            with suppress(OSError):  # report the write error, not an error of delete()
                 self.delete(path)  # PyArrow completes a file at the end of the block, also after an error
             raise
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
 
 BLOCK: Final = 1 << 20
-"""Maximum number of bytes of one read, and of one decompressed block except those of zstd."""
+"""Maximum number of bytes of one read, and of one decompressed block except blocks of zstd."""
 _STEP: Final = 1 << 14
 """Bytes given to a decompressor at a time, because it copies the remaining input at the end of each small member."""
 _ZSTD_STEP: Final = 1 << 13
@@ -33,7 +33,7 @@ class OwnedDescriptor:
         self.fd = os.dup(file.fileno())
         file.close()
 
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # globals may be gone when Python ends
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # ``os`` may be gone when Python ends
         close(self.fd)
 
 

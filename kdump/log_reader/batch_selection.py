@@ -239,7 +239,7 @@ class BatchSelection:
             first = batch.base_offset if first is None else first
         except DamageError as error:
             damage = error
-        chunk = taken = []  # free them: they may be as large as the batch
+        chunk = taken = []  # free the records: they may be as large as the batch
         shows_empty = empty and self._take is not Take.COUNT and not self._filter.looks_into_records
         if first is not None and (count or shows_empty):
             held: Sequence[Record] | None = () if self._of_batches else records

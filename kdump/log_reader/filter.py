@@ -2,8 +2,8 @@
 
 RE2 (google-re2) searches each expression that has the same meaning in RE2 and ``re``, because it takes linear time. In
 Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b`` exponential time. ``re`` searches the other expressions:
-those with references to groups, lookaround, atomic groups, possessive or over 1,000 repetitions, flags other than
-``(?s)`` and ``(?m)``, ``\\Z``, or a ``$`` before the end.
+with references to groups, lookaround, atomic groups, possessive or over 1,000 repetitions, flags other than ``(?s)``
+and ``(?m)``, ``\\Z``, or a ``$`` before the end.
 """
 
 from __future__ import annotations

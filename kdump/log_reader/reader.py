@@ -196,7 +196,7 @@ class PartitionReader:
             parts.append(TailRanges(self._segment(segment, selection, file, part), remaining, self._size))
             lost = lost or part.lost
             remaining -= parts[-1].held
-            if part.reached != stop and not part.is_over:  # it began at a copy of a batch in a record
+            if part.reached != stop and not part.is_over:  # the part began inside a record
                 in_parts = False
             if remaining <= 0 or not in_parts:
                 break
@@ -209,7 +209,7 @@ class PartitionReader:
     def _selected_again(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, parts: list[TailRanges]
     ) -> Iterator[SelectedBatch]:
-        if all(part.is_empty for part in parts):  # also of an unreadable segment, which is already reported
+        if all(part.is_empty for part in parts):  # or the segment is unreadable, which is reported
             return
         try:
             with segment.open() as source:
@@ -358,7 +358,7 @@ class PartitionReader:
             self.on_error,
             runs=runs,
             packed=self._packed,
-            check=self._runs and self.take is Take.RUNS,  # to count records, the main thread checks them itself
+            check=self._runs and self.take is Take.RUNS,  # for a count, the idle main thread checks them
             make=None if make is None or not self._runs else _making(make, selection, file),
         )
 

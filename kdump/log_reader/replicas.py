@@ -153,7 +153,7 @@ def each_once(partitions: Sequence[Partition], note: Callable[[str], None], opti
 
 
 def spares(partitions: Sequence[Partition], note: Callable[[str], None], what: str = "") -> list[Partition]:
-    """Return all replicas and copies of logs for which there is a better one.
+    """Return all replicas and copies of logs except the best of each log.
 
     ``note`` is called with a sentence on the replicas, and one on the copies; ``what`` is inserted after "left out".
     """
@@ -172,7 +172,7 @@ def spares(partitions: Sequence[Partition], note: Callable[[str], None], what: s
 
 
 def _spare_replicas(partitions: Iterable[Partition]) -> list[Partition]:
-    """Return all replicas for which the same partition has a better replica.
+    """Return all replicas except the best replica of each partition.
 
     The best replica has the newest leader epoch, then the highest log end offset, then the lowest first offset,
     then the first place in the list. Folders count as replicas of one partition if their topic ids do not differ, and
@@ -186,7 +186,7 @@ def _spare_replicas(partitions: Iterable[Partition]) -> list[Partition]:
 
 
 def _spare_copies(partitions: Iterable[Partition]) -> list[Partition]:
-    """Return all copies for which there is a better one, in the order of :func:`_spare_replicas`.
+    """Return all copies except the best of each log, in the order of :func:`_spare_replicas`.
 
     They are searched among the logs without a topic, and among several logs of one folder. Logs are copies if they
     have offsets in common, and :class:`kdump.log_reader.unnamed_logs.LogCopies` finds a common batch.
@@ -213,8 +213,8 @@ def each_once_in_turn(
 ) -> Iterator[Partition]:
     """Yield the partitions that :func:`each_once` returns, if possible without collecting all of them first.
 
-    ``partitions`` are those that a finder yields for ``paths``. The names of all folders are listed first. Partitions
-    are yielded at once, up to the first one whose name another folder has too. The others are collected.
+    ``partitions`` are the result of a finder for ``paths``. The names of all folders are listed first. Partitions are
+    yielded at once, up to the first partition whose name another folder has too. The other partitions are collected.
     """
     names = _names_below(paths)
     left = iter(partitions)

@@ -132,7 +132,7 @@ class _PathNames:
 
 
 def own_topic(partition: Partition) -> str | None:
-    """Return the one of Kafka's own topics to which most of the first readable records belong, or None."""
+    """Return Kafka's own topic to which most of the first readable records belong, or None."""
     from kdump.internal_topics.decode import TOPICS
 
     records = list(islice(first_records(partition), _SAMPLED))

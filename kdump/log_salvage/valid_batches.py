@@ -33,7 +33,7 @@ UNREADABLE: Final = "unreadable"
 class Account:
     """The result of reading the replicas of a partition.
 
-    ``first_offset`` and ``last_offset`` are those of the placed batches, ``gaps`` the missing offsets between them.
+    ``first_offset`` and ``last_offset`` belong to the placed batches, ``gaps`` are the missing offsets between them.
     ``lost`` has the ranges that were left out. ``duplicates`` is the number of batches that equal a placed batch,
     ``padding`` the number of bytes of padding.
     """

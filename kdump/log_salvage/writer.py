@@ -315,7 +315,7 @@ class _LogWriter:
         self._enter(-1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch, base)
 
     def _count(self, file: BinaryIO, region: Batches, batches: int, records: int | None) -> None:
-        """Write the bytes of batches, and count them."""
+        """Write the bytes of batches, and add the batches to the counts."""
         end = self._size + region.size
         if end > max(self._reserved, SMALL):
             self._reserved = max(end, min(self._size + STEP, self._limits.segment))

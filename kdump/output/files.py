@@ -65,7 +65,7 @@ class NewFiles:
         self._work.at = self._folder
 
     def publish(self, *, replaces: bool) -> list[Path]:
-        """Move the files to their names, and return the paths. If that fails, delete those that were moved.
+        """Move the files to their names, and return the paths. If that fails, delete the moved files.
 
         With ``replaces`` existing files are replaced, and an error leaves the moved files in place. Raises TakenError,
         OSError.
@@ -350,7 +350,7 @@ def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
     """Return the parent folder of an output that is the same as ``read``, or None."""
     try:
         return around.get(identity(read.stat()))
-    except OSError:  # a link to nowhere
+    except OSError:  # a broken link
         return read.resolve()
 
 
@@ -466,7 +466,7 @@ def _is_mounted(path: Path) -> bool:
     """Return whether a file is a mount point, which a rename cannot replace."""
     try:
         mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    except OSError:  # not Linux
+    except OSError:  # only Linux has this file
         return False
     place = os.fsencode(path.parent.resolve() / path.name)
     found = (re.sub(rb"\\(\d{3})", lambda code: bytes([int(code[1], 8)]), line.split()[4]) for line in mounts)

@@ -148,13 +148,13 @@ class OutputWork:
         """The output that is being written. An OSError without a path is reported with this path."""
 
     def make_folders(self, folder: Path, access: Access) -> None:
-        """Create the missing folders of a path. :meth:`end` deletes those that are still empty. Raises OSError."""
+        """Create the missing folders of a path. :meth:`end` deletes the new ones that are empty. Raises OSError."""
         missing, above = [], folder
         while not os.path.exists(above):  # noqa: PTH110  pathlib raises where a name is too long
             missing.append(above)
             above = above.parent
         for one in reversed(missing):
-            with signals.held(), suppress(FileExistsError):  # another run was faster
+            with signals.held(), suppress(FileExistsError):  # another run has created the folder
                 make_folder(one, access)
                 self._made.append(one)
 
@@ -224,7 +224,7 @@ class OutputWork:
             except OSError as reason:
                 self._note(f"{part.path}: cannot be deleted: {reason.strerror}")
         for made in reversed(self._made):
-            with suppress(OSError):  # the output or another file is in it
+            with suppress(OSError):  # the folder has the output or another file
                 made.rmdir()
 
     def error(self, reason: OSError) -> UnreadableError:
@@ -265,7 +265,7 @@ def work_in(
                 work.name_left_over(place)
             yield work
             work.is_done = True
-        except BrokenPipeError:  # from printing messages
+        except BrokenPipeError:  # a message could not be printed
             raise
         except OSError as reason:
             raise work.error(reason) from reason
@@ -331,7 +331,7 @@ def _rename_without_replacing() -> Callable[[Path, Path], None] | None:
     """Return a function that renames and replaces nothing (``renameat2`` of Linux), or None on other systems."""
     import ctypes
 
-    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # of glibc 2.28
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # glibc has it since 2.28
     if function is None:
         return None
 
@@ -418,7 +418,7 @@ def _locked(folder: Path) -> Iterator[None]:
             except BlockingIOError:
                 time.sleep(_PAUSE)
                 continue
-            except OSError:  # a file system without such locks
+            except OSError:  # the file system has no such locks
                 pass
             break
         yield
@@ -441,12 +441,12 @@ def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
     for name in names:
         try:
             descriptor = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:  # deleted, or owned by another user
+        except OSError:  # the part was deleted, or belongs to another user
             continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield folder / name, True
-        except BlockingIOError:  # its run is alive
+        except BlockingIOError:  # the part belongs to a live run
             pass
         except OSError:
             yield folder / name, False
@@ -460,7 +460,7 @@ def remove(path: Path) -> None:
         path.unlink()
     except FileNotFoundError:
         pass
-    except (IsADirectoryError, PermissionError):  # a folder: on Linux, and on other POSIX systems
+    except (IsADirectoryError, PermissionError):  # the errors for a folder on Linux, and on other POSIX systems
         from shutil import rmtree
 
         rmtree(path)

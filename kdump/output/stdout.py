@@ -143,7 +143,7 @@ def sent_to(pager: IO[bytes]) -> Iterator[None]:
 
 def _widen_pipe() -> None:
     if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with suppress(OSError):  # not a pipe, or above the user's limit
+        with suppress(OSError):  # not a pipe, or the size is above the user's limit
             if fcntl.fcntl(1, fcntl.F_GETPIPE_SZ) < PIPE:
                 fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, PIPE)
 

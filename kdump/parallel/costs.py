@@ -68,7 +68,7 @@ PRINTED_AHEAD: Final = 1 << 16
 SMALL_BATCHES: Final = 1 << 11
 """If the first batch of a segment is smaller (bytes), one worker reads it: sending findings per batch takes time."""
 UNPACKING: Final = 8
-"""The cost of a compressed byte divided by that of an uncompressed one."""
+"""The cost of a compressed byte divided by the cost of an uncompressed byte."""
 
 BUDGET: Final = 1 << 16
 """Number of records that a search through damage may always skip without success. Each read byte allows more."""
@@ -133,7 +133,7 @@ def free_processors() -> int:
     count = processors()
     try:
         return 1 if os.getloadavg()[0] > BUSY * count else count
-    except OSError:  # the system does not report it
+    except OSError:  # the system does not report its load
         return count
 
 
@@ -231,7 +231,7 @@ def segment_parts(source: Source, end: int, times: int = 1, *, unpacks: bool = T
     starts, position = [], 0
     while position < end:
         starts.append(position)
-        position = max(position + size, next_data(source, position + size) // size * size)  # a hole is in one part
+        position = max(position + size, next_data(source, position + size) // size * size)  # a hole is not divided
     return [SegmentPart(start, min(stop, end)) for start, stop in pairwise([*starts, end])]
 
 

@@ -62,7 +62,7 @@ class OutputTurn(Turn[S]):
         self.lead = b""
         """Bytes to write before the chunk's output. They are not written if this output is empty.
 
-        Set them before this chunk's turn, or in the function given to :meth:`when_come`.
+        Set these bytes before this chunk's turn, or in the function given to :meth:`when_come`.
         """
         self.has_written = False
         """Whether the chunk has any output."""
@@ -122,7 +122,7 @@ class OutputTurn(Turn[S]):
             if size > AT_ONCE:
                 _write(memoryview(data))
                 return size
-            data = bytes(data)  # it may be part of the memory that :meth:`room` returned
+            data = bytes(data)  # ``data`` may be a part of the memory that :meth:`room` returned
         if not (isinstance(data, memoryview) and data.obj is self._memory):
             self._buffer[self._used : self._used + size] = data
         self._used += size

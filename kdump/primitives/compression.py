@@ -379,7 +379,7 @@ def _lz4_frame(data: bytes, *, right_checksum: bool) -> bytes:
     import lz4.block
 
     header = b"\x60\x40"
-    summed = header if right_checksum else LZ4_FRAME_MAGIC + header  # KAFKA-3160: it covered the frame magic too
+    summed = header if right_checksum else LZ4_FRAME_MAGIC + header  # KAFKA-3160: the checksum covered the frame magic
     out = [LZ4_FRAME_MAGIC, header, bytes([_xxh32(summed) >> 8 & 0xFF])]
     for start in range(0, len(data), 1 << 16):
         plain = data[start : start + (1 << 16)]
@@ -416,7 +416,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
         try:
             plain: bytes = decompressor.decompress(data, max_output_size=most)
         except zstandard.ZstdError:
-            pass  # the steps below report it
+            pass  # the steps below report the error
         else:
             return plain
     parts = _Parts()

@@ -60,7 +60,7 @@ CRC32: Final = Kind(crc32, 0xEDB88320)
 
 
 def combine(kind: Kind, first: int, second: int, size: int) -> int:
-    """Return the checksum of two adjacent ranges from both checksums; ``size`` is that of the second range in bytes.
+    """Return the checksum of two adjacent ranges from both checksums; ``size`` is the second range's size in bytes.
 
     The first checksum is multiplied by x to the power of 8 * size, modulo the polynomial.
     """

@@ -60,7 +60,7 @@ def scala_2_9(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 
 
 def scala_2_12(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashMap`` of Scala 2.10 to 2.12, which is that of 2.9 with rotated hashes."""
+    """Return the order of ``mutable.HashMap`` of Scala 2.10 to 2.12, which is the order of 2.9 with rotated hashes."""
     return _scala(keys, hash_of, rotation=SMALLEST_TABLE.bit_length() - 1)
 
 

@@ -315,7 +315,7 @@ class Processes:
                         received = processes.next_result()
                     except GoneError as gone:
                         raise failure(gone.status) from None
-                    if isinstance(received, BaseException):  # a result that cannot be sent
+                    if isinstance(received, BaseException):  # the result could not be sent
                         raise received
                     results[received[0]] = received[1]
                 outcome = results.pop(at)

@@ -54,7 +54,7 @@ def supervise(delete: Callable[[Path], object]) -> None:
     waited = {*signals.ENDING, signal.SIGCHLD, _NEWS}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     for number in (signal.SIGCHLD, _NEWS):
-        signal.signal(number, signal.SIG_DFL)  # the program that started kdump may ignore them
+        signal.signal(number, signal.SIG_DFL)  # the program that started kdump may ignore these signals
     reader, writer = os.pipe()
     process = os.fork()
     if process:

@@ -17,7 +17,7 @@ BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
 """Control characters beyond ASCII: C1, line separators, writing direction; the same as in ``lines.pyx``."""
 _CONTROL: Final = f"[\x00-\x08\x0b-\x1f\x7f{BEYOND_ASCII}]"
 _HALVES: Final = "[\ud800-\udc7f\udd00-\udfff]"
-"""Halves of surrogate pairs, as JSON can have them. The others stand for bytes of a path (PEP 383)."""
+"""The halves of surrogate pairs that JSON can have. Other halves stand for bytes of a path (PEP 383)."""
 _UNSHOWN: Final = rf"(?:[\x00-\x1f\x7f{BEYOND_ASCII}\ud800-\udfff]|\\x[89a-f][0-9a-f])+"
 """Characters in a path that cannot be typed, and their escapes by :func:`path_text`."""
 

@@ -111,7 +111,7 @@ def read_unsigned_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
 
 def read_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
     """Read a zigzag varint (``bits=32``, ByteUtils.readVarint) or varlong (``bits=64``). Raises DamageError."""
-    if position < len(buffer) and (byte := buffer[position]) < 0x80:  # most have one byte
+    if position < len(buffer) and (byte := buffer[position]) < 0x80:  # most varints have one byte
         return Read((byte >> 1) ^ -(byte & 1), position + 1)
     raw, position = read_unsigned_varint(buffer, position, bits)
     return Read((raw >> 1) ^ -(raw & 1), position)
