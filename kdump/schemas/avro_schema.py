@@ -97,7 +97,7 @@ AvroType: TypeAlias = Primitive | Fixed | Enum | AvroRecord | Array | Map | Unio
 
 
 def parse(text: str, names: Names | None = None) -> AvroType:
-    """Parse a schema. ``names`` has the types to which it refers, and receives those it defines. Raises SchemaError."""
+    """Parse a schema. ``names`` has known types, and receives the new ones. Raises SchemaError."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as reason:

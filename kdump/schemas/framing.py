@@ -47,7 +47,7 @@ class SchemaFrame(NamedTuple):
 def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]) -> SchemaFrame | None:
     """Return the frame of a payload, or None if there is no frame. Of several headers the last complete one counts.
 
-    A serializer adds a header after those that a record already has (Confluent's HeaderSchemaIdSerializer).
+    A serializer adds its header after existing headers (Confluent's HeaderSchemaIdSerializer).
     """
     name, found = _HEADERS[side], None
     for header, value in headers:

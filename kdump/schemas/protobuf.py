@@ -139,7 +139,7 @@ def _enum(kind: EnumType) -> Read:
     def read(data: bytes, position: int, end: int, _: _Walk) -> tuple[Any, int]:
         value, position = varint(data, position, end)
         signed = int32(value)
-        if is_null:  # regardless of the number
+        if is_null:  # any number is null
             return None, position
         return names.get(signed, _NOTHING if closed else signed), position
 
@@ -390,7 +390,7 @@ class ProtobufReader:
     def value(
         self, kind: MessageType, data: bytes, begin: int, end: int, walk: _Walk, into: dict[str, Any] | None = None
     ) -> Any:
-        """Return the JSON value of the message between two positions. Its fields are merged with those in ``into``."""
+        """Return the JSON value of the message between two positions, merged with the fields in ``into``."""
         made = self.plain(kind, data, begin, end, walk, into)
         return self.converted(kind, made, walk)
 

@@ -126,7 +126,7 @@ def _scalar(kind: str) -> ProtobufColumn:
     if made in ("int64", "uint64"):
         return ProtobufColumn(Leaf(made), int)
     if made in ("float32", "float64"):
-        return ProtobufColumn(Leaf(made), float)  # also for "NaN" and "Infinity"
+        return ProtobufColumn(Leaf(made), float)  # also converts "NaN" and "Infinity"
     return ProtobufColumn(Leaf(made), a2b_base64 if made == "bytes" else _text)
 
 

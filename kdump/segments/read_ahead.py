@@ -274,7 +274,7 @@ class LinesAhead(Generic[L]):
     def make(self, run: Run, head: Shape | None, shape: Shape) -> MadeLines | None:
         """Return the first lines of a run, or None for a run of less than PRINTED_AHEAD bytes.
 
-        ``head`` is the format of a batch's line (None for no such lines), ``shape`` that of a record's line.
+        ``head`` is the format of a batch's line (None for no such lines), ``shape`` the format of a record's line.
         """
         if run.size < costs.PRINTED_AHEAD:
             return None

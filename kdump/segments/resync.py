@@ -71,14 +71,14 @@ BEFORE_EPOCH: Final = record_layout.BATCH_HEADER.offsets["partition_leader_epoch
 """The position of the leader epoch in a batch; the magic follows it."""
 
 _SIZE: Final = record_layout.LOG_OVERHEAD.offsets["size"]
-_CODEC: Final = record_layout.BATCH_HEADER.spans["attributes"][1] - 1  # the lower byte
+_CODEC: Final = record_layout.BATCH_HEADER.spans["attributes"][1] - 1  # the lower byte of the attributes
 _ZEROS: Final = bytes(CHUNK + record_layout.MAGIC_POSITION - _SIZE)
 # Both patterns start at the magic and look back to the first byte: offset and size are not negative, the codec exists.
 # In magic 0 and 1 the attributes follow the magic. In magic 2 the last offset delta follows them and is not negative.
 _START: Final = rb"(?<=[\0-\x7f].{%d}[\0-\x7f].{%d})" % (_SIZE - 1, record_layout.MAGIC_POSITION - _SIZE)
 _CODECS: Final = b"".join(b"\\x%02x-\\x%02x" % (low, low + compression.ZSTD) for low in range(0, 256, 8))
 _MAGIC_2: Final = rb"(?s)\x02%b(?=.{%d}[%b][\0-\x7f])" % (_START, _CODEC - record_layout.UP_TO_MAGIC, _CODECS)
-_MAGIC_0_1: Final = rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<!\0{4}.{5})%b" % _START  # no size of zero
+_MAGIC_0_1: Final = rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<!\0{4}.{5})%b" % _START  # the size is not zero
 _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
 """Bytes that the patterns examine, from the magic on."""
 

@@ -218,7 +218,7 @@ class Brief(NamedTuple):
 
 
 class BriefRun(Run):
-    """A batch run with only its headers in memory. ``found`` is that of its :class:`Brief`."""
+    """A batch run with only its headers in memory. ``found`` has the bytes of :class:`Brief`."""
 
     __slots__ = ("_source", "found")
     found: bytearray

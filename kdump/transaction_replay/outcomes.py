@@ -2,8 +2,8 @@
 
 The batches of each segment are read once, by any process, and the results of the segments are combined. The markers in
 the log decide. The entries of ``.txnindex`` replace only unreadable bytes: an entry ends a transaction whose marker is
-in a damaged range, or adds the first offset of one that begins there. If another batch is at the marker's offset, the
-entry is wrong. A transaction that may end in a damaged range, and has no entry, has an unknown outcome.
+in a damaged range, or adds the first offset of a transaction that begins there. If another batch is at the marker's
+offset, the entry is wrong. A transaction that may end in a damaged range, and has no entry, has an unknown outcome.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ def combined(  # noqa: C901  a case per end
         if above is not None and (between := [one for one in unnamed if above < one < base]):
             doubt(DamagedGap(min(between)))
         above = base
-        if doubts and doubts[-1].producer_id is None and segment.base is not None:  # it ends before this segment
+        if doubts and doubts[-1].producer_id is None and segment.base is not None:  # the doubt ends before this segment
             doubts[-1] = doubts[-1]._replace(last_offset=min(doubts[-1].last_offset, segment.base - 1))
         for ended in segment.ended:
             if isinstance(ended, DamagedGap):

@@ -187,7 +187,7 @@ def _read(output: Output) -> Commit | None:
         if not commit.keys() >= _FIELDS:
             raise KeyError("a field is missing")
     except (ValueError, KeyError, AttributeError) as reason:
-        if name != COMMIT:  # the run was killed while writing it, before the commit
+        if name != COMMIT:  # the run was killed while writing the journal, before the commit
             output.delete(name)
             return None
         raise KdumpError(f"{output.path}/{name} was not written by kdump: {reason}") from reason

@@ -33,7 +33,7 @@ class Folder:
     def __init__(self, spark: SparkSession, path: str, shown: str = "") -> None:
         self._spark, self.path = spark, path.rstrip("/") or "/"
         self.shown = shown or self.path
-        context: Any = spark.sparkContext  # of a classic session, which has its own JVM
+        context: Any = spark.sparkContext  # a classic session, which has its own JVM
         self._jvm = context._jvm
         self._hadoop = context._jsc.hadoopConfiguration()
         self._path = self._jvm.org.apache.hadoop.fs.Path

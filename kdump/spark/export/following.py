@@ -197,7 +197,7 @@ class Follower:
     ) -> State:
         started = datetime.now(UTC)
         lost = _losses(advance, state.offsets)
-        options = job.with_schemas(replace(self._options, skip_unreadable=False))  # schemas may be new, too
+        options = job.with_schemas(replace(self._options, skip_unreadable=False))  # new records may have new schemas
         with place.output.staging(self._listener.note) as staged, errors():
             work = job.Work(place.spark, self._export, options, planned, staged[1], self._listener)
             written = work.write(always=not self._steps) if planned else job.WrittenRows(0, {}, [], {})
@@ -250,7 +250,7 @@ def _has_changed(advance: streaming.Advance, planned: list[planning.Planned]) ->
     try:
         is_gone = any(one.segment.files.look(one.segment.path) is None for one in advance.taken)
         return is_gone or any(_has_file_changed(segment.splits) for segment in planned)
-    except StoreError:  # whether a file has changed is unknown
+    except StoreError:  # the store cannot show whether a file has changed
         return False
 
 

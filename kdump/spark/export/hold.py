@@ -60,7 +60,7 @@ def _place() -> str:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115  it is not a path
-    except OSError:  # not Linux
+    except OSError:  # only Linux has this file
         return f"{socket.gethostname()} {uuid.getnode():x}"
 
 

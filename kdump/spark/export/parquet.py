@@ -2,7 +2,7 @@
 
 Files, schema and folders are the same as those of Spark's own writer. Each attempt of a task writes its own files
 (:class:`LocalParts`, :class:`StoreParts`). The driver moves the files of successful attempts to their paths in the
-output, and deletes the others. In a store that does not rename folders, it ignores the others instead.
+output, and deletes the others. In a store that does not rename folders, the driver ignores the other files instead.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class FolderLayout:
         if len(counts) > 1:
             import pyarrow.compute as pc
 
-            order = pc.sort_indices(slots)  # a stable sort
+            order = pc.sort_indices(slots)  # the sort is stable
             rows, counts = rows.take(order), slots.take(order).value_counts().to_pylist()
         start = 0
         for one in counts:
@@ -227,7 +227,7 @@ def _floored(times: pa.Array, unit: int) -> pa.Array:
     import pyarrow.compute as pc
 
     micros = times.cast(pa.int64())
-    whole = pc.divide(micros, unit)  # towards zero
+    whole = pc.divide(micros, unit)  # divide() rounds towards zero
     is_before = pc.less(pc.subtract(micros, pc.multiply(whole, unit)), 0)
     return pc.subtract(whole, is_before.cast(pa.int64()))
 

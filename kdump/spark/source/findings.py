@@ -76,7 +76,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]
         for part in group:
             if part.topic is not None:
                 known.setdefault((part.files, part.log_dir), part._replace(segments=(), others=()))
-            elif any(entry.name in READERS for entry in part.others):  # it is a log dir
+            elif any(entry.name in READERS for entry in part.others):  # the folder is a log dir
                 known[part.files, f"{part.folder}/"] = part._replace(segments=())
     dirs = LogDirs(how.dispensable)
     for part in partitions:

@@ -97,7 +97,7 @@ class Listings:
         """
         errors: dict[str, UnreadableError] = {}
         for key in [key for key in self._known if key not in found]:
-            if is_there(key):  # listing it failed, which is already reported
+            if is_there(key):  # listing the folder failed, which is already reported
                 continue
             missing = self._lacking(key, [], marks.get(key, START))
             if missing is None:

@@ -99,7 +99,7 @@ def ahead(partition: Partition, mark: Mark) -> Iterator[tuple[Segment, int]]:
     segments = partition.segments
     at = next((number for number, segment in enumerate(segments) if holds(segment, mark)), None)
     for number, segment in enumerate(segments):
-        if at is not None and number < at:  # it was read, even if its last bytes are damaged and have no offsets
+        if at is not None and number < at:  # the segment was read, even if its last bytes are damaged
             continue
         following = segments[number + 1].base_offset if number + 1 < len(segments) else None
         is_read = mark.offset is not None and following is not None and following <= mark.offset

@@ -116,7 +116,7 @@ def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> lis
         try:
             return list(pool.map(lambda segment: attempt(segment, split_bytes, checked=checked), segments))
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # each may retry for a minute
+            pool.shutdown(cancel_futures=True)  # each thread may retry for a minute
             raise
 
 
@@ -234,7 +234,7 @@ def look(
     def fail(error: UnreadableError) -> None:
         if not isinstance(error, PartlyUnreadableError):
             raise error
-        note(str(error))  # its reader reports the damage
+        note(str(error))  # the reader of the segment reports the damage
 
     return list(find(options, Reporter(note=note, fail=fail), progress))
 

@@ -240,7 +240,7 @@ def _lacking(
     def is_there(key: str) -> bool:
         try:
             return _is_there(key, options)
-        except UnreadableError:  # listing it has failed too, which is reported
+        except UnreadableError:  # listing the folder has failed too, which is reported
             return True
 
     return listings.compare(found, marks, is_there)
