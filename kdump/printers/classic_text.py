@@ -195,7 +195,7 @@ class _Printer(LogPrinter):
             shown = entry._replace(value=None)
         try:
             super().record(batch, shown)
-        except DamageError as damage:  # a control record with an invalid value
+        except DamageError as damage:  # the control record has an invalid value
             self.out.write(f" {damage.reason}\n".encode())
         if self._sides and isinstance(entry, Record):
             from kdump.printers import decoded_words

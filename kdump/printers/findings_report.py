@@ -260,7 +260,7 @@ def finding_line(finding: Finding) -> dict[str, object]:
     """Return a finding or remark as a JSON object."""
     values = {field.name: getattr(finding, field.name) for field in fields(finding)}
     check = values.pop("kind")
-    del values["poison"]  # the advice contains it
+    del values["poison"]  # the advice has the same fact
     values["commands"] = [path_text(command) for command in finding.commands]
     kind = "remark" if finding.is_remark else "finding"
     line = {"kind": kind, "version": VERSION, "check": check, "code": finding.code, **values}

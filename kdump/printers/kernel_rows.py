@@ -301,7 +301,7 @@ class JsonRows(KernelRows):
                 parts.append(self.shape.constant(column, item).encode())
                 continue
             if (decoded := self.decoded_slot(column, item)) is not None:
-                if not parts:  # it may be empty, but the next field begins with a comma
+                if not parts:  # ``decoded`` may be empty, and the next field begins with a comma
                     return None
                 parts.append(decoded)
                 continue

@@ -104,7 +104,7 @@ class RecordRows:
     def _of_kernel(self) -> KernelRows:
         if self._kernel_rows is None:
             self._kernel_rows = self.kernel_rows()
-            self._kernel_rows.writer.memory = getattr(self.out, "room", None)  # a worker process has it
+            self._kernel_rows.writer.memory = getattr(self.out, "room", None)  # a worker's output has it
         return self._kernel_rows
 
     def lost(self, item: DamagedRange) -> None:
@@ -239,7 +239,7 @@ class JsonArray(JsonLines):
     def long_line(self, pieces: Iterable[str]) -> None:
         self.out.write(self._before + b"\n")
         for text in pieces:
-            self.out.write(text.rstrip("\n").encode())  # the last newline is the only one
+            self.out.write(text.rstrip("\n").encode())  # only the last piece has a newline
         self._before = b","
 
     def region(self, rows: Bytes) -> None:

@@ -178,7 +178,7 @@ class Engine:
             },
         )
         if connection.execute("select current_setting('enable_progress_bar')").fetchall() == [(True,)]:
-            # DuckDB prints it to standard output under python -c. In Jupyter without ipywidgets it cannot be set.
+            # DuckDB prints the bar to standard output under python -c. In Jupyter without ipywidgets it cannot be set.
             connection.execute("set enable_progress_bar = false")
         try:
             connection.execute("set timezone = ?", [limits.zone])

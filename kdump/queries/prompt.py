@@ -168,7 +168,7 @@ def _lines(words: list[str]) -> Generator[str | None, None, None]:
 def _readline(words: list[str]) -> ModuleType | None:
     try:
         import readline
-    except ImportError:  # a Python without readline
+    except ImportError:  # this Python has no readline
         return None
 
     def complete(start: str, number: int) -> str | None:
@@ -194,7 +194,7 @@ def _load(readline: ModuleType, path: str) -> None:
     readline.set_history_length(1000)
     try:
         readline.read_history_file(path)
-    except OSError:  # there is no history yet, or it is unreadable
+    except OSError:  # the history is missing or unreadable
         readline.clear_history()
 
 

@@ -266,7 +266,7 @@ class QueryReading:
         def progress(size: int) -> None:
             nonlocal done
             done += size
-            if done >= _STEP:  # not for each batch
+            if done >= _STEP:  # one report for many batches
                 if self.stopped.is_set():
                     raise StoppedError
                 self.report.has_read(done)

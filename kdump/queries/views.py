@@ -206,7 +206,7 @@ class Views(Mapping[str, View]):
     """All views by name. A view is created on access, because this imports the class of its lines."""
 
     def __init__(self, *, decoded: bool = False, sizes: bool = False, typed: TypedColumns | None = None) -> None:
-        """``decoded`` adds a column to records, ``sizes`` those of SIZES, ``typed`` the columns of a subject."""
+        """``decoded`` adds a column to records, ``sizes`` the columns of SIZES, ``typed`` the columns of a subject."""
         more = ((rows.DECODED,) if decoded else ()) + (tuple(SIZES.values()) if sizes else ())
         self._makers: dict[str, Callable[[], View]] = {
             RECORDS: lambda: RowView(RECORDS, "dump", "record", "The records of logs.", more, typed),

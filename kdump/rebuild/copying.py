@@ -263,7 +263,7 @@ class Journal:
         try:
             with (folder / cls.NAME).open("rb") as file:
                 return file.readline() == _head(out) + b"\n"
-        except OSError:  # no journal
+        except OSError:  # the folder has no journal
             return False
 
     def begin(self, tasks: Iterable[CopiedFile]) -> None:

@@ -81,7 +81,7 @@ DELAY: Final = "log.initial.task.delay.ms"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first SHOWN names, and the number of the others."""
+    """Return the first SHOWN names, and the number of the other names."""
     return first_of(names, SHOWN)
 
 
@@ -98,7 +98,7 @@ def of_groups(coordinators: Coordinators, minutes: int) -> Iterator[str]:
 
 
 def of_transactions(transactions: Sequence[RebuiltTransaction]) -> Iterator[str]:
-    """Yield the warnings about open transactions: one about those with a coordinator, one about those that hang."""
+    """Yield the warnings about open transactions: one about transactions with a coordinator, one about hanging ones."""
     ends = [one for one in transactions if not one.hangs]
     if ends:
         names = listed([one.transactional_id or str(one.producer_id) for one in ends])

@@ -3,12 +3,12 @@
 A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-853, KIP-858):
 
 - It must end after the log of every remaining copy. Otherwise a broker follows the new leader, but never loads the
-  snapshot. Its epoch must be above that of every ``quorum-state``. Otherwise a node with a higher epoch follows no
+  snapshot. Its epoch must be above the epoch of every ``quorum-state``. Otherwise a node with a higher epoch follows no
   leader.
 - Each new broker has a fenced registration. With a registration of the old cluster, a node would wait until the session
   of this registration ends. Without a registration, a follower that loads the snapshot before its leader registers
   would never get the leader's address.
-- The leader epoch of a partition must be above those of its batches. The leader must be set, because none is elected.
+- The leader epoch of a partition must be above the epochs of its batches. The leader must be set: none is elected.
 - The ISR has only the leader. From metadata.version 4.0-IV1 on, a broker that registers after an unclean stop is
   removed from every ISR (KIP-966). This applies to every new broker. A larger ISR would shrink, with new leaders,
   while the nodes register. The other replicas have equal copies, and join the ISR within seconds.
@@ -255,7 +255,7 @@ def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list
 def _add_topics(
     image: ClusterImage, folders: Sequence[VolumeFolder], fail: Callable[[UnreadableError], None]
 ) -> list[ClusterChange]:
-    """Add topics that only folders have. If a name has several ids, the one with the highest :func:`_rank` is used."""
+    """Add topics that only folders have. If a name has several ids, the id with the highest :func:`_rank` is used."""
     by_name: dict[str, dict[bytes | None, list[VolumeFolder]]] = {}
     for folder in folders:
         by_name.setdefault(folder.topic, {}).setdefault(folder.topic_id, []).append(folder)
@@ -439,8 +439,8 @@ def voter_fields(number: int, directory: bytes, host: str, port: int | None, lis
 def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds) -> None:
     """Replace the quorum in an image, for a cluster that has lost its controllers but not its brokers.
 
-    The end offset of the image is set above that of every copy, so that brokers load it. All controllers are removed
-    from the image; the remaining ones register again. If metadata.version supports voters in the metadata log,
+    The end offset of the image is set above the end of every copy, so that brokers load the image. All controllers are
+    removed from the image; the remaining ones register again. If metadata.version supports voters in the metadata log,
     kraft.version becomes 1, and each voter needs its directory id.
     """
     names = (endpoint["name"] for voter in image.voters or () for endpoint in voter["endpoints"])

@@ -308,8 +308,8 @@ class _Planning:
         """Return whether the leader epoch of a copy's last batch is wrong by a single bit.
 
         No checksum covers the epoch of a batch. A broker writes an epoch to its checkpoint before the first batch of
-        this epoch. If the copy has no checkpoint, the same batch in another copy is the evidence, or a checkpoint of
-        another copy in which this batch starts an epoch.
+        this epoch. If the copy has no checkpoint, another copy is the evidence: it has the same batch, or its
+        checkpoint starts an epoch at this batch.
         """
         if not self._may_doubt_epoch(copy):
             return False
@@ -409,7 +409,7 @@ class _Planning:
         return max(first, noted_start or 0)
 
     def _segments(self, end: int) -> list[PlannedSegment]:
-        """Return the segments to write. Those of the leading copy keep their names."""
+        """Return the segments to write. Segments of the leading copy keep their names."""
         leader = self._copies[0]
         bases = sorted({each.base_offset or 0 for each in leader.folder.partition.segments})
         bases = sorted({*bases, *(base for base, _ in leader.missing_segments)})

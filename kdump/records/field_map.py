@@ -139,7 +139,7 @@ def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
             yield FieldBytes(place + at, rest, _UNREAD, f"{len(rest)} bytes that cannot be read", unpacked)
             raise
         is_wanted = offset is None or record.offset == offset
-        del record  # it may be large
+        del record  # frees the record, which may be large
         if is_wanted:
             for part in _record(data, at, batch):
                 yield part._replace(position=place + part.position, unpacked=unpacked)

@@ -225,7 +225,7 @@ class Batch(RecordBatch):
         return self._read(data, start)
 
     def _read(self, data: Bytes, position: int) -> Iterator[Record]:
-        """Yield the records. Compiled code reads those before the first malformed one, :meth:`_read_on` the rest."""
+        """Yield the records. Compiled code reads them up to the first malformed record, :meth:`_read_on` the rest."""
         done = 0
         for records in self._read_well_formed(data, position) if kernel.COMPILED else ():
             done += len(records)

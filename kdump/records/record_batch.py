@@ -214,7 +214,7 @@ class RecordBatch(Batches):
 
     @property
     def codec(self) -> int:
-        """The id of the codec. Raises DamageError for an unknown one."""
+        """The id of the codec. Raises DamageError for an unknown codec."""
         code = self.attributes & 0x07
         if code >= len(compression.NAMES):
             raise DamageError(

@@ -148,7 +148,7 @@ class IndexBuilder:
 def _max_timestamp(batch: RecordBatch) -> int:
     try:
         return batch.max_timestamp
-    except DamageError:  # a message too short for its timestamp
+    except DamageError:  # the message is too short for a timestamp
         return NO_TIMESTAMP
 
 

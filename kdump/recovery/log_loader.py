@@ -11,8 +11,8 @@ truncates the log at the first invalid batch, and deletes all later segments.
 Sources: Kafka's classes LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
 
 The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does not check the order of offsets, but
-the entries of the new index must rise: if the offset of an entry is not above that of the entry before it, the whole
-segment is lost.
+the entries of the new index must rise: if the offset of an entry is not above the offset of the entry before it, the
+whole segment is lost.
 
 A broker lists each ``.log`` and ``.log.swap`` file as a segment. Its base offset is the number before the first dot:
 ``+8.log``, ``8.log`` and ``8.x.log`` have base offset 8. Then the broker opens the name with 20 digits. If this file
@@ -198,7 +198,7 @@ def dry_run(
     """
     partition, unread = opened(partition)
     sound = None if unread else sound  # other segments were checked
-    snapshots = set() if sound is not None else _snapshots(partition)  # a valid log needs none
+    snapshots = set() if sound is not None else _snapshots(partition)  # a valid log needs no snapshots
     start = _Start(interval, log_start, snapshots, sound, rules)
     start.snapshot_folders = snapshot_folders
     fails: LoadFailure | None = None
@@ -467,7 +467,7 @@ def _loads_by_recovery(each: Segment) -> bool:
 
 def _recover(each: Segment, interval: int) -> _Recovered:
     """Recover a segment as ``LogSegment.recover`` does. Raises OffsetOverflowError and _BackwardsError."""
-    from kdump.recovery.index_builder import IndexBuilder  # a valid log needs none
+    from kdump.recovery.index_builder import IndexBuilder  # not imported for a valid log
 
     index = IndexBuilder(base_of(each), interval=interval)
     valid, next_offset = 0, base_of(each)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Cut(NamedTuple):
     """The last bytes of a ``.log`` file, which a start removes: ``size`` bytes from ``position`` on.
 
-    ``first_offset`` and ``last_offset`` are those of the valid batches in these bytes; None without a valid batch.
+    ``first_offset`` and ``last_offset`` belong to the valid batches in these bytes; None without a valid batch.
     ``records`` is the number of records in these batches.
     """
 
@@ -103,7 +103,7 @@ def _span(region: Batches) -> tuple[int, int, int]:
 
 
 def indexed_at(each: Segment, offset: int) -> int:
-    """Return the byte at which a broker begins to search an offset: that of the ``.index``, or 0 without entries."""
+    """Return the byte at which a broker begins to search an offset: from the ``.index``, or 0 without entries."""
     data = each.sibling(file_names.INDEX)
     return _position(OffsetIndex(data, base_of(each)), offset) if data else 0
 

@@ -36,7 +36,7 @@ class Swaps(NamedTuple):
 def after_swaps(partition: Partition, searched: str) -> Swaps:
     """Return the log after a start has finished an interrupted swap, or dropped it because cleaning was incomplete.
 
-    ``searched`` is that of :class:`kdump.recovery.log_loader.LoaderRules`.
+    ``searched`` is the field of :class:`kdump.recovery.log_loader.LoaderRules`.
     """
     live: list[Segment] = []
     swaps: list[Segment] = []
@@ -147,7 +147,7 @@ def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
 
 
 def _is_of(gone: list[Segment], swap: Segment) -> bool:
-    """Return whether a swap file has only valid batches, whose offsets rise and end at or before those of ``gone``."""
+    """Return whether a swap file has only valid batches, whose offsets rise and are not above the end of ``gone``."""
     last = max((batch.last_offset for each in gone for batch in _batches(each) if batch is not None), default=-1)
     after = base_of(swap)
     for batch in _batches(swap):
@@ -167,9 +167,10 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
 
 
 def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
-    """Yield each ``.deleted`` segment that has records which no other segment has, and the number of these records.
+    """Yield each ``.deleted`` segment with records that no live segment has, and the number of these records.
 
-    Records that compaction removes do not count. Segments before the log are skipped: retention deletes those.
+    Records that compaction removes do not count. Segments before the first live segment are skipped, because retention
+    deletes them.
     """
     suffix = f".{file_names.LOG}.{file_names.DELETED}"
     deleted = [each for each in partition.segments if each.path.endswith(suffix)]

@@ -75,7 +75,7 @@ def _hour(line: Line) -> int:
 
 
 def largest(sizes: Counter[str], most: int) -> list[str]:
-    """Return at most ``most`` names, those with the largest sizes first."""
+    """Return at most ``most`` names, in falling order of size."""
     return [name for name, _ in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[:most]]
 
 

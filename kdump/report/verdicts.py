@@ -249,7 +249,7 @@ def _replicas(report: LogDirReport) -> Iterator[ReportVerdict]:
 def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
     partitions, topics = report.lines("du", "partition"), report.lines("du-topics", "topic")
     held = sum(min(on_disk(line), all_bytes(line)) for line in (*partitions, *report.lines("du", "other")))
-    whole = max(held, sum(line["logBytes"] for line in partitions))  # some file systems compress
+    whole = max(held, sum(line["logBytes"] for line in partitions))  # a file system may compress files
     stray = [line for line in partitions if line["state"] in {"stray", "future", "deleted"}]
     first = max(topics, key=lambda topic: topic["logBytes"], default={"logBytes": 0})
     if whole and first["logBytes"] >= _MUCH * whole and len(topics) > 1:

@@ -195,7 +195,7 @@ class FieldRedactor(Redactor):
     def _side(self, side: str, part: dict[str, Any]) -> dict[str, Any]:
         if "problem" in part or "reason" in part or "data" not in part:
             return _undecoded(part)
-        if "window" in part and part["framing"] is None:  # the application's key in its stored form
+        if "window" in part and part["framing"] is None:  # ``data`` is the stored application's key
             return part | {"data": self._hashed(part["data"])}
         data = part["data"]
         for name, of, path in self._paths:
@@ -224,7 +224,7 @@ class FieldRedactor(Redactor):
                     meets = True
                     made[name], found = self._within(made[name], path[count:])
                     is_there |= found
-        if not meets and "@type" in value and "value" in value:  # a Protobuf Any whose message is not decoded
+        if not meets and "@type" in value and "value" in value:  # a Protobuf Any with an undecoded message
             made["value"] = self._hashed(value["value"])
         return made, is_there
 

@@ -137,7 +137,7 @@ def _coordinator_epoch(found: SelectedBatch, record: Record | None) -> int | Non
         return None
     try:
         return control.read_marker(record.value).coordinator_epoch
-    except DamageError:  # as above
+    except DamageError:  # the row shows the value; ``kdump check`` reports the problem
         return None
 
 
