@@ -6,6 +6,7 @@ import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import kdump
 from bench import segments
 from kdump import kernel
 from kdump.formats.record_layout import CRC_COVERS_FROM
@@ -54,6 +55,7 @@ def table(folder: Path, records: int) -> Iterator[str]:
         size,
         records,
     )
+    yield row(f"loop over kdump.open (kernel: {build})", lambda: sum(1 for _ in kdump.open(plain)), size, records)
     if find_spec("pyarrow"):
         yield row(f"Arrow columns, all of them (kernel: {build})", lambda: arrow(batches, plain), size, records)
         yield row(f"file to Arrow columns, checked (kernel: {build})", lambda: arrow_of(plain), size, records)

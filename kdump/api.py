@@ -6,10 +6,12 @@ import re
 from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from operator import index
 from os import PathLike, fsdecode, fspath
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, SupportsIndex, TypeAlias
 
+from kdump import kernel
 from kdump.errors import DamageError, Reporter, UnreadableError, UsageError, many
 from kdump.findings import status as findings_status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
@@ -24,6 +26,7 @@ from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.rows import columns as rows
 from kdump.rows import values
 from kdump.rows.selection import DamagedRange, SelectedBatch
+from kdump.segments.lazy_records import BatchRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,6 +47,38 @@ Time: TypeAlias = int | str | datetime
 SHOWN: Final = 32
 """Maximum number of bytes of a key or value in the repr of a record."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+if kernel.COMPILED and not TYPE_CHECKING:
+    from kdump.kernel.records import RecordOfBatch
+else:
+
+    class RecordOfBatch:
+        """A record, and the batch that holds it. Compiled code has the same class with lazy fields."""
+
+        __slots__ = ("batch", "record")
+
+        def __init__(self, batch: LogBatch, record: Record) -> None:
+            self.batch, self.record = batch, record
+
+        @property
+        def offset(self) -> int:
+            return self.record.offset
+
+        @property
+        def timestamp(self) -> int:
+            return self.record.timestamp
+
+        @property
+        def key(self) -> bytes | None:
+            return self.record.key
+
+        @property
+        def value(self) -> bytes | None:
+            return self.record.value
+
+        @property
+        def headers(self) -> Sequence[Header]:
+            return self.record.headers
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,7 +129,7 @@ class LogBatch:
     def records(self) -> list[LogRecord]:
         """The selected records. Without filters, each use reads them, and adds damage to ``Log.damage``."""
         if self.lost is None:
-            return list(map(partial(LogRecord, self), self.found.records))
+            return list(_records_of(self))
         records: list[LogRecord] = []
         try:
             records.extend(LogRecord(self, record) for record in self.found.batch.records())
@@ -107,12 +142,25 @@ class LogBatch:
         return {column.name: values.against_marks(column, self.found) for column in rows.BATCH}
 
 
-@dataclass(slots=True, repr=False, unsafe_hash=True)  # a frozen dataclass takes twice as long to make
-class LogRecord:
-    """One record, and the batch that holds it."""
+class LogRecord(RecordOfBatch):
+    """One record, and the batch that holds it.
 
-    batch: LogBatch
-    record: Record
+    - ``timestamp`` is in ms since 1970, -1 if there is none.
+    - ``key`` is None for Kafka's null, which differs from an empty key.
+    - ``value`` is None for a tombstone.
+    - ``headers`` has pairs of key and value, with duplicates: a tuple, or a lazy sequence for more than 256 headers.
+    """
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LogRecord):
+            return NotImplemented
+        return (self.batch, self.record) == (other.batch, other.record)
+
+    def __hash__(self) -> int:
+        return hash((self.batch, self.record))
 
     def __repr__(self) -> str:
         where = f"{self.topic}-{self.partition}@{self.offset}"
@@ -127,15 +175,6 @@ class LogRecord:
         return self.batch.found.file.partition
 
     @property
-    def offset(self) -> int:
-        return self.record.offset
-
-    @property
-    def timestamp(self) -> int:
-        """The timestamp in ms since 1970; -1 if there is none."""
-        return self.record.timestamp
-
-    @property
     def datetime(self) -> datetime | None:
         """The timestamp in UTC; None without a timestamp, and outside the years 1 to 9999."""
         if timestamps.iso(self.timestamp) is None:
@@ -146,21 +185,6 @@ class LogRecord:
     def timestamp_type(self) -> str:
         """CreateTime, LogAppendTime, or NoTimestampType in magic 0."""
         return TIMESTAMP_TYPES[self.batch.found.batch.timestamp_type]
-
-    @property
-    def key(self) -> bytes | None:
-        """The key; None for Kafka's null, which differs from an empty key."""
-        return self.record.key
-
-    @property
-    def value(self) -> bytes | None:
-        """The value; None for a tombstone."""
-        return self.record.value
-
-    @property
-    def headers(self) -> Sequence[Header]:
-        """Pairs of key and value, with duplicates: a tuple, or a lazy sequence for more than 256 headers."""
-        return self.record.headers
 
     @property
     def decoded(self) -> dict[str, Any] | None:
@@ -189,6 +213,14 @@ class LogRecord:
         row = {column.name: values.against_marks(column, self.batch.found, self.record) for column in columns}
         decoded = self.decoded
         return row if decoded is None else {**row, rows.DECODED.name: decoded}
+
+
+def _records_of(batch: LogBatch) -> Iterator[LogRecord]:
+    """Return the selected records of a batch, lazy ones if compiled code reads them."""
+    records = batch.found.records
+    if isinstance(records, BatchRecords):
+        return records.of_batch(LogRecord, batch)
+    return map(partial(LogRecord, batch), records)
 
 
 def _plain_fields(*names: str) -> dict[str, Any]:
@@ -299,9 +331,8 @@ class Log:
         return notebook.table(f"{self!r}: {more}", names, cells)
 
     def __iter__(self) -> Iterator[LogRecord]:
-        """Yield the records in the order of partitions and offsets. Raises UnreadableError."""
-        for batch in self._of_records():
-            yield from map(partial(LogRecord, batch), batch.found.records)
+        """Return the records in the order of partitions and offsets. The iterator raises UnreadableError."""
+        return chain.from_iterable(map(_records_of, self._of_records()))
 
     def _of_records(self) -> Iterator[LogBatch]:
         """Yield batches with their selected records, up to the limit."""

@@ -1,9 +1,12 @@
 from array import array
 from collections.abc import Sequence
+from typing import TypeVar
 
 from kdump.formats.record import Record
 from kdump.formats.record_layout import BatchHeader
 from kdump.primitives.wire import Bytes
+
+R = TypeVar("R")
 
 VERSION: int
 RECORD_NUMBERS: tuple[str, ...]
@@ -29,6 +32,7 @@ class Cursor:
 
 class Records(Cursor):
     def records(self, most: int) -> list[Record]: ...
+    def lazy(self, kind: type[R], batch: object, most: int) -> list[R]: ...
     def stacked(self) -> list[tuple[int, int, bytes | None, bytes | None, int]]: ...
 
 class Sizes(Cursor):

@@ -14,7 +14,7 @@ from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 cimport cython
 from libc.string cimport memcmp
 
-VERSION = 26
+VERSION = 27
 """The same number as in ``kdump/kernel/__init__.py``, which explains it."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record: the first ``values``. The fields of the batch's header and other numbers follow."""
@@ -384,6 +384,26 @@ cdef class Records(Cursor):
             left -= 1
         return made
 
+    def lazy(self, kind, batch, most):
+        """Like :meth:`records`, each as an object of ``kind``, a :class:`RecordOfBatch`. No batch may follow."""
+        cdef list made = []
+        cdef Py_ssize_t left = most
+        cdef RecordOfBatch one
+        if not issubclass(kind, RecordOfBatch):
+            raise TypeError("the class is not one of RecordOfBatch")
+        while left > 0 and self.left > 0 and self.read():
+            one = <RecordOfBatch> (<Type*> kind).tp_new(<Type*> kind, (), NULL)
+            one.batch, one.reader = batch, self
+            one.offset, one.timestamp = self.values[_OFFSET], self.values[_TIMESTAMP]
+            one.key_size, one.value_size = self.values[_KEY_SIZE], self.values[_VALUE_SIZE]
+            one.sequence = self.values[_SEQUENCE]
+            one.start, one.key_at, one.value_at, one.end = self.start, self.key_at, self.value_at, self.at
+            one.headers_at, one.header_count, one.attributes = self.headers_at, self.header_count, self.attributes
+            made.append(one)
+            self.left -= 1
+            left -= 1
+        return made
+
     def stacked(self):
         """Return the records of the stacked batches: offset, timestamp in ms, key, value and size in bytes of each.
 
@@ -417,8 +437,8 @@ cdef class Records(Cursor):
         return (
             self.values[_OFFSET],
             self.values[_TIMESTAMP],
-            None if key_size < 0 else self.bytes_at(self.key_at, key_size),
-            None if value_size < 0 else self.bytes_at(self.value_at, value_size),
+            self.bytes_at(self.key_at, key_size),
+            self.bytes_at(self.value_at, value_size),
             self.at - self.start,
         )
 
@@ -429,8 +449,8 @@ cdef class Records(Cursor):
             (
                 self.values[_OFFSET],
                 self.values[_TIMESTAMP],
-                None if key_size < 0 else self.bytes_at(self.key_at, key_size),
-                None if value_size < 0 else self.bytes_at(self.value_at, value_size),
+                self.bytes_at(self.key_at, key_size),
+                self.bytes_at(self.value_at, value_size),
                 self.headers() if self.header_count else (),
                 self.values[_SEQUENCE],
                 self.attributes,
@@ -450,13 +470,83 @@ cdef class Records(Cursor):
         cdef Py_ssize_t at = self.headers_at
         for _ in range(self.header_count):
             at = self.header(at)
-            value = None if self.content_size < 0 else self.bytes_at(self.content_at, self.content_size)
+            value = self.bytes_at(self.content_at, self.content_size)
             made.append(_new(Header, (self.bytes_at(self.name_at, self.name_size), value)))
         return tuple(made)
 
     @cython.boundscheck(False)
     cdef bytes bytes_at(self, Py_ssize_t at, Py_ssize_t size):
-        return (<char*> &self.data[at])[:size]
+        """Return ``size`` bytes of the data, or None if ``size`` is negative."""
+        return None if size < 0 else (<char*> &self.data[at])[:size]
+
+
+cdef extern from "Python.h":
+    ctypedef struct Type "PyTypeObject":
+        object (*tp_new)(Type*, object, void*)
+
+
+@cython.no_gc  # no reference leads back to it
+cdef class RecordOfBatch:
+    """Like the class of this name in :mod:`kdump.api`, but :meth:`Records.lazy` makes it of bytes.
+
+    ``reader`` holds the bytes, to which the positions belong. ``made`` is the record, None until it is used.
+    """
+
+    cdef readonly object batch
+    cdef readonly long long offset
+    cdef readonly long long timestamp
+    cdef object made
+    cdef Records reader
+    cdef long long sequence
+    cdef Py_ssize_t key_size
+    cdef Py_ssize_t value_size
+    cdef Py_ssize_t start
+    cdef Py_ssize_t key_at
+    cdef Py_ssize_t value_at
+    cdef Py_ssize_t headers_at
+    cdef Py_ssize_t end
+    cdef Py_ssize_t header_count
+    cdef int attributes
+
+    def __init__(self, batch, record):
+        self.batch, self.made, self.offset, self.timestamp = batch, record, record.offset, record.timestamp
+
+    def __reduce__(self):
+        return type(self), (self.batch, self.record)
+
+    @property
+    def record(self):
+        if self.made is None:
+            self.made = self.cursor().record()
+        return self.made
+
+    @property
+    @cython.nonecheck(True)
+    def key(self):
+        return self.reader.bytes_at(self.key_at, self.key_size) if self.made is None else self.made.key
+
+    @property
+    @cython.nonecheck(True)
+    def value(self):
+        return self.reader.bytes_at(self.value_at, self.value_size) if self.made is None else self.made.value
+
+    @property
+    def headers(self):
+        if self.made is not None:
+            return self.made.headers
+        return self.cursor().headers() if self.header_count else ()
+
+    @cython.nonecheck(True)
+    cdef Records cursor(self):
+        """Return a cursor that has just read the record."""
+        cdef Records cursor = Records.__new__(Records)
+        cursor.data = self.reader.data
+        cursor.values[_OFFSET], cursor.values[_TIMESTAMP] = self.offset, self.timestamp
+        cursor.values[_KEY_SIZE], cursor.values[_VALUE_SIZE] = self.key_size, self.value_size
+        cursor.values[_SEQUENCE] = self.sequence
+        cursor.start, cursor.key_at, cursor.value_at, cursor.at = self.start, self.key_at, self.value_at, self.end
+        cursor.headers_at, cursor.header_count, cursor.attributes = self.headers_at, self.header_count, self.attributes
+        return cursor
 
 
 cdef Py_ssize_t _COUNT_IN_ROW = 2 + BatchHeader._fields.index("records_count")

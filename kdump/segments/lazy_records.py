@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, overload
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, overload
 
 from kdump import kernel
 from kdump.errors import DamageError
@@ -27,7 +28,7 @@ if kernel.COMPILED:
     from kdump.kernel.batches import WIDTH
     from kdump.kernel.records import Cursor, Records, Sizes
 
-
+R = TypeVar("R")
 MANY: Final = 1 << 16
 """Number of records whose sizes are in memory at once. A batch may hold some million records of 7 bytes."""
 
@@ -127,6 +128,12 @@ class BatchRecords(LazyRecords):
 
     def __len__(self) -> int:
         return self.batch.count
+
+    def of_batch(self, kind: type[R], batch: object) -> Iterator[R]:
+        """Return the records as objects of ``kind``, a kernel.records.RecordOfBatch, which holds ``batch``."""
+        reader = Records()
+        reader.begin(self.data, self.start, self.batch.header, ())
+        return chain.from_iterable(iter(partial(reader.lazy, kind, batch, CHUNK), []))
 
     def __iter__(self) -> Iterator[Record]:
         reader = Records()

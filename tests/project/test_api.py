@@ -1,5 +1,6 @@
 """``kdump.open``."""
 
+import copy
 import dataclasses
 import json
 from datetime import UTC, datetime
@@ -203,6 +204,46 @@ def test_a_record_is_a_dict_of_plain_values():
     assert (found["offset"], found["value"]) == (record.offset, record.value)
     batch = next(kdump.open(BROKER, topic="one").batches())
     assert dataclasses.asdict(batch)["count"] == 1
+
+
+FIELDS = ("offset", "timestamp", "key", "value", "headers")
+
+
+def test_lazy_fields_are_those_of_the_record(tmp_path):
+    """They stay readable after the iteration, and a used record does not change them."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    headers = [(b"n%d" % number, None if number % 2 else b"v") for number in range(300)]
+    parts = [forge.record(b"k", None, headers=headers), forge.record(None, b"", offset=1, headers=headers[:2])]
+    parts += parts[1:] * 1200
+    for codec in range(len(compression.NAMES)):
+        payload = compression.compress(codec, b"".join(parts))
+        made = forge.batch(parts, base_offset=2 * codec, base_sequence=7, attributes=codec, payload=payload)
+        (folder / f"{2 * codec:020}.log").write_bytes(made)
+    for log in (kdump.open(folder), kdump.open(BROKER, topic=["headers", "txn", "c-*", "one"])):
+        found = list(log)
+        wanted = [record for batch in log.batches() for record in batch.found.batch.records()]
+        assert not log.damage
+        for _ in range(2):
+            assert [[getattr(one, name) for name in FIELDS] for one in found] == [
+                [getattr(record, name) for name in FIELDS] for record in wanted
+            ]
+            assert [one.record for one in found] == wanted
+        made = [kdump.LogRecord(one.batch, record) for one, record in zip(found, wanted, strict=True)]
+        assert [[getattr(one, name) for name in FIELDS] for one in made] == [
+            [getattr(record, name) for name in FIELDS] for record in wanted
+        ]
+        assert found == made == [copy.copy(one) for one in found]
+        assert found[0] != found[1]
+        first = next(log.batches()).records[0]
+        assert hash(first) == hash(copy.copy(first))
+
+
+def test_a_record_without_a_batch_has_no_fields():
+    empty = kdump.LogRecord.__new__(kdump.LogRecord)
+    for name in ("key", "value", "record"):
+        with pytest.raises(AttributeError):
+            getattr(empty, name)
 
 
 def test_marks_mean_the_same_in_rows_and_in_arrow():
