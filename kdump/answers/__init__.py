@@ -58,6 +58,5 @@ def question_named(name: str) -> LogQuestion[Any]:
 
 
 def table_names(question: str) -> tuple[str, ...]:
-    """Return the names of a question's tables in SQL."""
     known = TABLES.get(question)
     return tuple(table.name for table in question_named(question).tables) if known is None else known

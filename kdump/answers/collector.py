@@ -30,7 +30,7 @@ V = TypeVar("V")
 
 
 class Needs(IntEnum):
-    """The part of a partition that a collector needs: no batches, batch headers, or records too."""
+    """The part of a partition that a collector needs: no batches, batch headers, or headers and records."""
 
     FILES = 0
     HEADERS = 1
@@ -98,9 +98,10 @@ class Place(NamedTuple):
 class Collector:
     """Gathers the facts that answer a question. Subclasses override the methods that they need.
 
-    For each partition the pass calls ``begin``. If ``begin`` returns more than FILES, the pass calls ``turn_to`` for
-    each segment, and then, in file order, ``add`` for valid batches and ``lose`` for damaged ranges and truncated
-    batches. At last it calls ``end``. Collectors share one pass, so a collector may get more batches than it needs.
+    For each partition the pass calls ``begin``. If ``begin`` returns more than ``Needs.FILES``, the pass calls
+    ``turn_to`` for each segment, and then, in file order, ``add`` for valid batches and ``lose`` for damaged ranges and
+    truncated batches. At last it calls ``end``. Collectors share one pass, so a collector may get more batches than it
+    needs.
     """
 
     takes_control_runs: ClassVar[bool] = False

@@ -118,7 +118,7 @@ class LogCopy:
         return max(0, found - self._position)
 
     def whole(self, start: int, end: int) -> int:
-        """Return the last valid batch's end from ``start`` to ``end``, or ``start``: bytes after the position."""
+        """Return the end of the last valid batch in ``start`` to ``end`` (bytes after the position), or ``start``."""
         first, last = self._position + start, self._position + end
         for region in resync.read(self.source, first, last, on_error="resync", runs=PLAIN_DATA):
             if isinstance(region, Batches):

@@ -61,7 +61,7 @@ class LogDirPass:
     def alongside(self, place: Place) -> PassTap | None:
         """Return a :class:`PassTap`, which feeds the collectors while another reader reads the partition.
 
-        None if no collector needs a batch. The caller must close it afterwards. ``progress`` is not called.
+        None if no collector needs a batch. The caller must close the tap. The reporter's ``progress`` is not called.
         """
         reading, _ = self._begin(place)
         if reading:

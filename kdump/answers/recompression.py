@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 SAMPLE: Final = 64 << 20
-"""About this number of bytes of a partition is compressed again; all bytes if it has less than twice as many."""
+"""About this number of bytes of a partition is compressed again, or all if it has less than twice as many."""
 
 
 class Target(NamedTuple):
@@ -78,7 +78,7 @@ class WhatIfAnswer:
 class Sample:
     """A sample of a partition: x are the stored sizes of its batches, y their sizes after compression, in bytes.
 
-    ``batches``, ``size`` and ``squares`` are of all batches but those of ``fixed``, the other fields of the sample.
+    ``batches``, ``size`` and ``squares`` describe all batches that are not in ``fixed``, the other fields the sample.
     """
 
     batches: int = 0

@@ -48,7 +48,7 @@ class SchemaLine:
 
 
 class SchemaQuery(NamedTuple):
-    """Selects current versions, and with ``deleted`` the deleted ones. None selects all; types are in lower case."""
+    """Selects current versions, and with ``deleted`` the deleted ones. None means all; types are in lower case."""
 
     deleted: bool = False
     id: int | None = None

@@ -117,7 +117,7 @@ class TopicConfigs:
         self._known: dict[tuple[str, str | None], TopicConfig] = {}
 
     def of(self, topic: str, broker_id: str | None) -> TopicConfig:
-        """Return the configs of a topic on a broker. If ``broker_id`` is None, none is of a single broker."""
+        """Return the configs of a topic on a broker. None: leave out the dynamic configs of single brokers."""
         key = topic, broker_id
         if key not in self._known:
             self._known[key] = TopicConfig({name: self._setting(name, topic, broker_id) for name in KEYS})
@@ -126,7 +126,7 @@ class TopicConfigs:
     def knows(self, topic: str) -> bool:
         """Return whether the configs of a topic are known: from a metadata log or the command line.
 
-        Those of an internal topic are also known, because Kafka sets them itself.
+        The configs of an internal topic are also known, because Kafka sets them itself.
         """
         given = (is_selected(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)

@@ -1,6 +1,6 @@
 """The question ``transactions``: open, hanging, committed and aborted transactions of partitions.
 
-``kafka-transactions.sh`` lists, describes and finds them on a broker (KIP-664). This module works them out from logs
+``kafka-transactions.sh`` lists, describes and finds them on a broker (KIP-664). This module computes them from logs
 and ``__transaction_state``.
 """
 

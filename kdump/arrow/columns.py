@@ -127,7 +127,7 @@ class Rows:
         self._batches.append(item)
 
     def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
-        """Add the selected records of a batch; with ``drop`` only check them. If Python must read it, return False."""
+        """Add the selected records of a batch; with ``drop`` only check them. Return False if Python must read it."""
         columns = self._columns
         if columns is None:
             return False

@@ -98,7 +98,7 @@ class ParquetFile:
 
 
 class _Output:
-    """A file as PyArrow uses it. With ``write`` set to ``len``, what follows is dropped."""
+    """A file as PyArrow uses it. If ``write`` is set to ``len``, further bytes are dropped."""
 
     def __init__(self, out: BinaryIO) -> None:
         self.write: Callable[[Any], int] = out.write

@@ -54,7 +54,7 @@ _RUN_COLUMNS: Final = {
     "batch.base_sequence": "base_sequence",
     "batch.last_sequence": "last_sequence",
 }
-"""Source of a column whose value differs within a run -> the column of the run with its values."""
+"""Source of a column that differs within a run -> the column of the run that has the values."""
 
 
 class HeaderRows:
@@ -241,7 +241,7 @@ def batch_schema(columns: Iterable[Column]) -> pa.Schema:
 
 
 _LEFT_OUT: Final = {"kind", "crcValid", "transactionState"}
-"""Columns that only text formats need, or that need the records of the batch or other batches."""
+"""Columns that only text formats have, or whose values come from records or other batches."""
 HEADER_COLUMNS: Final = tuple(
     column for column in rows.BATCH if column.name not in _LEFT_OUT and column.scope in ("file", "batch")
 )

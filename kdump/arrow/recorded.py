@@ -71,7 +71,7 @@ class KernelColumns:
     """Columns that compiled code makes of well-formed records of magic 2. ``size`` is their batches' size in bytes."""
 
     def __init__(self, fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> None:
-        """``fields`` are the fields to keep. Only the bounds of offsets and times in ``wanted`` count.
+        """``fields`` are the fields to keep. Only the bounds of offsets and times in ``wanted`` are applied.
 
         With ``stops_at_frames`` a batch with a record that may name a schema is not added.
         """

@@ -282,7 +282,7 @@ def _index_folders(folder: LogFolder, how: Loading) -> list[StartCause]:
 
 
 def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
-    """Return whether a broker reads a segment that ends at ``end`` for the producer state: no snapshot is newer."""
+    """Return whether a broker reads a segment that ends at ``end`` for the producer state: each snapshot is earlier."""
     ends = (f".{file_names.PRODUCER_SNAPSHOT}",)
     snapshots = [file_names.offset_of(name) or 0 for name in folder.inside if name.endswith(ends)]
     return max(snapshots, default=0) < end and bool(snapshots or not how.clean)

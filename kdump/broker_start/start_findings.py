@@ -148,7 +148,7 @@ class _StartFindings:
             yield self._absent(absent)
 
     def _counts(self, cause: StartCause) -> bool:
-        """Return False for a missing ``meta.properties`` of a log dir that may be a copy, or of a broker of 0.8."""
+        """Return False for a missing ``meta.properties`` if the log dir may be a copy, or belong to a broker of 0.8."""
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 
@@ -192,7 +192,7 @@ class _StartFindings:
         return any(cause.text == CONTROLLERS_HAVE_IT for cause in self.start.unknown)
 
     def _metadata_is_here(self) -> bool:
-        """Return whether the metadata log is in the given paths, or they are all log dirs of the broker."""
+        """Return whether the metadata log is in the given paths, or the paths are all log dirs of the broker."""
         folders = (log for log in self.start.logs if log.topic == CLUSTER_METADATA and log.folder is not None)
         return self.context.is_complete or any(folders)
 
@@ -649,7 +649,7 @@ class _StartFindings:
         )
 
     def _of_another_topic(self, log: LogStart, where: str, name: str) -> Finding:
-        """Return the finding on a folder with the id of another topic, if the broker also has that topic's partition.
+        """Return the finding on a folder with the id of another topic, if the broker also has the other topic's folder.
 
         The folder does not become stray, because ``LogManager.isStrayReplica`` compares only the id. But the first
         image fails with InconsistentTopicIdException. A broker of 4.3 starts, but answers no client.

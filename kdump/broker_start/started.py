@@ -59,7 +59,7 @@ def metadata_image(
 
 
 def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) -> dict[str, KnownLog]:
-    """Return the facts that the check found on each log, by folder. A dry start does not read them again."""
+    """Return the facts that the check found on each log, by folder: a dry start need not find them again."""
     listed = {part.files.shown(part.folder): part for part in partitions if part.is_listed}
     found = {}
     for one in results:

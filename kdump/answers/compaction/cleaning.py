@@ -288,7 +288,7 @@ def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) ->
 
 
 def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
-    """Add up the sizes of the keys of one part of the keys; return False if there are more than ``max_keys``."""
+    """Add up the sizes of one part of the keys; return False if there are more than ``max_keys``."""
     for _, data in log:
         for _ in () if data.first.is_control else data.read_into(sizes):
             sizes.measure()

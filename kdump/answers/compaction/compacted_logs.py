@@ -104,7 +104,7 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield the first limit of each segment, with the size of the segments up to the next limit."""
+    """Yield the first limit in each segment that has one, with the size of the segments up to the next limit."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
@@ -255,7 +255,7 @@ class Compaction(Collector):
         """The topics that are not compacted, each with its cleanup.policy."""
 
     def begin(self, place: Place) -> Needs:
-        """Simulate the cleaning of a partition here: it reads the dirty part first, and then the whole log."""
+        """Simulate the cleaning of a partition here, because it reads the dirty part first and then the whole log."""
         key = place.key
         if key is None or key[0] == cluster_metadata.TOPIC or not place.partition.segments:
             return Needs.FILES

@@ -31,7 +31,7 @@ _STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS, MARKER = range(6)
 
 
 class KeyPart(NamedTuple):
-    """Part ``number`` of ``of`` parts of all keys; part 0 also has records without a key. Digests need ``secret``."""
+    """One of the ``of`` parts into which keys are divided. Part 0 has the records without a key too."""
 
     number: int
     of: int

@@ -65,7 +65,7 @@ class TopicHistory:
         return [event for event in self._removals if event.name == topic]
 
     def config(self, topic: str, name: str) -> str | None:
-        """Return the config in force: of the topic, else the dynamic one of the brokers, else Kafka's default.
+        """Return the config in force: of the topic, else the dynamic config of the brokers, else Kafka's default.
 
         None without a metadata log. The properties files of brokers are not read, because log dirs do not contain them.
         """
@@ -380,7 +380,7 @@ def evidence_of(
 ) -> PartitionEvidence:
     """Return the evidence of the first broker that has a folder of the partition. Folders of other brokers are copies.
 
-    Log dirs with the same broker id in meta.properties belong to one broker; one without an id is a broker of its own.
+    Log dirs with the same broker id in meta.properties belong to one broker. One without an id counts as a broker.
     """
     brokers: dict[str, list[Place]] = {}
     for place in places:

@@ -259,7 +259,7 @@ def not_named(question: Question) -> Cause | None:
 
 
 def below_log_start(question: Question) -> Cause | None:
-    """The local log starts after the offset: DeleteRecords, retention by time or size, or a copy in remote storage."""
+    """DeleteRecords, retention, or a copy in remote storage moved the start of the local log past the offset."""
     partition = question.block.partition
     place = partition.place
     if place is None or (question.offset >= partition.first_local and question.offset >= partition.log_start):
@@ -336,7 +336,7 @@ def _deletions(question: Question) -> list[Reason]:
             found.append("retention-time")
         if limit is None or limit >= 0:
             found.append("retention-size")
-    if partition.log_start > partition.first_local:  # retention leaves no start inside the log
+    if partition.log_start > partition.first_local:  # retention deletes only whole segments
         return ["delete-records", *(found if question.offset < partition.first_local else [])]
     return [*found, "delete-records"]
 
@@ -497,7 +497,7 @@ def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, fac
 
 
 def _lost_bytes(question: Question) -> tuple[str, tuple[Reason, ...]] | None:
-    """Return why bytes must be missing in a gap between batches, and other reasons; None if cleaning explains it."""
+    """Return a proof that a gap between batches is lost bytes, and other possible reasons; None without a proof."""
     partition = question.block.partition
     policy = partition.history.config(partition.topic, "cleanup.policy")
     missing = "no batch covers it, and a leader leaves no gaps in offsets: its bytes are lost"

@@ -150,8 +150,8 @@ def look(
 ) -> Sightings:
     """Return the records, batches and damage at ``offsets``, which must not be empty.
 
-    Reading continues until the transactions at these offsets have ended, except for open ones. ``opened``: producer id
-    -> first offset of its open transaction. ``report`` receives damaged ranges and unreadable files.
+    Reading continues until the transactions at these offsets have ended, except for those in ``opened``: producer
+    id -> first offset of its open transaction. ``report`` receives damaged ranges and unreadable files.
     """
     search = _Search(segments, offsets, opened or {}, report)
     for segment, region in _regions(segments, offsets[0], report):

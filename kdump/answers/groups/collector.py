@@ -71,8 +71,8 @@ class StableEnd(NamedTuple):
 class LogEnds(Collector):
     """Collects log end offsets for the lag of groups. Of several replicas the one with the greatest rank counts.
 
-    The index gives the log end. For the last stable offset the log after its newest producer snapshot is read; more
-    than NEAR bytes only if ``stable``. The collector yields no lines.
+    The index gives the log end. For the last stable offset the log after the newest producer snapshot is read, but
+    more than NEAR bytes of it only if ``stable``. The collector yields no lines.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class LogEnds(Collector):
     ) -> None:
         """``wanted``: the partitions whose log ends are read, by topic or topic id; None means all.
 
-        ``topic_ids`` are the topic names by id that other files have. Ids from the folders of all partitions are added.
+        ``topic_ids``: topic id -> name, from other files. The ids in the folders of all partitions are added.
         """
         self._wanted = wanted
         self.stable = stable
@@ -174,7 +174,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset. With ``pending`` (an open transaction commits one too) it does not expire."""
+        """Return the line of an offset. It does not expire if the partition also has a ``pending`` offset."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}

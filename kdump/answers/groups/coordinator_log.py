@@ -1,6 +1,6 @@
 """Replays the partitions of a coordinator's topic as the coordinator loads them.
 
-In ``__consumer_offsets`` the last record of each key counts. A key is decoded only at its first occurrence. It begins
+In ``__consumer_offsets`` the last record of each key counts. A key is decoded only at its first occurrence. Keys begin
 with the int16 type of the record, then the group id: an int16 length and its bytes. Source: ``replay`` of Kafka 4 in
 ``CoordinatorLoaderImpl``, ``OffsetMetadataManager`` and ``GroupMetadataManager``.
 
@@ -143,7 +143,7 @@ class TopicLogs(Collector):
 
 
 UNCHANGED: Final = -1
-"""The value in an update that keeps the value of the snapshot. In a snapshot: not initialized, or unknown."""
+"""In an update: the value of the snapshot is kept. In a snapshot: the value is not initialized, or unknown."""
 
 
 class SharePartition(NamedTuple):
@@ -340,7 +340,7 @@ class GroupLog:
     kind: str | None = None
     """The type of the group according to its newest record, or None."""
     simple: bool = False
-    """Whether commits created the group. A group record, or the tombstone of one, makes this false."""
+    """Whether commits created the group. A group record, or its tombstone, makes this false."""
     offsets: int = 0
     """The number of committed offsets of the group."""
     ended_at: int = -1

@@ -66,7 +66,7 @@ def read_group(group_id: str, partition: int, log: GroupLog, topic_names: TopicN
 
 
 class GroupRecords:
-    """The decoded records of a group. ``problem`` is the reason why the first unreadable record is unreadable."""
+    """The decoded records of a group. ``problem`` is the error of the first unreadable record."""
 
     def __init__(self, log: GroupLog) -> None:
         self.problem: str | None = None

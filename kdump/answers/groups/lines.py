@@ -76,7 +76,7 @@ class CommittedLine:
     metadata: str | None
     commit_timestamp_ms: int | None
     expire_timestamp_ms: int | None
-    """The time at which it expires, or None if it does not expire while the group has this state."""
+    """The time at which the offset expires; None if it does not expire in this state of the group."""
     log_end_offset: int | None
     lag: int | None
     last_stable_offset: int | None
@@ -90,7 +90,7 @@ class CommittedLine:
     delivery_complete_count: int | None
     """The number of records of a share partition, from its start offset on, that consumers have completed."""
     at: RecordPlace
-    """The place of its record. For a share group this is in ``__share_group_state``."""
+    """The place of the offset's record. For a share group this is in ``__share_group_state``."""
     problem: str | None = None
     """The reason why the record is unreadable; ``raw`` has its value in base64."""
     raw: str | None = None

@@ -182,7 +182,7 @@ def _differs(fields: Fields, name: str, before: list[Any]) -> bool:
 
 
 def _reassignment(fields: Fields, state: PartitionImage) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the start and end of a reassignment. One that copies no data starts and ends in the same record."""
+    """Yield the start and end of a reassignment. A reassignment that copies no data does both in one record."""
     replicas = state.replicas if fields.get("replicas") is None else fields["replicas"]
     adding = state.adding if fields.get("addingReplicas") is None else fields["addingReplicas"]
     removing = state.removing if fields.get("removingReplicas") is None else fields["removingReplicas"]

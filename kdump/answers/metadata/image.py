@@ -206,7 +206,7 @@ class MetadataLog:
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
         """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
 
-        It begins with the newest valid snapshot that is not later. Missing records are reported as damage. Raises
+        Replay begins with the newest valid snapshot that is not later. Missing records are reported as damage. Raises
         UsageError if the log does not begin at offset 0, and all valid snapshots are later.
         """
         breaks = Breaks(self.copies.report.damage)
@@ -257,7 +257,7 @@ class MetadataLog:
     def _oldest(self, breaks: Breaks) -> ClusterImage:
         """Return the image of the newest valid snapshot that is not after the start of the log.
 
-        Without one use the oldest valid snapshot if the log does not begin at offset 0, else an empty image.
+        Without one, return the image of the oldest valid snapshot, or an empty image if the log begins at offset 0.
         """
         first = self.copies.first_offset() or 0
         there = self.copies.snapshots

@@ -42,7 +42,7 @@ def file_name(image: ClusterImage) -> str:
 
 
 def encode(image: ClusterImage) -> bytes:
-    """Return the bytes of a snapshot. Raises UsageError inside a batch or transaction: controllers write none there."""
+    """Return the bytes of a snapshot. Raises UsageError if the image ends inside a batch or transaction."""
     if image.cut_batch is not None:
         raise UsageError(
             f"offset {image.end_offset} lies inside a batch: a snapshot can be written at offset {image.cut_batch}"
