@@ -61,7 +61,7 @@ def proves_end(end: int, recovery_point: int | None, evidence: Mapping[str, int]
 
 
 def indexed_end(segment: Segment) -> int:
-    """Return the offset after the last entry of ``.index`` or of ``.timeindex``, whichever is lower; 0 without one.
+    """Return the offset after the last entry of ``.index`` or of ``.timeindex``, whichever is lower; 0 for no entry.
 
     Entries count up to the first whose offset, position or timestamp does not rise. A broker adds entries to both
     indexes together (LogSegment.append), so one damaged index proves nothing.

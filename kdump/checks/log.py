@@ -79,7 +79,7 @@ class GapLimits(NamedTuple):
     cleaned: bool | None = None
     """Whether compaction may have left gaps."""
     first_dirty: int | None = None
-    """A cleaner may have removed records below this offset. Only for one replica, as followers copy a leader's gaps."""
+    """A cleaner may have removed records below this offset. None if there are followers: they copy a leader's gaps."""
     stopped_at: int | None = None
     """The log end offset at which the broker stopped: batches from there on have wrong offsets."""
 
@@ -481,7 +481,7 @@ class LogCheck:
             self._say(Code.KEY_SIZE, "a key or value has a negative size other than -1 (null)", message.position)
 
     def _two_writers(self, batch: RecordBatch, base: int) -> str:
-        """Return the advice on an offset that two leader epochs wrote; empty if it was given before."""
+        """Return the advice on an offset that two leader epochs wrote; empty after the first such offset."""
         folder = posixpath.dirname(self._file)
         topic, partition = folder_name(folder)
         epochs = sorted({self._epoch, batch.partition_leader_epoch}) if isinstance(batch, Batch) else []
@@ -711,7 +711,7 @@ class LogCheck:
             )
 
     def _agrees(self, batch: Batch) -> bool:
-        """Return whether the records of a batch match its header, by compiled code.
+        """Return whether compiled code finds that the records of a batch match its header.
 
         If False, each record must be checked. Raises DamageError if the records cannot be decompressed.
         """

@@ -166,7 +166,7 @@ class OffsetIndexCheck(IndexFileCheck):
         return met
 
     def free(self, run: Run, row: int) -> int:
-        """Return the next row whose batch may have an entry, from ``row`` on; without one the number of rows."""
+        """Return the first row from ``row`` on whose batch may have an entry, or the number of rows."""
         if self._pending is not None:
             return row
         if self.next_position >= run.end:
@@ -320,7 +320,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the number of the first of two or more last entries that all point past the log, else ``count``."""
+    """Return the number of the entry from which on all point past the log; ``count`` for fewer than two entries."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1

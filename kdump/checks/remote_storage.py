@@ -43,7 +43,7 @@ class UnreadCopies(NamedTuple):
 
     @classmethod
     def of(cls, errors: Iterable[UnreadableError]) -> UnreadCopies:
-        """Return the parts in the errors of a finder. Segments with incomplete copies count as readable."""
+        """Return the parts that the errors of a finder name. Segments with incomplete copies count as readable."""
         paths = [str(one.path) for one in errors if not isinstance(one, IncompleteCopyError | PartlyUnreadableError)]
         ids = {path: _id_of(posixpath.basename(path)) for path in paths}
         folders = tuple(path for path, segment_id in ids.items() if segment_id is None)
@@ -96,10 +96,10 @@ def check(
 ) -> Iterator[Finding]:
     """Yield the findings on tiered topics. ``local`` and ``remote`` are partitions of log dirs and of remote storage.
 
-    ``listed`` has the segments that the topic lists; it must come from all of its partitions. Without any record of the
-    topic, one remark is the only finding. ``at`` is the current time in ms; with None no copy or deletion is reported
-    as stuck. Segments in ``unread`` are not reported as absent. ``fail`` receives the errors of an object store from
-    which a topic id could not be read: missing offsets of such a partition are not reported.
+    ``listed`` has the segments that the topic lists in all of its partitions. Without any record of the topic, one
+    remark is the only finding. ``at`` is the current time in ms; with None no copy or deletion is reported as stuck.
+    Segments in ``unread`` are not reported as absent. ``fail`` receives the errors of an object store from which a
+    topic id could not be read: missing offsets of such a partition are not reported.
     """
     unsure: set[tuple[str | None, int | None]] = set()
     places = _places(_identified(local, unsure, fail), remote, listed, unread)

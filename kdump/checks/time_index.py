@@ -96,7 +96,7 @@ class TimeIndexCheck(IndexFileCheck):
             self._previous_last = last
 
     def free(self, run: Run, row: int, until: int) -> int:
-        """Return the first row from ``row`` on to whose batch a time index entry may point, else ``until``."""
+        """Return the first row from ``row`` on whose batch may have a time index entry, or ``until``."""
         if row == until or run.greatest("last_offset", row, until) < self.next_offset:
             return until
         return next(at for at in range(row, until) if run.field("last_offset", at) >= self.next_offset)
@@ -218,7 +218,7 @@ def _has(batch: RecordBatch, timestamp: int, offset: int) -> bool:
 
 
 def _is_highest(batch: RecordBatch, timestamp: int) -> bool:
-    """Return whether this is the largest timestamp of the batch's records, or they are unreadable."""
+    """Return whether a timestamp is the largest of the batch's records; True if these are unreadable."""
     try:
         return timestamp == max((record.timestamp for record in batch.records()), default=NO_TIMESTAMP)
     except DamageError:

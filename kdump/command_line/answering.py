@@ -123,7 +123,7 @@ class Answering:
         self.found_names: set[Name] = set()
         self.unread: set[Name] = set()
         self.without_log: list[UnreadableError] = []
-        """Like ``found_names``, ``unread`` and ``without_log`` of :class:`kdump.log_dirs.finder.Finder`."""
+        """``found_names``, ``unread`` and ``without_log`` are as in :class:`kdump.log_dirs.finder.Finder`."""
         self.asked = asked if topics is None else asked._replace(topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
@@ -180,7 +180,7 @@ class Answering:
         session.report_shortfalls(self.session, tuple(self.paths if paths is None else paths), partitions, takes)
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:
-        """Return the workers; None if this process reads alone. It does so with --remote but no --master."""
+        """Return the workers; None if this process reads alone, for example with --remote but no --master."""
         if self.asked.remote is not None and self._who.master is None:
             return None
         return self._who.workers(partitions, costs.READING_HEADERS, self.session)

@@ -95,7 +95,7 @@ class Command(click.Command):
         paragraphs = cleandoc(self.help or "").split("\n\n")
         examples = [text for text in paragraphs[1:] if text.lstrip("\b\n ").startswith("Examples:")]
         status = [text for text in paragraphs[1:] if text.startswith("Exit status:")]
-        shown = ["\n".join(text.splitlines()[: EXAMPLES + 2]) for text in examples]  # + click's \b and title
+        shown = ["\n".join(text.splitlines()[: EXAMPLES + 2]) for text in examples]  # 2: click's \b and the title
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text("\n\n".join([paragraphs[0], *shown, *status]))

@@ -338,6 +338,5 @@ class DumpOptions:
 
     @property
     def excludes_records(self) -> bool:
-        """Whether the options may exclude records."""
         none = 0 in (self.limit, self.head, self.tail)
         return bool(none or self.filter != Filter() or self.wanted.topics or self.wanted.partitions)

@@ -93,7 +93,6 @@ class Dump:
         return reader
 
     def printer(self, out: BinaryIO) -> Printer:
-        """Return the printer for the output format."""
         printer = PRINTERS[self.options.format_name](out, self.options.printing(self.redactor))
         return printer if self.options.show_secrets or self.options.batches else HidingPrinter(printer)
 

@@ -96,7 +96,7 @@ class FindingsOutput:
 
 @contextmanager
 def findings_output(run: Session, given: dict[str, Any]) -> Iterator[FindingsOutput]:
-    """Open the output of findings on standard output, and end it after the block. ``given`` has FINDINGS."""
+    """Open the output of findings on standard output, and end it after the block. ``given``: the options FINDINGS."""
     with open_output() as out:
         as_json = given["as_json"] or given["output"] == "jsonl"
         show = Shown(quiet=run.quiet, remarks=given["remarks"], verbose=given["verbose"])

@@ -331,7 +331,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Take the options that select inputs out of ``options``. Return them together with ``more``. Raises UsageError."""
+    """Remove the options that select inputs from ``options``; return them with ``more``. Raises UsageError."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),

@@ -108,7 +108,8 @@ class WhoReads(NamedTuple):
         """
         if self.master is None:
             jobs = costs.processes_beside(partitions, much) if self.jobs is None else self.jobs
-            far = any(isinstance(part.files, RemoteFiles) for part in partitions)  # forks cannot use connections
+            # forked processes cannot use the connections of a store
+            far = any(isinstance(part.files, RemoteFiles) for part in partitions)
             return Processes(jobs) if jobs > 1 and len(partitions) > 1 and not far else None
         for path, files in ((one.name, one.files) for part in partitions for one in part.segments):
             if files is not LOCAL and not isinstance(files, RemoteFiles):

@@ -143,7 +143,8 @@ def _remote(
         if not part.segments:
             continue
         checked = whole_partition.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
-        has_all = not (listed.known or closed or unread or unlisted)  # else gaps may be elsewhere
+        # otherwise other segments, local or unreadable, may have the offsets that are missing here
+        has_all = not (listed.known or closed or unread or unlisted)
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
         _partition(checked._replace(findings=tuple(kept)), run, output)
     if unlisted:  # the unread records may list segments that exist, or the deletion of absent ones

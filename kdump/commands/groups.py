@@ -68,7 +68,7 @@ def command(**given: Any) -> int:
 
 
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
-    """Note the partitions of ``__consumer_offsets`` that are not in the paths. ``count`` is their number, if known.
+    """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count``: number of partitions, if known.
 
     A requested group in an absent partition is an error, and so is -o reset-csv without --group.
     """

@@ -153,7 +153,7 @@ def groups() -> dict[str, dict[str, str]]:
 def _as_in_java(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
     """Return ``args`` as click reads them: kafka-dump-log.sh takes ``-files`` and ``--print-data-log=true`` too.
 
-    It ignores the value of an option that takes none, even the value ``false`` (OptionParser of jopt-simple 3 to 5).
+    The tool ignores the value of an option without values, even ``false`` (OptionParser of jopt-simple 3 to 5).
     """
     options = {name: param for param in params for name in param.opts if name not in OWN}
     rest = iter(args)
@@ -365,7 +365,7 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
         raise click.UsageError("a command is missing: kdump --help lists them", ctx)
     for word in ctx.args:
         note = f"{word!r} is an extra word: --files takes one list with commas (--files a.log,b.log)"
-        click.echo(f"WARNING: {note}", err=True)  # parsers of this output skip Java's warnings, which begin so
+        click.echo(f"WARNING: {note}", err=True)  # parsers skip lines that begin like Java's warnings
     given = [name for name in ctx.params if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
     switches = [switch for switch in DECODER_SWITCHES.values() if options.pop(switch.replace("-", "_"))]
     options.pop("raw_output")  # ``given`` has it
