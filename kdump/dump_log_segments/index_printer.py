@@ -171,7 +171,7 @@ class OffsetEntries:
         self.doubtful = by_offset(run, log, index)
 
     def check(self, offset: int, position: int) -> None:
-        """Compare an entry with the batch at its position, and add a mismatch. Raises DamageError without a batch."""
+        """Compare an entry with the batch at its position, and add any mismatch. Raises DamageError without a batch."""
         found = self._heads.last_offset(position)
         if found is None:
             found = _offset_at(self._run, self._log, position, self._window)

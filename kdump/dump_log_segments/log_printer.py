@@ -338,7 +338,7 @@ def _gaps(printer: LogPrinter, last: int, made: PartLines) -> list[tuple[int, in
     """Return the gaps of a part with UNKNOWN replaced by ``last``, the last offset before the part."""
     if made.last_offset == UNKNOWN:
         return []
-    gaps, first = made.gaps, UNKNOWN + 1  # the only offset that follows UNKNOWN
+    gaps, first = made.gaps, UNKNOWN + 1  # the offset that would follow UNKNOWN
     if gaps and gaps[0][0] == UNKNOWN:
         first, gaps = gaps[0][1], gaps[1:]
     is_gap = (last != -1 or printer.armed) and first != to_int64(last + 1)

@@ -82,7 +82,7 @@ class DumpRun:
         self.out.write(text.encode(errors="surrogateescape") + b"\n")
 
     def trailing(self, source: LocalFile, size: int) -> None:
-        """Print the number of bytes after the last complete batch: ``size`` minus the bytes lost since."""
+        """Print the number of bytes after the last complete batch: ``size``, less if the file has shrunk."""
         if size > source.lost:
             name = posixpath.basename(source.name)
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))

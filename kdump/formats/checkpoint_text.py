@@ -1,7 +1,8 @@
 """The common format of checkpoint files: a version line, a line with the number of entries, one line per entry.
 
-Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n``; the last line may have no end. For
-damage a broker throws an IOException, which takes the log dir offline (other exceptions: :class:`NumberDamageError`).
+Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n``; the last line may have no end. A
+broker throws an IOException for a damaged file, and its log dir goes offline. :class:`NumberDamageError` is for other
+exceptions.
 """
 
 from __future__ import annotations

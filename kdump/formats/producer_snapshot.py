@@ -53,7 +53,7 @@ class ProducerEntry(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """The first sequence number of the last batch. 0 follows 2147483647. As in Kafka, -1 gives 2147483647."""
+        """The first sequence number of the last batch; 0 follows 2147483647. As in Kafka it is never -1."""
         if self.last_sequence < self.offset_delta:
             return to_int32(INT32_MAX - (self.offset_delta - self.last_sequence) + 1)
         return self.unwrapped_first_sequence

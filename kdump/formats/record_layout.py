@@ -1,7 +1,7 @@
 """The layout of a segment (``.log``): consecutive entries, each with a log overhead of 12 bytes.
 
 Source: ``FileLogInputStream``, ``Records``. An entry of magic 0 (Kafka 0.8) or 1 (KIP-32, Kafka 0.10) is a message
-(``LegacyRecord``); one of magic 2 (KIP-98, Kafka 0.11) is a batch of records (``DefaultRecordBatch``).
+(``LegacyRecord``); an entry of magic 2 (KIP-98, Kafka 0.11) is a batch of records (``DefaultRecordBatch``).
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ class BeforeHole(bytes):
 class SparseIndex(ABC, Generic[E]):
     """The entries of one index file, as ``(key, value)`` pairs with absolute offsets.
 
-    ``size`` is the size of the file in bytes. ``count`` is the number of complete entries, with zero entries at the
-    end; ``filled`` is the number without them. ``ragged`` is the number of bytes after the last complete entry (0 in a
-    valid file). ``data`` may lack the zeros at the end (:class:`BeforeHole`).
+    ``size`` is the size of the file in bytes. ``count`` is the number of complete entries, including zero entries at
+    the end; ``filled`` is the number without zero entries. ``ragged`` is the number of bytes after the last complete
+    entry (0 in a valid file). ``data`` may lack the zeros at the end (:class:`BeforeHole`).
     """
 
     layout: ClassVar[Layout[Any]]
@@ -127,8 +127,8 @@ class SparseIndex(ABC, Generic[E]):
         """Return the slot of the entry with the greatest key up to ``target``; None if all keys are greater.
 
         Only the first ``among`` entries are searched (default: those before the zeros at the end). The steps are those
-        of AbstractIndex, so that the result is the same for entries out of order. The middle is rounded up, and with
-        ``warm`` the last 8 KiB are searched first (KAFKA-6432, 2.1).
+        of AbstractIndex, so that the result is the same for entries out of order. The search rounds the middle up, and
+        with ``warm`` it begins in the last 8 KiB (KAFKA-6432, 2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
         if high < 0:

@@ -260,7 +260,6 @@ def _default(field: FieldSchema, struct: Struct | None) -> Callable[[], Value]:
 
 
 def defaults(struct: Struct) -> Values:
-    """Return the default values of a struct's fields."""
     return {slot.name: slot.default() for slot in struct.slots}
 
 

@@ -2,7 +2,8 @@
 
 A config's value is shown only if its name is known and its type is not PASSWORD, as in Kafka's own tools (class
 ``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). The same rule holds for the topic of Kafka
-Connect's configs (class ``KafkaConfigBackingStore``). There the key with which workers sign requests is hidden too.
+Connect's configs (class ``KafkaConfigBackingStore``). In that topic the key with which workers sign requests is
+hidden too.
 """
 
 from __future__ import annotations

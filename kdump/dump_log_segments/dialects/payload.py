@@ -105,7 +105,7 @@ class PayloadDialect(NamedTuple):
     why: str
     """The change in this release."""
     definitions: tuple[int, ...] = ()
-    """The release with whose schemas the decoder switches read messages."""
+    """The release whose schemas the decoder switches use."""
     limited: bool = False
     """Whether Kafka's generated classes limit the numbers of tagged fields and of elements."""
 

@@ -29,20 +29,20 @@ class StateDialect(NamedTuple):
     """Whether a file name without a dot ends the run."""
 
     log_up_to_first_dot: bool = False
-    """Whether the log's path is the absolute path up to its first dot, also if this is in a folder's name (sic)."""
+    """Whether the log's path is the absolute path up to its first dot, even if the dot is in a folder's name (sic)."""
     empty_index: str = ""
     """The line for an .index without entries; if empty, none is printed."""
     names_first_offset: bool = True
-    """Whether an .index entry must have the offset of the first record at its position; otherwise the batch's last."""
+    """Whether an .index entry must have the first offset at its position; otherwise the last offset of the batch."""
     stops_before_checks: bool = False
     """Whether the zero entry that ends an index is recognised before the comparison with the log; otherwise after."""
     slice_holds_batch: bool = False
     """Whether the whole batch of an entry must be within --max-message-size bytes; otherwise only its start."""
     sanity_above_base: bool = True
-    """Whether the last offset of an .index must be above the base offset; otherwise not below it."""
+    """Whether the last offset of an .index must be above the base offset; otherwise it may be equal."""
     mismatches_title: str = "Mismatches in :{file}"
     mismatches_by_offset: bool = False
-    """Whether only the last mismatch of an offset is reported, highest offset first; otherwise all, last first."""
+    """Whether only the last mismatch of an offset is reported, by falling offset; otherwise all, the last one first."""
     missing_title: str = "The following indexed offsets are not found in the log."
     """The title of the list of .timeindex offsets that are in no batch."""
     warm_section: bool = False
