@@ -35,7 +35,7 @@ def read(*paths, **given):
 @pytest.fixture(scope="module")
 def bucket():
     """A bucket with some partition folders, as a URI with keys and address."""
-    server = pytest.importorskip("moto.server", reason="moto is not installed: pip install 'moto[s3,server]'")
+    server = pytest.importorskip("moto.server", reason="moto is not installed: pip install 'moto[s3]' flask flask-cors")
     running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()
     try:
