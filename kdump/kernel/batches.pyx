@@ -19,7 +19,7 @@ OTHERS = ("last_offset", "last_sequence", "position", "size")
 """The numbers of a row after the fields of the batch's header."""
 _FIELDS = BATCH_HEADER.fields._fields
 WIDTH = 2 + len(_FIELDS) + len(OTHERS)
-"""The number of numbers in a row: start and end of the records in the block, the header's fields, and OTHERS."""
+"""The length of a row: start and end of the records in the block, the header's fields, and OTHERS."""
 COLUMNS = {name: 2 + number for number, name in enumerate((*_FIELDS, *OTHERS))}
 """Field of the header, or name in OTHERS -> its index in a row."""
 
@@ -205,7 +205,7 @@ def usual(table, agrees):
 
 
 def follows(table, long long offset):
-    """Return whether the batches, by their headers, have a record for each offset from ``offset`` on."""
+    """Return whether the headers of the batches count a record for each offset from ``offset`` on."""
     cdef const long long[::1] numbers = table
     cdef const long long* row
     cdef Py_ssize_t at

@@ -418,7 +418,7 @@ cdef class FactBuffer(Cursor):
             fact.high = 1
 
     cdef begin_table(self, keys, part, Py_ssize_t words):
-        """Start an empty table with slots of ``words`` words. It first grows to a size for ``keys`` keys."""
+        """Start an empty table with slots of ``words`` words. ``keys`` is the expected number of keys."""
         self.number, self.of, secret = part
         if len(secret) != 16:
             raise ValueError("a secret has 16 bytes")
@@ -458,7 +458,7 @@ cdef class FactBuffer(Cursor):
         return slot
 
     cdef bint grow(self) except -1 nogil:
-        """Multiply the number of slots by 4 up to _FEW, then by 1.5. One of these steps ends at ``bound``."""
+        """Multiply the number of slots by 4 up to _FEW, then by 1.5. A step stops at ``bound`` for the expected keys."""
         cdef Py_ssize_t more = self.capacity * 4 if self.capacity < _FEW else self.capacity + self.capacity // 2
         if self.capacity < self.bound < more:
             more = self.bound

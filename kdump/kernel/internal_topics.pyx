@@ -208,7 +208,7 @@ cdef class FramedMessages(Records):
     cdef object known, made, other
 
     def decoded(self, known, made, other):
-        """Return the messages of the stacked batches, each as a ``made``: offset, timestamp in ms, name, values.
+        """Return the messages of the stacked batches. ``made`` makes each of offset, timestamp in ms, name and values.
 
         ``known`` returns the name and the SchemaReader for the three bytes of a frame, or None. For other records
         ``other`` is called with offset, timestamp, key and value. Reading ends like :meth:`stacked`.

@@ -129,7 +129,7 @@ cdef class Lines(Cursor):
 
     ``last_offset`` is the offset of the last record. ``gaps`` lists the pairs of offsets that do not follow each other;
     the caller empties it. ``armed``: if ``last_offset`` is -1, a first offset other than 0 is a gap. With
-    ``whole_batches`` both may include records that :meth:`run` has dropped.
+    ``whole_batches`` the offset and the gaps may include records that :meth:`run` has dropped.
 
     ``stops_at_frames``: stop before a record whose payloads may name a schema, because the caller decodes it.
 

@@ -385,7 +385,10 @@ cdef class Records(Cursor):
         return made
 
     def lazy(self, kind, batch, most):
-        """Like :meth:`records`, each as an object of ``kind``, a :class:`RecordOfBatch`. No batch may follow."""
+        """Like :meth:`records`, but return objects of ``kind``, a subclass of :class:`RecordOfBatch`.
+
+        The cursor must not begin another batch, because the objects refer to its bytes.
+        """
         cdef list made = []
         cdef Py_ssize_t left = most
         cdef RecordOfBatch one
@@ -487,9 +490,9 @@ cdef extern from "Python.h":
 
 @cython.no_gc  # no reference leads back to it
 cdef class RecordOfBatch:
-    """Like the class of this name in :mod:`kdump.api`, but :meth:`Records.lazy` makes it of bytes.
+    """Like the class of this name in :mod:`kdump.api`, but an object from :meth:`Records.lazy` refers to bytes.
 
-    ``reader`` holds the bytes, to which the positions belong. ``made`` is the record, None until it is used.
+    ``reader`` holds the bytes. ``made`` is the record, or None before its first use.
     """
 
     cdef readonly object batch

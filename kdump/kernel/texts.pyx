@@ -12,7 +12,7 @@ cdef int _ESCAPE = 8  # size of an entry of a table of escapes
 
 
 def _orders():
-    """Return a shuffle of 16 bytes for each number with eight bits, which are a set of bytes.
+    """Return a shuffle of 16 bytes for each set of eight bytes. A set is a number with a bit for each byte.
 
     The shuffle puts a backslash before the bytes of the set. In it 0x80 means a backslash, or a byte after the text.
     """
