@@ -96,7 +96,7 @@ def of(data: bytes) -> Ids:
     """Return the ids in a ``meta.properties``. Raises DamageError if a broker cannot read the file."""
     properties = meta_properties.read(data)
     if properties.values:
-        meta_properties.check(properties, takes_reserved=True)  # verify() refuses them: the broker stops
+        meta_properties.check(properties, takes_reserved=True)  # verify() refuses reserved ids: the broker stops
     values = properties.values
     version = int(values.get("version", "0").strip())
     node = values.get("node.id" if version else "broker.id")

@@ -147,5 +147,5 @@ def _of_batch(topic: str, batch: RecordBatch) -> Iterator[DecodedRecord]:
             decoded = decode(topic, record.key, record.value)
             if decoded is not None:
                 yield decoded
-    except DamageError:  # the records before it are valid
+    except DamageError:  # the records before the damage are valid
         return

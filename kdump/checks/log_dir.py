@@ -176,7 +176,7 @@ def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_
     files, folder = partition.files, partition.state_dir or ("." if partition.files is LOCAL else "")
     try:
         entries = partition.entries if partition.topic is None and partition.is_listed else files.entries(folder)
-    except UnreadableError as error:  # its partition folders may still be readable
+    except UnreadableError as error:  # the partition folders may still be readable
         if isinstance(error, StoreError):
             fail(error)
         return

@@ -173,7 +173,7 @@ def _indexed(log: _Log) -> dict[str, int]:
 
 
 def _is_derived(finding: Finding) -> bool:
-    """Return whether a finding is on a file that can be rebuilt and on which neither records nor a start depend."""
+    """Return whether a finding is on a file that can be rebuilt, and that neither records nor a start depend on."""
     return finding.level is Level.DERIVED and not finding.is_grave
 
 

@@ -137,7 +137,7 @@ class Dump:
                 self.lost(item, printer)
                 continue
             if printer is not None:
-                printer.found(item, made)  # it may shorten a run
+                printer.found(item, made)  # the printer may shorten the run of an item
             counted += self._count(item)
         return found, counted
 

@@ -314,7 +314,7 @@ def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
     codec_name(run.dialect, batch.codec)
     if isinstance(batch, Message):  # unlike records, messages may have wrong key and value sizes
         return batch.messages(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
-    # of magic 2
+    # a batch of magic 2
     return cast("Batch", batch).records(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
 
 

@@ -162,7 +162,7 @@ class LogPrinter(LineValues):
                 printed = self.entries.wrapper(batch) if kernel.COMPILED else 0
                 messages = batch.messages(limit, in_chunks=in_chunks)
                 entries = () if printed is None else islice(messages, printed, None)
-            else:  # of magic 2
+            else:  # a batch of magic 2
                 entries = islice(cast("Batch", batch).records(limit, in_chunks=in_chunks), done, None)
             for entry in entries:
                 self.record(batch, entry)

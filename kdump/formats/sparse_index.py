@@ -89,7 +89,7 @@ class SparseIndex(ABC, Generic[E]):
         """Return whether both fields rise strictly from entry to entry."""
         layout, whole = self.layout, memoryview(self.data)
         for start in range(0, self.filled, AT_ONCE):
-            stop = min(self.filled, start + AT_ONCE + 1)  # the last entry is also the next part's first one
+            stop = min(self.filled, start + AT_ONCE + 1)  # parts overlap by one entry
             firsts, seconds = zip(
                 *layout.struct.iter_unpack(whole[start * layout.size : stop * layout.size]), strict=True
             )

@@ -188,7 +188,7 @@ cdef class SchemaReader:
                 raise ValueError
             for _ in range(count):
                 field = <_Field> self.known(varint(view))
-                varint(view)  # its size
+                varint(view)  # the size of the field
                 PyDict_SetItem(values, field.name, field.read(view))
         return values
 

@@ -538,9 +538,9 @@ cdef class Lines(Cursor):
 
 @cython.boundscheck(False)
 cdef inline bint _may_have_schema(Lines self) noexcept nogil:
-    """Return False for most records that name no schema, according to first bytes and the size of a header's key.
+    """Return False for most records that name no schema, by the first bytes of payloads and the size of a header's key.
 
-    Even an empty key or value has a byte to read, because another field follows it in a well-formed record.
+    The first byte can be read even if a payload is empty, because another field of the record follows.
     """
     if _FIRST_BYTES[self.data[self.key_at]] | _FIRST_BYTES[self.data[self.value_at]]:
         return True

@@ -466,7 +466,7 @@ cdef class Records(Cursor):
         )
 
     cdef headers(self):
-        """Return the headers of the current record, whose last bytes they are."""
+        """Return the headers of the current record. They are its last bytes."""
         if self.header_count > _MANY_HEADERS:
             return ManyHeaders(self.bytes_at(self.headers_at, self.at - self.headers_at), self.header_count)
         made = []
@@ -488,7 +488,7 @@ cdef extern from "Python.h":
         object (*tp_new)(Type*, object, void*)
 
 
-@cython.no_gc  # no reference leads back to it
+@cython.no_gc  # these objects are in no reference cycle
 cdef class RecordOfBatch:
     """Like the class of this name in :mod:`kdump.api`, but an object from :meth:`Records.lazy` refers to bytes.
 
