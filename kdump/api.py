@@ -188,7 +188,7 @@ class LogRecord(RecordOfBatch):
 
     @property
     def decoded(self) -> dict[str, Any] | None:
-        """The field ``decoded`` of JSON lines; None without ``open(..., decode=...)`` or a decoded key or value."""
+        """The field ``decoded`` of JSON lines; None without ``open(..., decode=...)``, or if nothing is decoded."""
         if self.batch.found.file.decoder is None:
             return None
         found: dict[str, Any] | None = values.decoded(self.batch.found, self.record)

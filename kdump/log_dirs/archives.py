@@ -1,7 +1,7 @@
 """Reads files in archives (tar, zip), compressed files and standard input.
 
-Uncompressed members are read in place. Other streams are first copied to an unnamed temporary file in ``TMPDIR``: a
-compressed tar, standard input that is a pipe, and each compressed member of a zip when it is first opened.
+Uncompressed members are read in place. A compressed tar, a pipe on standard input and an opened compressed member of a
+zip are first copied to an unnamed temporary file in ``TMPDIR``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LARGE_FILE: Final = 1 << 32
 """Largest size in bytes of a sparse or truncated member, if the archive is smaller. No segment is larger."""
 _NEWLINE: Final = 0x0A
 _FAR: Final = 1e12
-"""The first time that is not valid, in seconds since 1970."""
+"""The lowest invalid time of a member, in seconds since 1970."""
 _PAX: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _ABOUT_THE_NEXT: Final = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, *_PAX)
 """Types of headers that describe the next member. tarfile reads such headers into memory."""

@@ -1,7 +1,7 @@
 """The names of Kafka's files and folders in a log dir.
 
-Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore. The first release
-of a name is the first one whose broker writes it.
+Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore. The release of a
+name is the first whose brokers write this name.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 RECORD_COST: Final = 300
 """Approximate memory of a record object in bytes, in addition to the record's own size."""
 HELD: Final = 16 << 20
-"""Maximum memory in bytes of a batch's selected records. With more, each iteration reads the batch again."""
+"""Maximum memory in bytes of a batch's selected records. For more records, each iteration reads the batch again."""
 
 CHUNK_BYTES: Final = 256 << 10
 """Approximate memory in bytes of the records that are read at a time."""

@@ -1,7 +1,7 @@
 """The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`).
 
 RE2 (google-re2) searches each expression that has the same meaning in RE2 and ``re``, because it takes linear time. In
-Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b`` exponential time. ``re`` searches the other expressions:
+Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b`` exponential time. ``re`` searches expressions
 with references to groups, lookaround, atomic groups, possessive or over 1,000 repetitions, flags other than ``(?s)``
 and ``(?m)``, ``\\Z``, or a ``$`` before the end.
 """

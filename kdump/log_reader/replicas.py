@@ -59,7 +59,7 @@ def common(one: Ranges | None, other: Ranges | None) -> Ranges | None:
 
 
 def choose(partitions: Sequence[Partition], held: Sequence[list[EpochRange]]) -> list[Ranges | None]:
-    """Return the offsets to read from each partition, or None for all. ``held``: the offsets that each one has."""
+    """Return the offsets to read from each partition, or None for all. ``held``: the offsets in each partition."""
     same: defaultdict[Hashable, list[int]] = defaultdict(list)
     for number, log in enumerate(_logs_of(partitions)):
         same[log].append(number)

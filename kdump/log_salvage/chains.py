@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""Number of offsets in a cell. Chains end with a cell, so that replicas with other segments have equal chains."""
+"""Number of offsets in a cell. Chains end at the end of a cell, so they do not depend on the segments."""
 WAITING: Final = 1 << 10
 """About how many numbers (three per batch) are collected before they are added to the checksum of a chain."""
 AT_ONCE: Final = 1 << 20

@@ -58,7 +58,7 @@ class Replicas:
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
         """Return the entry for log-start-offset-checkpoint; none if the log start offset is the first base offset.
 
-        None too if the log ends below the log start offset, because a broker would then delete the log.
+        There is no entry either if the log ends below the log start offset: a broker would then delete the log.
         """
         topic, partition = self.parts[0].topic, self.parts[0].partition
         if topic is None or partition is None or self.log_start in {None, written.begin}:

@@ -70,7 +70,7 @@ def judged(
     account: Account,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
-    """Yield the batches of a segment, each with whether it is credible: its neighbours do not contradict its offset.
+    """Yield the batches of a segment, each with whether it is credible: no neighbour contradicts its offset.
 
     Batches that are not credible, damaged and unreadable ranges, and padding are added to ``account``. ``progress``
     receives the number of bytes read. Raises StoreError.

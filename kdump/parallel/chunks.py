@@ -89,7 +89,7 @@ class Threads:
     """Threads that make results. The calling thread makes results too while it waits."""
 
     def __init__(self, count: int, source: Revocable) -> None:
-        """Use ``count`` threads, or fewer if the system refuses more. At its end ``run`` sets ``source.is_over``."""
+        """Use ``count`` threads, or fewer if the system refuses more. When ``run`` ends, it sets ``source.is_over``."""
         self._count, self._source = count, source
 
     def run(

@@ -38,40 +38,38 @@ PACKED_CHUNK: Final = 1 << 19
 FINDINGS_CHUNKS: Final = 3
 """Number of chunks that a worker gets at a time, for work whose results are not printed in the order of the chunks."""
 
-# Each of the following is the minimum number of bytes for which several processes are faster at a task.
 PRINTING: Final = 12 << 20
-"""Printing or checking compressed records, or costly work."""
+"""Minimum bytes for which several processes print or check compressed records faster; also for costly work."""
 PRINTING_PLAIN: Final = 96 << 20
-"""Printing or checking uncompressed records."""
+"""Minimum bytes for which several processes print or check uncompressed records faster."""
 READING_PACKED: Final = 16 << 20
-"""Reading records for an answer, if most bytes are compressed."""
+"""Minimum bytes, most of them compressed, for which several processes read the records for an answer faster."""
 READING_PLAIN: Final = 64 << 20
-"""Reading records for an answer, if most bytes are not compressed."""
+"""Minimum bytes, most of them uncompressed, for which several processes read the records for an answer faster."""
 READING_HEADERS: Final = 256 << 20
-"""Reading or printing headers of batches."""
+"""Minimum bytes for which several processes read or print the headers of batches faster."""
 TRANSACTIONS: Final = 64 << 20
-"""Finding the outcomes of a partition's transactions."""
+"""Minimum bytes for which several processes find the outcomes of a partition's transactions faster."""
 OPENING: Final = 1 << 18
 """The cost of opening a segment, as the number of bytes that are read in that time."""
 LARGE_SEGMENTS: Final = 16 << 20
 """Minimum average bytes of an uncompressed segment for which one process with threads is faster than two."""
 
-# Each of the following is the minimum number of bytes for which threads are faster at a task.
 THREAD_OF_HEADERS: Final = 128 << 20
-"""Reading the headers of a segment in a second thread."""
+"""Minimum bytes of a segment for which a second thread makes reading the headers faster."""
 READING_AHEAD: Final = 12 << 20
-"""Reading the rest of a segment ahead. Compressed bytes count more."""
+"""Minimum bytes left in a segment for which threads that read ahead are faster. Compressed bytes count more."""
 UNPACKED_AHEAD: Final = 1 << 16
-"""Decompressing a batch in a thread."""
+"""Minimum bytes of a batch for which decompression in a thread is faster."""
 PRINTED_AHEAD: Final = 1 << 16
-"""Printing a run in a thread."""
+"""Minimum bytes of a run for which printing in a thread is faster."""
 SMALL_BATCHES: Final = 1 << 11
 """If the first batch of a segment is smaller (bytes), one worker reads it: sending findings per batch takes time."""
 UNPACKING: Final = 8
 """The cost of a compressed byte divided by the cost of an uncompressed byte."""
 
 BUDGET: Final = 1 << 16
-"""Number of records that a search through damage may always skip without success. Each read byte allows more."""
+"""Number of records that a search through damage may always skip without success. Reading more bytes allows more."""
 UNKNOWN: Final = -(1 << 63)
 """Stands for the unknown last offset before a part. Any offset after this value is a gap."""
 
@@ -161,9 +159,10 @@ def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bo
 def processes_of_dump(partitions: Sequence[Partition], jobs: int | None, effort: Effort) -> int:
     """Return the number of processes that print partitions: ``jobs``, or the fastest number for None.
 
-    ``jobs`` above 2 is returned unchanged. Otherwise the result is 1 if two processes are not faster: for few headers,
-    for few uncompressed bytes without costly work, and for lines of large uncompressed segments, which threads make.
-    Without ``jobs`` it is also 1 for output to a terminal, for archives, and while the page cache is watched.
+    ``jobs`` above 2 is returned unchanged. Otherwise the result is 1 if two processes are not faster. They are not
+    faster for few headers, for few uncompressed bytes without costly work, and for lines of large uncompressed
+    segments, which threads make. Without ``jobs`` it is also 1 for output to a terminal, for archives, and while the
+    page cache is watched.
     """
     if jobs is None and (is_terminal() or not _is_shareable(partitions)):
         return 1

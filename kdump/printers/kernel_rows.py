@@ -248,7 +248,7 @@ class KernelRows:
 _DECODED: Final = ROW_SLOTS["decoded"]
 _NULLS: Final = {1: "record.key", 2: "record.value"}
 LATEST: Final = "batch.max_timestamp"
-"""The source of a batch row's timestamp, which uses the compiled slot for timestamps of records."""
+"""The source of the timestamp in a batch's row. Compiled code writes it like the timestamp of a record."""
 
 
 def _joined(parts: list[Part]) -> list[Part]:

@@ -1,7 +1,7 @@
 """The output format ``table``: records or batches as a table for people, drawn by rich.
 
 Rows are drawn in groups, so that memory does not grow with the output. The first group determines the widths. Numbers
-are never shortened: a longer number widens its column, from its group on with styles, from its row on without styles.
+are never shortened. A longer number widens its column: with styles from its group on, without styles from its row on.
 """
 
 from __future__ import annotations

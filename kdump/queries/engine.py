@@ -2,7 +2,7 @@
 
 The views are Python subclasses of ``pyarrow.dataset.Dataset``. DuckDB 2 calls ``scanner(columns=, filter=)`` after its
 own optimizer, for each reference to a view, and does not filter again. DuckDB does not document subclasses, so each
-connection first tests one with two rows. If the test fails, views are Arrow streams, which are slower.
+connection first tests a subclass with two rows. If the test fails, views are Arrow streams, which are slower.
 
 A query runs in its own thread. The main thread writes the rows, and stops the query at Ctrl-C or the timeout.
 """

@@ -237,7 +237,7 @@ def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
     """Return a number of partitions, at least ``least``, for which each id is in its partition.
 
     Usually this is the smallest such number. A greater number that fits too is returned if it is unlikely to fit by
-    chance: if the smaller number were right, twice this number would put half of the ids into another partition.
+    chance. If the smaller number were right, twice this number would put half of the ids into another partition.
     Without ids, or if no number fits, ``least`` is returned.
     """
     known = tuple(ids)

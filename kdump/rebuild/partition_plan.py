@@ -79,8 +79,8 @@ class SeenFile(NamedTuple):
 class PlannedSegment(NamedTuple):
     """A segment to write: its base offset, and its pieces in order.
 
-    ``modified_ms`` is the last write time of an empty segment, in ms. The copy keeps it, because a broker uses it as
-    the timestamp of the segment: with a new time, a lookup of an offset by time would find nothing.
+    ``modified_ms`` is the last write time of an empty segment, in ms. The copy keeps this time, because a broker uses
+    it as the segment's timestamp. With a new time, a lookup of an offset by time would find nothing.
     """
 
     base_offset: int

@@ -148,7 +148,7 @@ def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
 
     ``report`` receives a note for each invalid checkpoint, ``meta.properties`` or ``partition.metadata``, and each
     unreadable file. Raises UsageError for a file, for archives and object stores, for paths without a log dir, and for
-    log dirs of several clusters; UnreadableError if there is no log dir because of an unreadable path.
+    log dirs of several clusters. Raises UnreadableError if no log dir is found and a path is unreadable.
     """
     search = _Survey(report)
     found = tuple(search.log_dirs(paths))
@@ -193,7 +193,7 @@ def _refuse(path: str, entry: Entry | None) -> NoReturn:
 
 
 def _outermost(path: str) -> tuple[str, Entry | None]:
-    """Return the shortest part of a path before a colon that is a file, and its entry; else the path and None."""
+    """Return the shortest path before a colon that is a file, and its entry; else the whole path and None."""
     at = path.find(":")
     while at > 0:
         entry = LOCAL.look(path[:at])

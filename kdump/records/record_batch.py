@@ -247,7 +247,7 @@ _CHUNK: Final = 2048
 
 
 class RecordBytes(NamedTuple):
-    """Where a record is in a decompressed stream: the positions of its size field, its content, and its end."""
+    """The positions of a record's size field, content and end in a decompressed stream."""
 
     start: int
     content: int

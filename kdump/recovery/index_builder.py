@@ -68,7 +68,7 @@ class IndexBuilder:
     def add(self, batches: Batches, ended: EndedTransaction | None = None, *, position: int | None = None) -> None:
         """Add the next batches. If they are a control batch, ``ended`` is the transaction that it ends.
 
-        ``position`` is the byte at which they are in the segment, by default the byte at which they were read. Raises
+        ``position`` is the byte of the batches in the new segment, by default the byte at which they were read. Raises
         DamageError if an offset does not fit into the segment.
         """
         position = batches.position if position is None else position

@@ -11,7 +11,7 @@ truncates the log at the first invalid batch, and deletes all later segments.
 Sources: Kafka's classes LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
 
 The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does not check the order of offsets, but
-the entries of the new index must rise: if the offset of an entry is not above the offset of the entry before it, the
+the entries of the new index must rise. If the offset of an entry is not above the offset of the entry before it, the
 whole segment is lost.
 
 A broker lists each ``.log`` and ``.log.swap`` file as a segment. Its base offset is the number before the first dot:

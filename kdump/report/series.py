@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 HOUR: Final = 3_600_000
 BUCKETS: Final = 60
-"""Maximum length of a time axis in buckets. It may touch one more: buckets begin at multiples of their width."""
+"""Maximum length of a time axis in buckets. There may be one more: buckets begin at multiples of their width."""
 _WIDTHS: Final = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
 """The possible widths of a bucket in hours."""
 _DAY: Final = 24

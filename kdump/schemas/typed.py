@@ -203,8 +203,8 @@ def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
 class SubjectTables:
     """Divides records into one table for each subject, by the schemas of their values.
 
-    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``.
-    It can be used as the TypedSide of records without a table: :meth:`read` returns why they have none.
+    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. The object
+    also replaces the TypedSide of records without a table: :meth:`read` returns the reason.
     """
 
     side: Final = "value"

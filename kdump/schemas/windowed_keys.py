@@ -48,8 +48,8 @@ def split(key: bytes) -> WindowedKey | None:
     """Return the parts of a key in a changelog, or None if it has no plausible window.
 
     The first layout that fits is taken: two times at the end, one time at the end, a time and a sequence number, a time
-    at the start. One time comes before a time and a number, because an application's key that ends in a small number
-    also looks like the first half of a time.
+    at the start. A layout with one time is tried before a layout with a time and a number: a small number at the end of
+    an application's key also looks like the first half of a time.
     """
     size = len(key)
     if size > _SESSION.size:

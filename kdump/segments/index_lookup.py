@@ -157,8 +157,8 @@ class Seeker:
     def _check(self, index: OffsetIndex, slot: int, entry: OffsetPosition) -> RecordBatch:
         """Return the batch at the position of an entry.
 
-        Raises WrongIndexError if no valid batch starts there, if it starts after the entry's offset, or if the position
-        is not above that of the previous entry.
+        Raises WrongIndexError if no valid batch starts there, if the batch starts after the entry's offset, or if the
+        position is not above the previous entry's.
         """
         path = self._where.siblings["index"]
         batch = self._batch(entry.position)

@@ -115,7 +115,7 @@ def _metadata(line: RebuiltMetadata) -> AnswerTable:
 
 
 def _groups(lines: list[RebuiltGroup]) -> Iterator[AnswerTable]:
-    """Yield the table of the types of groups, because there may be thousands of groups."""
+    """Yield a table with a row for each type of groups, because there may be thousands of groups."""
     kinds: dict[str, list[RebuiltGroup]] = {}
     for line in lines:
         kinds.setdefault(line.type, []).append(line)

@@ -186,9 +186,9 @@ def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int 
     """Return the offset at which the log differs from the records read before ``mark``, or None.
 
     Only the batch that now has the last offset read is compared. If it also has the next offset, the log differs from
-    its base offset on. If it ends at the last offset, lacks no record and has no delete horizon (KIP-534), it was not
-    compacted: another checksum then means another log, from its start on. Wrappers of magic 0 and 1 are not compared,
-    because compaction rebuilds them.
+    its base offset on. A batch that ends at the last offset, lacks no record and has no delete horizon (KIP-534) was
+    not compacted. If its checksum has changed, the log differs from the log's start on. Wrappers of magic 0 and 1 are
+    not compared, because compaction rebuilds them.
     """
     offset = mark.offset or 0
     for batch in _batches(older[-1], offset - 1) if older else ():

@@ -172,7 +172,7 @@ class Option(NamedTuple):
     doc: str
     of: tuple[str, ...] = ()
     parts: Mapping[str, FieldOption] = {}
-    """For an option of questions: name of an output -> the option with this name in the question of that output."""
+    """For an option of questions: name of an output -> the declaration of the option in this output's question."""
 
     @property
     def field(self) -> str:

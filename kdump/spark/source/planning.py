@@ -48,7 +48,7 @@ OPEN_COST: Final = 1 << 16
 TASK_COST: Final = 4 << 20
 """The cost of starting a task, expressed in bytes to read."""
 HEAD: Final = 64
-"""The number of bytes at the start of a batch that identify it: they have its offset and its checksum."""
+"""The number of bytes at the start of a batch that identify the batch, by its offset and its checksum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

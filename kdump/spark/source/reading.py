@@ -58,9 +58,9 @@ _FAILFAST_HINT: Final = "mode FAILFAST stops here; PERMISSIVE continues, and the
 def refuse(error: UnreadableError, *, skip: bool) -> None:
     """Raise a read error in a task of findings or answers. Spark then retries the task, and at last ends the job.
 
-    Two errors are not raised, because they become rows: damage of a tiered segment, and, if ``skip`` (the option
-    ``skipUnreadable``), bytes that a failing disk does not return. If other errors became rows, an outage of a store
-    would look like an answer.
+    Damage of a tiered segment is not raised, because it becomes rows. If ``skip`` is true (the option
+    ``skipUnreadable``), bytes that a failing disk does not return become rows too. If other errors became rows, an
+    outage of a store would look like an answer.
     """
     if not (isinstance(error, PartlyUnreadableError) or (skip and isinstance(error, FailingDiskError))):
         raise error

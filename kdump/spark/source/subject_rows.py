@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SUBJECT: Final = b"kdump.subject"
 _WITHOUT_VALUE: Final = frozenset(typed.SIDES.values())
 _HAS_VALUE: Final = "trailing-bytes"
-"""The only problem with which a payload still has a typed value."""
+"""A payload with this problem still has a typed value."""
 
 
 def subject_of(batch: pa.RecordBatch) -> str | None:
