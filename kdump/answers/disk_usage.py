@@ -353,7 +353,7 @@ class UsageOptions:
         "partition",
         "choice",
         "--by",
-        "The unit of a line; 'partition' and 'folder' are the same.",
+        "What a line describes; 'partition' and 'folder' are the same.",
         choices=("topic", "partition", "folder", "segment"),
         shown=True,
     )

@@ -199,7 +199,7 @@ class ProducerReplay:
             self._take(self._later.pop())
         for snapshot in self._later:
             end = f"the log ends at {self.end_offset}"
-            self._note(f"{snapshot.path}: not used, because its offset is {snapshot.offset}, but {end}")
+            self._note(f"{snapshot.path}: not used, because the snapshot ends at offset {snapshot.offset}, but {end}")
         self._note = discard  # no notes after the partition
         self._later.clear()
 

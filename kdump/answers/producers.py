@@ -234,9 +234,12 @@ class _Known:
 def _note_missing_snapshot(place: Place) -> None:
     """Report that there is no producer snapshot: the broker may know fewer producers, or more."""
     segments = place.partition.segments
-    text = "no valid producer snapshot: the broker may have forgotten some of these producers (after a day)"
+    text = (
+        "no valid producer snapshot: the broker may have removed some of these producers, as it does a day after "
+        "their last batch"
+    )
     if segments and segments[0].base_offset and len(segments) > 1:
-        text = f"{text}, and those of deleted segments are missing"
+        text = f"{text}; producers that wrote only to deleted segments are missing"
     if len(segments) > 1:  # a log with one segment has no snapshot in a broker's log dir either
         place.report.note(f"{place.partition.name}: {text}")
 

@@ -169,7 +169,7 @@ class LogQuestion(Generic[O]):
     def brokers(self, given: Sequence[object]) -> None:
         """Raise UsageError if a question that compares brokers has fewer than two."""
         if self.compares and len(given) < 2:
-            raise UsageError(f"{self.name} compares two brokers or more: name a path for each")
+            raise UsageError(f"{self.name} compares brokers: name two paths or more, one for each broker")
 
     def ask(self, asking: Asking | Sequence[Asking], options: O) -> Iterator[AnswerLine]:
         """Yield the lines of the answer. A question that ``compares`` gets one ``asking`` for each broker."""
@@ -177,7 +177,7 @@ class LogQuestion(Generic[O]):
             yield from self.answer(asking, options)
             return
         if not isinstance(asking, Asking):
-            raise UsageError(f"the question {self.name} compares no brokers")
+            raise UsageError(f"{self.name} takes the paths of one broker, not of several")
         collector = self.collector_of(asking, options)
         self.feed(collector, self.partitions(asking), asking.feed)
         yield from self.lines_of(collector, asking, options)

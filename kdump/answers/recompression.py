@@ -53,7 +53,7 @@ def target(text: str) -> Target:
     except ValueError:
         number = high + 1
     if not low <= number <= high:
-        levels = f"its levels are {low} to {high}" if low <= high else "it has no levels"
+        levels = f"the levels of {name} are {low} to {high}" if low <= high else f"{name} has no levels"
         raise UsageError(f"{text!r}: {levels}")
     return Target(codec, number)
 

@@ -236,7 +236,7 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
     one, other = counts.lineages
     if verdict == "same":
         return "every record is the same on both sides"
-    missing = f"missing only on the left: {many(counts.right, 'record')}, only on the right: {counts.left}"
+    missing = f"{many(counts.right, 'record')} missing only on the left, {counts.left} only on the right"
     if verdict == "different":
         which = f"{' and '.join(damaged)} cannot be read in places"
         if counts.same_epoch:
@@ -245,18 +245,23 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
             return f"{many(counts.same_epoch, 'record')} {verb} within one leader epoch: {which}"
         return f"{which}: {missing}"
     if verdict == "cleaned":
-        return f"{missing}: most likely the log cleaner removed them"
+        return f"{missing}: most likely the log cleaner removed these records"
     if verdict == "behind":
         side, end, most = ("left", one.end, other.end) if one.end < other.end else ("right", other.end, one.end)
         lacks = many(counts.left + counts.right, "record")
-        last = "; its last batch is truncated" if side in truncated else ""
-        return f"{side} ends at offset {end}, the other side at {most}: {side} lacks {lacks}{last}"
+        last = "; the last batch there is truncated" if side in truncated else ""
+        return (
+            f"the {side} side ends at offset {end}, the other side at offset {most}: the {side} side lacks "
+            f"{lacks}{last}"
+        )
     if counts.truncate_to is None:
-        return f"the histories diverge at offset {counts.first}; no leader epoch shows which one a broker continues"
+        return (
+            f"the two sides differ from offset {counts.first} on, and no leader epoch shows which side a broker keeps"
+        )
     stale, leader = (one, other) if counts.stale == "left" else (other, one)
     return (
-        f"{counts.stale} has the older history (epoch {stale.newest}, the other side {leader.newest}): when it "
-        f"follows, it truncates its log to offset {counts.truncate_to} and loses {many(counts.loses, 'record')}"
+        f"the {counts.stale} side has the older history (leader epoch {stale.newest}, the other side {leader.newest}): "
+        f"as a follower it truncates its log to offset {counts.truncate_to} and loses {many(counts.loses, 'record')}"
     )
 
 
@@ -386,13 +391,13 @@ def _answer(brokers: Sequence[Asking], options: DiffOptions) -> Iterator[AnswerL
     first, found = brokers[0], pairs(copies)
     alone = [f"{topic}-{number}" for (topic, number), replicas in copies.items() if len(replicas) == 1]
     if alone:
-        first.report.note(f"not compared, because only one broker has them: {first_of(alone, _MANY)}")
+        first.report.note(f"not compared, because only one broker has a copy: {first_of(alone, _MANY)}")
     same = [
         f"{pair.left.place.key[0]}-{pair.left.place.key[1]}" for pair in found if pair.is_one and pair.left.place.key
     ]
     if same:
-        are = "both sides are the same files and cannot differ"
-        first.report.note(f"{first_of(same, _MANY)}: {are}: name another copy")
+        are = "both sides are the same files: name two different copies"
+        first.report.note(f"{first_of(same, _MANY)}: {are}")
     if options.records:
         first.reads_alone("--records")
     report = first.watched(sum(map(size, found)))

@@ -155,7 +155,9 @@ def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
     return found[-1] if found else _0_8
 
 
-FUTURE_OF_COPIED: Final = " (brokers up to 4.4 keep it; later ones use the last write time of the file: KAFKA-20609)"
+FUTURE_OF_COPIED: Final = (
+    " (brokers up to 4.4 keep the segment; later brokers use the last write time of the file: KAFKA-20609)"
+)
 """The text for a remote segment with timestamps in the future."""
 
 
@@ -247,8 +249,8 @@ class RetentionCheck:
         why = self._keeps(segment, None, None)
         if blocked:
             are = "is" if len(blocked) == 1 else "are"
-            due = f"{many(len(blocked), 'segment')} after it that {are} due"
-            why += f"; it blocks the {due}, because a check goes from the oldest segment to newer ones"
+            due = f"{many(len(blocked), 'later segment')} that {are} due"
+            why += f"; this segment blocks {due}, because a broker deletes the oldest segments first"
         size = sum(one.size for one in blocked)
         return Verdict(None, self._due_at(segment), None, why, len(blocked), size)
 
@@ -304,13 +306,18 @@ class RetentionCheck:
         """Return the reason why a segment stays regardless of age and size, or None."""
         end, watermark = segment.next_offset, self._facts.high_watermark
         if self._rules.waits_for_high_watermark and watermark is not None and watermark < end:
-            return f"the high watermark is {watermark}, so not all replicas have the segment, which ends at {end}"
+            return (
+                f"the high watermark is {watermark}, but the segment ends at offset {end}: not all replicas have "
+                "the segment"
+            )
         if rule == "logStart" or not self._limits.is_remote:
             return None
         if self._limits.copied is None:
-            return "it must be copied to remote storage first, but the given paths do not list a copy"
+            return "the segment must be copied to remote storage first, but the given paths list no copy"
         if end - 1 > self._limits.copied:
-            return f"it must be copied to remote storage first (the last copied offset is {self._limits.copied})"
+            return (
+                f"the segment must be copied to remote storage first (the last copied offset is {self._limits.copied})"
+            )
         return None
 
     def _largest(self, segment: AgedSegment) -> int | None:
@@ -338,21 +345,25 @@ class RetentionCheck:
 
     def _time_of(self, segment: AgedSegment) -> str:
         by_index = self._rules.times_from_index and segment.largest_from == "timeindex"
-        return "its largest timestamp" if by_index else "the last write of its file (it has no usable timestamp)"
+        return "the largest timestamp" if by_index else "the last write of the file (it has no usable timestamp)"
 
     def _keeps(self, segment: AgedSegment, stays: AgedSegment | None, blocker: int | None) -> str:
         if not self.is_known:
             largest = self._largest(segment)
-            due = "" if largest is None else f": with Kafka's defaults it is due at {iso_or_ms(self._after(largest))}"
+            due = (
+                ""
+                if largest is None
+                else f"; with Kafka's defaults the segment is due at {iso_or_ms(self._after(largest))}"
+            )
             return f"{UNKNOWN}{due}"
         if not self._deletes:
             policy = ",".join(sorted(self._policies)) or "empty"
-            return f"cleanup.policy is {policy}: age and size do not matter"
+            return f"cleanup.policy is {policy}: age and size delete no segment"
         if blocker is not None and stays is not None:
-            return f"it is due, but stays because segment {blocker} stays: {self._keeps(stays, None, None)}"
+            return f"the segment is due, but stays because segment {blocker} stays: {self._keeps(stays, None, None)}"
         due_at, is_due = self._due_at(segment), self._is_due(segment)
         if segment.is_last and segment.size == 0:
-            return "it is the empty active segment"
+            return "the active segment is empty"
         reason = self._held_back(segment, "time")
         if reason is not None and (is_due or due_at is None):
             return reason
@@ -362,4 +373,4 @@ class RetentionCheck:
         if largest > self._at:
             future = f"{self._time_of(segment)} is {span(largest - self._at)} in the future"
             return f"{future}{FUTURE_OF_COPIED}" if self._limits.is_remote else future
-        return f"{self._time_of(segment)} is {span(due_at - self._at)} too young, and the log is not too large"
+        return f"{self._time_of(segment)} expires in {span(due_at - self._at)}, and the log is not too large"

@@ -130,7 +130,7 @@ class TransactionalIds(Collector):
         if lost.producer_id is not None:
             known = self._log.ids.get(lost.transactional_id)
             self._log.lost |= {lost.producer_id, *(known.producer_ids if known else ())}
-        self._note(f"{segment.name}: the last state of transactional id {lost.transactional_id!r} is truncated")
+        self._note(f"{segment.name}: the last record of transactional id {lost.transactional_id!r} is truncated")
 
     def end(self) -> None:
         if self._log is not None:

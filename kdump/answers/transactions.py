@@ -45,8 +45,9 @@ MAX_TIMEOUT: Final = 900_000
 NEVER: Final = 2**31 - 1
 """The timeout in ms of a transaction in two-phase commit: coordinators from 4.1 on never end it (KIP-939)."""
 TWO_PHASE: Final = (
-    "it is in two-phase commit (KIP-939), so Kafka's coordinator never ends it: look at the external coordinator. "
-    "Start the producer again with its transactional id: it commits or aborts the transaction as decided there"
+    "the transaction uses two-phase commit (KIP-939), so Kafka's coordinator never ends it: look up the decision of "
+    "the external coordinator. Then start the producer again with its transactional id: the producer commits or aborts "
+    "the transaction"
 )
 
 
@@ -288,24 +289,27 @@ class _Judge(NamedTuple):
         abort = terminate = None
         two_phase = False
         if not self.ids.is_whole:
-            why = f"not all of {TOPIC} is among the paths: it is unknown whether it hangs"
+            why = f"the paths lack partitions of {TOPIC}: it is unknown whether the transaction hangs"
         elif named is not None:
             why, terminate = self._known(named)
             two_phase = why == TWO_PHASE
         elif not self.ids.is_sure(producer_id):
-            why = f"its coordinator's state is truncated or damaged in {TOPIC}: it is unknown whether it hangs"
+            why = (
+                f"{TOPIC} is truncated or damaged at the state of the transaction: it is unknown whether the "
+                "transaction hangs"
+            )
         elif is_doubted:
-            why = f"bytes of {name} after its beginning cannot be read: it is unknown whether it has ended"
+            why = f"bytes of {name} after the first batch of the transaction cannot be read: it may have ended"
         elif age <= self.max_timeout:
             why = (
-                f"no transactional id with its producer id lists {name}: it hangs if its last timestamp is older than "
-                "--max-timeout"
+                f"no transactional id of the producer lists {name}: the transaction hangs once its last timestamp is "
+                "older than --max-timeout"
             )
         else:
             state = "hanging"
             abort = self.lines.abort(key, begun, producer, is_old=replica.is_old)
             why = (
-                "no coordinator knows its producer id"
+                f"no transactional id in {TOPIC} has the producer id"
                 if owner is None
                 else (f"the transaction of {owner.transactional_id!r} ({owner.state}) does not list {name}")
             ) + self.ids.condition
@@ -338,16 +342,16 @@ class _Judge(NamedTuple):
         """Return the reason why a coordinator ends the transaction or not, and a command that ends it, if needed."""
         if named.state != "Ongoing":
             return (
-                f"its coordinator has it in state {named.state}, but the marker is not in this log yet. "
-                "The coordinator writes it when the partition has a leader, even after restarting"
+                f"the coordinator has the transaction in state {named.state}, but this log has no end marker yet. "
+                "The coordinator writes the marker when the partition has a leader, even after a restart"
             ), None
         line = self.lines.terminate(named.transactional_id)
         if named.timeout_ms == NEVER and line is not None:
             return TWO_PHASE, line
         ends = _start_of(named) + named.timeout_ms
         if ends > self.at:
-            return f"its coordinator aborts it at {iso_or_ms(ends)} unless it ends earlier", None
-        return f"its coordinator should have aborted it at {iso_or_ms(ends)}", line
+            return f"the coordinator aborts the transaction at {iso_or_ms(ends)} unless it ends earlier", None
+        return f"the coordinator should have aborted the transaction at {iso_or_ms(ends)}", line
 
 
 def _start_of(named: TransactionalId) -> int:
@@ -360,12 +364,14 @@ def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Itera
     ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
     theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
     texts = [
-        f"producer {producer_id} has a transaction open from offset {first} in {best.log_dir}, not here"
+        f"producer {producer_id} has an open transaction from offset {first} on in {best.log_dir}, but not in "
+        "this replica"
         for producer_id, first in sorted(ours - theirs)
         if first < other.end_offset
     ]
     texts += [
-        f"producer {producer_id} has a transaction open from offset {first} here, not in {best.log_dir}"
+        f"producer {producer_id} has an open transaction from offset {first} on in this replica, but not in "
+        f"{best.log_dir}"
         for producer_id, first in sorted(theirs - ours)
         if other.end_offset >= best.end_offset
     ]

@@ -332,15 +332,15 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
         yield StartCause(code=cut.code, file=cut.file, text=cut.reason)
     if outcome.hidden_by is not None:
         text = (
-            "an entry of the newest index points past the end of the log: after a clean stop the log ends at offset "
-            f"{outcome.log_end_offset}"
+            "an entry of the newest index points past the end of the log: a start after the clean stop takes offset "
+            f"{outcome.log_end_offset} as the log end"
         )
         yield StartCause(code=Code.INDEX_BEYOND_LOG, file=outcome.hidden_by, text=text)
     for unread in outcome.unread:
         yield StartCause(code=unread.code, file=unread.file, text=unread.reason, records=unread.records)
     for name in outcome.discarded:
         text = (
-            "the file is deleted, because a .cleaned file of a lower or equal base offset shows that it is incomplete"
+            "a start deletes this file, because a .cleaned file of a lower or equal base offset marks it as incomplete"
         )
         yield StartCause(code=Code.CLEANED_DISCARDS_SWAP, file=name, text=text)
     if not has_logs:
@@ -351,4 +351,6 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
 
 def unreadable(error: UnreadableError) -> StartCause:
     """Return the cause for a file that kdump cannot read."""
-    return StartCause(code=Code.FILE_UNREADABLE, file=str(error.path), text=f"kdump cannot read it: {error.reason}")
+    return StartCause(
+        code=Code.FILE_UNREADABLE, file=str(error.path), text=f"kdump cannot read the file: {error.reason}"
+    )

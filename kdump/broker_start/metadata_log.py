@@ -78,7 +78,7 @@ def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
     """Return the result of opening the metadata log of a log dir. Raises UnreadableError."""
     entry = log_dir.entry(METADATA_FOLDER)
     if entry is None or not entry.is_folder:
-        text = "the metadata log is missing: a node that is the only controller begins a new log, without any topic"
+        text = "the metadata log is missing: if this node is the only controller, it begins a new log without topics"
         cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=log_dir.shown(METADATA_FOLDER), text=text)
         empty = LogStart(
             topic=CLUSTER_METADATA,
@@ -158,7 +158,7 @@ def _with_snapshots(
         begin = end = newest.end_offset
         segments, whole = [], None
     if not (newest or end):
-        text = "the metadata log is empty: a node that is the only controller begins a new log, without any topic"
+        text = "the metadata log is empty: if this node is the only controller, it begins a new log without topics"
         cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=folder.name, text=text)
         return MetadataStart(loaded.with_causes(cause), None, tuple(fatal), is_whole=False)
     if whole is None:

@@ -40,7 +40,7 @@ ADVICE: Final = {
     Code.NAME_NO_OFFSET: "Move the file out of the log dir.",
     Code.LEADER_EPOCHS_BROKEN: "Move the file away: no record is lost, and a broker writes a new file.",
     Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
-    Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins again.",
+    Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins at the log start.",
     Code.FOLDER_IS_DANGLING: "Mount the disk to which the link points. If the disk is lost, move the link away: the "
     "partition then begins empty.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",

@@ -471,7 +471,7 @@ class _BrokerRun:
     ) -> None:
         """Create an empty log in the assigned log dir, or if none is assigned, in the first live log dir."""
         name = f"{topic.name}-{number}"
-        text = f"the metadata assigns {name} to this broker, but no folder in use has it"
+        text = f"the metadata assigns {name} to this broker, but none of its log dirs has the folder"
         is_named = int.from_bytes(directory, "big") >= broker_dirs.RESERVED
         target = next((each for each, uuid in directories.items() if is_named and uuid == directory), None)
         cause = StartCause(code=Code.NO_FOLDER, file=None if target is None else target.shown(name), text=text)

@@ -175,8 +175,8 @@ class _StartFindings:
             level=Level.LOG,
             file=cause.file or log_dir,
             kind=cause.code,
-            text=f"{self.broker} starts without log dir {log_dir}: {cause.text}: "
-            f"{many(records, 'record')} of {many(len(logs), 'partition')} would not be served",
+            text=f"{self.broker} starts without log dir {log_dir}, and does not serve {many(records, 'record')} of "
+            f"{many(len(logs), 'partition')}: {cause.text}",
             expected=cause.expected,
             found=cause.found,
             loses=records,
@@ -215,7 +215,8 @@ class _StartFindings:
             level=Level.REMARK if bootstrap is None else Level.LOG,
             file=bootstrap or self.start.log_dirs[0],
             kind=Code.METADATA_ELSEWHERE,
-            text="these log dirs have no __cluster_metadata-0: if no other log dir of the broker has it, a start makes "
+            text="these log dirs have no __cluster_metadata-0: if no other log dir of the broker has this "
+            "folder, a start makes "
             f"{many(count, 'partition')} stray",
             advice="Name all log dirs of the broker, with its metadata.log.dir. If __cluster_metadata-0 is lost: keep "
             "the broker stopped, and restore the folder from a backup or from another controller.",
@@ -277,18 +278,20 @@ class _StartFindings:
         file = (cause.file if cause is not None else None) or where
         commands: tuple[str, ...] = ()
         if is_second:
-            text = f"another folder of {name} is served: {becomes}: {served}"
+            text = f"another folder of {name} is served: {becomes}, and {served}"
             advice = f"If you need the records of this folder, salvage them first: {salvage([shell_path(where)])}"
         elif code is Code.NO_TOPIC_ID:
-            text = f"the file is missing: {becomes}" + (" and creates an empty log" if wanted else "") + f": {served}"
+            text = f"the file is missing: {becomes}{' and creates an empty log' if wanted else ''}, and {served}"
             advice = "Write the file before a broker starts."
         elif wanted:
-            text = f"the topic id differs from the metadata log: {becomes} and creates an empty log: {served}"
+            text = f"the topic id differs from the metadata log: {becomes} and creates an empty log, and {served}"
             advice = "If the folder has the data of this topic, write the topic id from the metadata log to this file."
         else:
-            text = f"{cause.text if cause is not None else 'not assigned to this broker'}: {becomes}: {served}"
+            text = f"{cause.text if cause is not None else 'not assigned to this broker'}: {becomes}, and {served}"
             rescue = salvage([shell_path(where)])
-            advice = f"If the topic was deleted or moved, this is intended. Else salvage the records first: {rescue}"
+            advice = (
+                f"If the topic was deleted or moved, this is intended. Otherwise salvage the records first: {rescue}"
+            )
         if log.assigned_id is not None and wanted:
             commands = (metadata_command(where, id_text(log.assigned_id)),)
         yield Finding(
@@ -316,7 +319,7 @@ class _StartFindings:
                 file=where,
                 kind=Code.STRAY_FOLDER,
                 text=f"a stray replica with {many(records, 'record')}: no broker serves or removes it",
-                advice="Compare it with the live replica before you remove it.",
+                advice="Compare the folder with the live replica before you remove it.",
             )
             return
         target = posixpath.join(posixpath.dirname(where), name)
@@ -326,15 +329,15 @@ class _StartFindings:
         commands.append(f"mv {shell_path(where)} {shell_path(target)}")
         if log.topic_id is None and topic_id is not None:
             commands.append(metadata_command(target, id_text(topic_id)))
-        state = "has no folder" if live is None else "is empty"
+        state = "is missing" if live is None else "is empty"
         directory = self.context.directories.get(log.log_dir or "")
         state += f" (directory.id {directory})" if directory else ""
         yield Finding(
             level=Level.LOG,
             file=where,
             kind=Code.ONLY_COPY_IS_STRAY,
-            text=f"this folder has {many(records, 'record')} of {name}, but {name} itself {state}: "
-            "consumers do not receive them",
+            text=f"this folder has {many(records, 'record')} of {name}, but the current folder {state}: "
+            "consumers do not receive these records",
             missing=records,
             advice="Keep this folder. With the broker stopped, rename it.",
             commands=tuple(commands),
@@ -407,11 +410,14 @@ class _StartFindings:
         is_certain = len(nodes) < 2 or current.folder is None or end is None or (current.high_watermark or 0) > end
         rename = f"mv {shell_path(where)} {shell_path(posixpath.join(posixpath.dirname(where), name))}"
         if current.path is None:
-            text = f"{name} has no folder, and this copy has {many(records, 'record')}: a start creates an empty log"
-            text += ", and truncates this copy like it"
+            text = (
+                f"{name} has no current folder, and this -future folder has {many(records, 'record')}: a start "
+                "creates an "
+            )
+            text += "empty log, and truncates this folder to match"
         else:
-            text = f"the log of {name} ends at offset {end}, and this copy has {many(records, 'more record')}"
-            text += ": a start truncates this copy"
+            text = f"the log of {name} ends at offset {end}, and this -future folder has {many(records, 'more record')}"
+            text += ": a start truncates this folder"
         return Finding(
             level=Level.LOG if is_certain else Level.REMARK,
             file=where,
@@ -433,10 +439,10 @@ class _StartFindings:
             level=Level.LOG,
             file=where,
             kind=Code.PROMOTED,
-            text=f"this copy is damaged, but {current.path} is not: soon after a start this copy takes its place, and "
-            f"the broker deletes {current.path}",
+            text=f"this -future folder is damaged, but {current.path} is not: soon after a start the broker replaces "
+            f"{current.path} by this folder",
             loses=0,
-            advice="Move the copy away before a broker starts: the partition then stays where it is.",
+            advice="Move this folder away before a broker starts: the partition then stays in its current log dir.",
             commands=(aside(where),),
         )
 
@@ -447,7 +453,7 @@ class _StartFindings:
             level=Level.LOG,
             file=where,
             kind=Code.ONLY_COPY_IS_STRAY,
-            text=f"this folder has {many(records, 'record')} of {name}, but {name} itself has no folder: a start "
+            text=f"this folder has {many(records, 'record')} of {name}, but the partition has no other folder: a start "
             "deletes this folder and creates an empty log",
             missing=records,
             advice="Keep this folder. With the broker stopped, rename it.",
@@ -572,8 +578,8 @@ class _StartFindings:
                 file=where,
                 kind=Code.RECORDS_MISSING,
                 text=f"a segment from offset {end} on may be missing: the newest segment is closed (its indexes are "
-                "trimmed), but the broker had other logs of this log dir open when it stopped. Only a copy of the "
-                "folder from elsewhere, or a crash while the broker loaded its logs, would explain this otherwise",
+                "trimmed), but the broker had other logs of this log dir open when it stopped. Otherwise the "
+                "folder is a copy from another place, or the broker crashed while it loaded its logs",
                 offset=end,
                 advice=self._elsewhere(log),
             )
@@ -586,8 +592,9 @@ class _StartFindings:
                     level=Level.LOG,
                     file=cause.file or log.path or "",
                     kind=cause.code,
-                    text=f"{cause.text}: {self.broker} starts, but log dir {log.log_dir} goes offline when retention, "
-                    "compaction or a search by time opens this index",
+                    text=f"{self.broker} starts, but log dir {log.log_dir} goes offline when retention, "
+                    "compaction or a "
+                    f"search by time opens this index: {cause.text}",
                     advice="Move the folder away: a broker rebuilds the index.",
                     commands=tuple(self.repairs.commands(cause)),
                 )
@@ -611,7 +618,7 @@ class _StartFindings:
                 renamed.add(target)
             elif hidden and file_names.offset_of(name) == log.log_end_offset:
                 text = f"{cause.text}: the log would end at offset {log.log_end_offset}, "
-                text += "and new records would get offsets that other records have"
+                text += "and new records would get the offsets of existing records"
                 records, advice, command = hidden, "Move the file away before a broker starts.", aside(file)
             else:
                 yield Finding(level=Level.REMARK, file=file, kind=cause.code, text=cause.text)
@@ -689,7 +696,7 @@ class _StartFindings:
             level=Level.LOG if is_certain else Level.REMARK,
             file=log.path or "",
             kind=Code.RECORDS_MISSING,
-            text=f"{many_are(first - least, 'record')} missing: the log begins at offset {first}, but it had offsets "
+            text=f"{many_are(first - least, 'record')} missing: the log begins at offset {first}, but had offsets "
             f"from {least} on ({shown})" + ("" if is_certain else ", unless the topic is in remote storage"),
             offset=least,
             expected=f"{least} or lower",
@@ -714,7 +721,8 @@ class _StartFindings:
             expected=f"{least} or no line",
             found=first,
             loses=first - least,
-            advice="Correct the line of the checkpoint before a broker starts: it removes segments below the offset.",
+            advice="Correct the line of the checkpoint before a broker starts: a broker deletes segments below "
+            "this offset.",
             commands=(self._log_start_command(log, least),),
         )
 
@@ -740,8 +748,8 @@ class _StartFindings:
             )
         else:
             text = (
-                f"after the clean stop a broker searches offset {log.log_end_offset} with this index, but the entry it "
-                "finds points past the segment: consumers would not receive new records"
+                f"after the clean stop a broker searches offset {log.log_end_offset} with this index, but the entry "
+                "for this offset points past the segment: consumers would not receive new records"
             )
         yield Finding(
             level=Level.LOG,

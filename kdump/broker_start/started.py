@@ -213,7 +213,7 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
     )
     text = (
         f"the paths are log dirs of {len(made)} brokers ({dirs}): one broker does not start with all of them. "
-        "Check the log dirs of one broker at a time, or give their broker with --config node.id=N"
+        "Check the log dirs of one broker at a time, or name the broker of these log dirs with --config node.id=N"
     )
     return [StartVerdict(text, (), is_safe=True), *made]
 

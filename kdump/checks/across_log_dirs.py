@@ -54,7 +54,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
             text=f"{both}: the broker does not start"
             if certain
             else f"{both}: a broker does not start with both log dirs",
-            advice=f"Keep a copy of both folders. {compare} shows which one lacks records: move it away."
+            advice=f"Keep a copy of both folders. {compare} shows which folder lacks records: move that folder away."
             if certain
             else "",
             fatal=certain,
@@ -118,7 +118,8 @@ def _missing(part: Partition, shown: str) -> Finding:
         file=shown,
         kind=Code.ABSENT,
         text=text,
-        advice="Write it with the ids of the cluster and of this broker (kafka-storage.sh format --ignore-formatted)."
+        advice="Write the file with the ids of the cluster and of this broker (kafka-storage.sh format "
+        "--ignore-formatted)."
         if modern
         else "",
         fatal=modern,
@@ -134,10 +135,11 @@ def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
                 level=Level.DERIVED if is_one_broker else Level.LOG,
                 file=other.file,
                 kind=Code.CLUSTER_ID,
-                text=f"the cluster id differs from {first.file}: a broker does not start with both log dirs",
+                text=f"the cluster id differs from that in {first.file}: a broker does not start with both log dirs",
                 expected=first.properties.cluster_id,
                 found=other.properties.cluster_id,
-                advice="Find out which of the two log dirs belongs to this broker, and take the other out of log.dirs.",
+                advice="Find out which of the two log dirs belongs to this broker, and remove the other log dir "
+                "from log.dirs.",
                 fatal=is_one_broker,
             )
 

@@ -51,7 +51,7 @@ READERS: Final[dict[str, tuple[Callable[[Bytes], object], IfBroken]]] = {
     ),
     file_names.PARTITION_METADATA: (
         partition_metadata.read,
-        IfBroken("Write it again with the topic id that kdump metadata prints.", of_number=Effect.STOPS_A_READER),
+        IfBroken("Write the file again with the topic id that kdump metadata prints.", of_number=Effect.STOPS_A_READER),
     ),
     file_names.QUORUM_STATE: (
         quorum_state.read,
@@ -186,8 +186,8 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
             level=Level.DERIVED,
             file=path,
             kind=Code.COUNT,
-            text=f"{many(len(data) - size, 'byte follows', 'bytes follow')} the "
-            f"{many(len(entries), 'producer')} that the snapshot's count gives",
+            text=f"{many(len(data) - size, 'byte follows', 'bytes follow')} the last of "
+            f"{many(len(entries), 'producer')} that the snapshot counts",
             position=size,
             expected=f"{size} bytes",
             found=f"{len(data)} bytes",
@@ -217,7 +217,7 @@ def _order(path: str, entries: Sequence[EpochEntry]) -> Iterator[Finding]:
                 level=Level.DERIVED,
                 file=path,
                 kind=Code.ORDER,
-                text="epochs and their start offsets do not rise",
+                text="leader epochs and their start offsets are not in rising order",
                 entry=number,
                 expected=f"after epoch {one.epoch} at offset {one.start_offset}",
                 found=f"epoch {other.epoch} at offset {other.start_offset}",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kdump.records.record_batch import Batches, RecordBatch
 
-LOG_ADVICE: Final = "The log itself is damaged: copy it before a broker starts and truncates it."
+LOG_ADVICE: Final = "The log itself is damaged: copy the log before a broker starts and truncates it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

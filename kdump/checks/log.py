@@ -421,7 +421,7 @@ class LogCheck:
             field, text = ("last_offset_delta", delta) if delta < 0 else ("records_count", count)
             self._say(
                 Code.RECORD_COUNT,
-                f"the header of the batch has {many(count, 'record')} and last offset delta {delta}",
+                f"the header of the batch counts {many(count, 'record')}, but its last offset delta is {delta}",
                 _at(batch, field),
                 expected=f"0 to {delta + 1} records" if delta >= 0 else "a last offset delta of 0 or more",
                 found=text,
@@ -491,7 +491,7 @@ class LogCheck:
         record = f"{shell_pattern(f'{topic}-{partition}')}@{base}"
         return (
             f"The leaders of epochs {epochs[0]} and {epochs[1]} both wrote offset {base}: two brokers wrote this log. "
-            f"kdump explain {record} --in {shell_path(folder)} shows each copy, and which one consumers receive."
+            f"kdump explain {record} --in {shell_path(folder)} shows each copy, and the copy that consumers receive."
         )
 
     def _new_epochs(self) -> str:
@@ -537,7 +537,7 @@ class LogCheck:
             self._has_epoch_finding = True
             self._say(
                 Code.LEADER_EPOCH,
-                f"the epoch of offset {base} differs from that of its batch ({self._file}, byte {position})",
+                f"the epoch of offset {base} differs from the epoch of its batch ({self._file}, byte {position})",
                 None,
                 level=Level.DERIVED,
                 file=self._epochs_file,
@@ -557,7 +557,7 @@ class LogCheck:
             if producer != -1 or epoch not in {-1, 0} or sequence not in {-1, 0} or batch.is_transactional:
                 self._say(
                     Code.PRODUCER,
-                    "the batch has no producer id, but other producer fields",
+                    "the batch has no producer id, but has other producer fields",
                     _at(batch, "producer_id"),
                     expected="producer id -1, epoch and sequence -1 or 0, not transactional",
                     found=f"{producer}, {epoch}, {sequence}{', transactional' if batch.is_transactional else ''}",
@@ -567,7 +567,8 @@ class LogCheck:
         if epoch < 0 or (sequence < 0) != batch.is_control or (known is not None and epoch < known[0]):
             self._say(
                 Code.PRODUCER,
-                f"producer {producer}: epoch {epoch} and sequence {sequence} contradict its earlier batches",
+                f"producer {producer}: epoch {epoch} and sequence {sequence} contradict earlier batches of this "
+                "producer",
                 _at(batch, "producer_epoch"),
                 expected=f"epoch {known[0] if known else 0} or more",
                 found=epoch,
@@ -605,7 +606,7 @@ class LogCheck:
         self._stops(
             batch,
             damage.kind,
-            f"its records cannot be read: {damage.reason}",
+            f"the records of the batch cannot be read: {damage.reason}",
             expected=text_of(damage.expected),
             found=text_of(damage.found),
         )
@@ -628,7 +629,10 @@ class LogCheck:
     def _around(self, batch: RecordBatch) -> str:
         """Return the advice on a batch at which consumers stop: the commands that copy the batches around it."""
         if METADATA_LOG in self._file:
-            return "It was written with this fault: a controller cannot replay it. Take the log of another controller."
+            return (
+                "The batch was written with this fault: a controller cannot replay it. Take the log of another "
+                "controller."
+            )
         try:
             base = batch.base_offset
         except DamageError:  # a compressed message of magic 0 or 1 that cannot be decompressed

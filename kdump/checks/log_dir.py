@@ -42,10 +42,10 @@ READERS: Final = {
 class Effect(Enum):
     """The effect of a broken file on a start: the first sentence of the advice, and whether the broker stops."""
 
-    STOPS = ("A broker that cannot read it does not start.", True)
-    STOPS_A_READER = ("A broker that reads it does not start.", True)
-    STOPS_A_NODE = ("A node that cannot read it does not start.", True)
-    LEAVES_OUT = ("A broker that cannot read it starts without this log dir.", False)
+    STOPS = ("A broker that cannot read this file does not start.", True)
+    STOPS_A_READER = ("A broker that reads this file does not start.", True)
+    STOPS_A_NODE = ("A node that cannot read this file does not start.", True)
+    LEAVES_OUT = ("A broker that cannot read this file starts without this log dir.", False)
     READS_AS_EMPTY = ("A broker starts as if the file had no entries.", False)
     NONE = ("", False)
 
@@ -59,7 +59,7 @@ class Effect(Enum):
         return self.value[1]
 
 
-STARTS_WITHOUT_BOOTSTRAP: Final = "a node that has its metadata log starts without it."
+STARTS_WITHOUT_BOOTSTRAP: Final = "a node that has the metadata log starts without this file."
 NO_BOOTSTRAP: Final = f"With the node stopped, move the file away: {STARTS_WITHOUT_BOOTSTRAP}"
 
 
@@ -80,13 +80,13 @@ class IfBroken(NamedTuple):
 
 IF_BROKEN: Final = {
     file_names.META_PROPERTIES: IfBroken(
-        "Write it again with the ids of the cluster and of this broker.",
+        "Write the file again with the ids of the cluster and of this broker.",
         in_dispensable=Effect.NONE,  # if the content still prevents the start, the dry start reports this
     ),
     file_names.CLEAN_SHUTDOWN: IfBroken(
         "The existence of the file marks a clean stop. Its content, from 3.7 on, is the broker epoch.", Effect.NONE
     ),
-    file_names.RECOVERY_POINTS: IfBroken("If the file is missing, it reads all logs after an unclean stop."),
+    file_names.RECOVERY_POINTS: IfBroken("If the file is missing, a broker reads all logs after an unclean stop."),
     file_names.HIGH_WATERMARKS: IfBroken(
         "If the file is missing, high watermarks begin at the log start offset and rise again."
     ),
@@ -217,7 +217,7 @@ def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_
             )
 
 
-HALF_WRITTEN: Final = "a broker stopped while it wrote this file: it uses the file of the same name without .tmp"
+HALF_WRITTEN: Final = "a broker stopped while it wrote this file, and uses the file of the same name without .tmp"
 
 
 def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = False, served: bool = True) -> Finding:
@@ -231,7 +231,7 @@ def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = 
         level=Level.DERIVED,
         file=path,
         kind=damage.kind,
-        text=f"it cannot be read: {damage.reason}",
+        text=f"the file cannot be read: {damage.reason}",
         position=damage.position,
         expected=text_of(damage.expected),
         found=text_of(damage.found),

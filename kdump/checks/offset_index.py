@@ -198,7 +198,7 @@ class OffsetIndexCheck(IndexFileCheck):
             self._pending = slot
         else:
             if offset <= self._previous_last:
-                text = "names an offset of an earlier batch than the one at its position"
+                text = "names an offset of a batch before its position"
             elif offset < first:
                 text = "names an offset in a gap before the batch at its position"
             else:
@@ -220,12 +220,12 @@ class OffsetIndexCheck(IndexFileCheck):
         if last == offset:
             self._verdicts[slot] = APPEND
         elif last > offset:
-            self._no_end(slot, "has an offset with which no batch before the next entry ends")
+            self._no_end(slot, "has an offset that is not the last of any batch before the next entry")
 
     def _give_up(self) -> None:
         """Add the fault of a pending entry, because no batch up to the next entry or the end has its offset."""
         if self._pending is not None:
-            self._no_end(self._pending, "has an offset with which no batch before the next entry ends")
+            self._no_end(self._pending, "has an offset that is not the last of any batch before the next entry")
             self._pending = None
 
     def _no_end(self, slot: int, text: str) -> None:
@@ -312,7 +312,7 @@ class OffsetIndexCheck(IndexFileCheck):
             yield self.finding(
                 Code.COVERAGE,
                 f"no entry points into the {hole.gap} bytes of log before byte {hole.position}, but other entries are "
-                f"only {hole.indexed} bytes apart. This is normal if the broker was restarted",
+                f"only {hole.indexed} bytes apart. This is normal after a restart of the broker",
                 level=Level.REMARK,
                 expected=f"an entry every {hole.indexed} bytes or less",
                 found=hole.gap,

@@ -177,7 +177,7 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
                 level=Level.LOG,
                 file=place.file(one),
                 kind=Code.REMOTE_ABSENT,
-                text=f"{text}; the local log still has them" if held else text,
+                text=f"{text}; the local log still has these offsets" if held else text,
                 offset=one.start,
                 advice=LOST,
             )
@@ -251,7 +251,7 @@ def _whole(place: _TieredPartition, copied: list[RemoteSegment]) -> Iterator[Fin
                 yield remark(
                     place.file(one),
                     Code.REMOTE_EPOCH,
-                    f"the local log has no leader epoch of this segment ({epochs})",
+                    f"the local log has none of the leader epochs of this segment ({epochs})",
                 )
         copied = [one for one in copied if known & {entry.epoch for entry in one.epochs}]
     end, start = None, place.local_start
@@ -282,7 +282,7 @@ def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEnt
         first = one.epochs[0].start_offset if one.epochs else one.end + 1
         text = f"the leader epochs of the segment begin at offset {first}, but the segment begins at {one.start}"
     elif any(a.epoch >= b.epoch or a.start_offset >= b.start_offset for a, b in pairwise(one.epochs)):
-        text = "the leader epochs of the segment and their start offsets do not rise"
+        text = "the leader epochs of the segment and their start offsets are not in rising order"
     elif lineage:
         listed = {entry.epoch for entry in one.epochs}
         ends = [*(entry.start_offset for entry in lineage[1:]), one.end + 1]

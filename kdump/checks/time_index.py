@@ -116,7 +116,7 @@ class TimeIndexCheck(IndexFileCheck):
             text = f"has a timestamp that is not the largest of the batch at byte {batch.position}"
             return Fault(Code.TIMESTAMP, text, str(highest), timestamp)
         if timestamp <= self.highest:
-            text = f"has a timestamp that is not above those of the batches before byte {batch.position}"
+            text = f"has a timestamp that is not above the timestamps of the batches before byte {batch.position}"
             return Fault(Code.TIMESTAMP, text, f"above {self.highest}", timestamp)
         return None
 

@@ -115,7 +115,7 @@ class TxnIndexCheck(IndexFileCheck):
         elif first is not None and entry.first_offset < first:
             self._below(slot, "first offset", "begins before its transaction begins", str(first), entry.first_offset)
         elif entry.last_stable_offset > stable:
-            text = "has a last stable offset after the oldest open transaction"
+            text = "has a last stable offset after the start of the oldest open transaction"
             self.faults[slot] = Fault(Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
         elif entry.last_stable_offset < stable:
             text = "has a last stable offset at which no transaction was open"
@@ -177,10 +177,10 @@ class TxnIndexCheck(IndexFileCheck):
             first, last = transaction.first_offset, transaction.last_offset
             yield self.finding(
                 Code.MISSING,
-                f"the entry {state} for the aborted transaction of producer {transaction.producer_id} at offsets "
-                f"{first} to {last}: consumers with read_committed get its records",
+                f"the entry for the aborted transaction of producer {transaction.producer_id} at offsets {first} to "
+                f"{last} {state}: read_committed consumers get its records",
                 expected=f"an entry for offsets {first} to {last}",
             )
         if self._empty:
-            text = f"{self._empty} ABORT markers have no data in the log and no entry"
+            text = f"{self._empty} ABORT markers of transactions without data have no entry"
             yield self.finding(Code.EMPTY_ABORT, text, level=Level.REMARK, found=self._empty)

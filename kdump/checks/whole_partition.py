@@ -365,7 +365,8 @@ def _deleted(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterat
                 level=Level.LOG,
                 file=each.name,
                 kind=Code.ONLY_IN_DELETED,
-                text=f"this segment is marked for deletion, but no other segment has {many(records, 'record')} of it: "
+                text=f"this segment is marked for deletion, but no other segment has {many(records, 'record')} "
+                "that it holds: "
                 "a start removes the file",
                 loses=records,
                 advice="Give the file its name back before a broker starts, unless a follower truncated its log."
@@ -428,7 +429,9 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             commands=() if harmless else (salvage([shell_path(where)]),),
         )
     for name in outcome.splits:
-        text = f"{who} would split the segment first: it has an offset that is 2^31 or more above its base offset"
+        text = (
+            f"{who} would split the segment first, because it has an offset that is 2^31 or more above its base offset"
+        )
         yield remark(name, Code.RECOVERY, text)
     if outcome.fails is not None:
         yield Finding(

@@ -108,7 +108,7 @@ def _held(findings: Sequence[Finding]) -> str:
     shown = first_of(names, SHOWN)
     how = "the commands below restore them"
     if not all(finding.commands for finding in findings):
-        how = "stray folders here hold them"
+        how = "the stray folders in these log dirs hold them"
     return f"does not serve {_sum(findings, 'missing')} of {shown}: {how}"
 
 

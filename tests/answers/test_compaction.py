@@ -205,7 +205,7 @@ def test_damage_is_said_and_stops_the_cleaner(tmp_path):
     write(tmp_path / "t-0", [keyed(0, (b"a", b"1")), broken, keyed(2, (b"a", b"3"))], [keyed(3, (b"z", b""))])
     (line,), removed, _ = answer(tmp_path, "--records", status=3)
     assert removed == [(0, "superseded")]
-    assert "damage stops the cleaner" in line["why"]
+    assert "the cleaner stops at damage" in line["why"]
 
 
 def test_the_largest_keys_topics_of_other_policies_and_two_processes(tmp_path):
@@ -224,8 +224,8 @@ def test_what_is_not_compacted_is_said_where_it_was_asked_for(tmp_path):
     for args, said in (
         (
             (),
-            "t: whether it is compacted is not known: the topic's configs are unknown without __cluster_metadata in "
-            "the paths; --config t:cleanup.policy=compact says that it is",
+            "t: cleanup.policy is unknown: the topic's configs are unknown without __cluster_metadata in the paths; "
+            "if the topic is compacted, add --config t:cleanup.policy=compact",
         ),
         (("--config", "t:cleanup.policy=delete", "--topic", "t"), "t is not compacted: its cleanup.policy is 'delete'"),
     ):

@@ -68,7 +68,7 @@ def test_what_the_cut_end_of_a_log_held_is_named_and_the_rest_reported(log_dir):
     ]
     assert after[2] == before[2]
     assert f"{7:020}.log: byte {len(data(7))}: the file ends inside a batch, after " in said
-    assert "the last state of transactional id 'other' is truncated" in said
+    assert "the last record of transactional id 'other' is truncated" in said
 
 
 @pytest.mark.parametrize("command", [("offsets",), ("producers",), ("transactions", "--all")])

@@ -146,7 +146,7 @@ def test_a_record_after_damage_is_visible_where_a_fetch_gets_past_the_damage(tmp
         (folder / f"{0:020}.index").write_bytes(entry)
     found = one(5, tmp_path)
     check(found, reason, "log", *([True, True] if reason == "visible" else []))
-    assert ("stops there" in found["because"]) == (reason == "visible")
+    assert ("stops at the damage" in found["because"]) == (reason == "visible")
 
 
 def test_a_damaged_end_below_the_high_watermark(tmp_path):
@@ -165,8 +165,8 @@ def test_a_batch_that_the_file_cuts_off_says_which_offsets_it_had(tmp_path):
     assert (there["reason"], torn["offset"], torn["lastOffset"]) == ("visible", 3, 7)
     check(torn, "damaged", "log")
     assert (
-        torn["evidence"][0]["says"] == "cannot be read: "
-        "the file ends inside a batch, after 70 bytes of it; offsets 3 to 7"
+        torn["evidence"][0]["says"] == "offsets 3 to 7 cannot be read: "
+        "the file ends inside a batch, after 70 bytes of it"
     )
     check(after, "past-end", "nowhere")
     assert len(set(said)) == 1
@@ -248,7 +248,7 @@ def test_compacted_for_a_newer_record_of_its_key(tmp_path):
     checkpoint(tmp_path / "cleaner-offset-checkpoint", ("orders", 0, 4))
     check(one(0, tmp_path), "compacted", "deleted-file")
     assert "offset 5 has the newest record of its key" in one(0, tmp_path)["because"]
-    assert "a tombstone that is removed too" in one(1, tmp_path)["because"]
+    assert "superseded by a newer record of its key, also removed" in one(1, tmp_path)["because"]
     assert "an expired tombstone" in one(2, tmp_path)["because"]
 
 
@@ -286,7 +286,7 @@ def test_a_gap_that_no_cleaner_made_is_lost_bytes(tmp_path):
     guess = one(1, tmp_path)
     cleaned = ["aborted-transaction-cleaned", "control-marker-cleaned"]
     check(guess, "compacted", "nowhere", alternatives=[*cleaned, "damaged"])
-    assert guess["because"].startswith("most likely the log cleaner removed it")
+    assert guess["because"].startswith("most likely the log cleaner removed the record")
     assert [fact["says"] for fact in guess["evidence"]] == ["no batch of the log covers the offset"]
     check(one(1, tmp_path, of=history(cleanup_policy="compact")), "compacted", "nowhere", alternatives=cleaned)
     checkpoint(tmp_path / "cleaner-offset-checkpoint", ("orders", 0, 2))
@@ -315,12 +315,12 @@ def test_a_record_that_a_newer_leader_does_not_have(tmp_path):
     check(kept, "visible", "log", True, True)
     check(cut, "truncated", "log")
     assert (cut["offset"], cut["lastOffset"]) == (5, 7)
-    assert "the election of leader epoch 2 lost the record" in cut["because"]
-    assert "has another record at this offset, and this copy truncates its log to offset 5" in cut["because"]
+    assert "the record was lost when leader epoch 2 began" in cut["because"]
+    assert "has another record at this offset, and a follower with this copy truncates it to offset 5" in cut["because"]
     assert [fact["path"].split("/")[-3] for fact in cut["evidence"]] == ["1", "2"]
     alone = one(7, asked, leader)
     assert "has no record at this offset" in alone["because"]
-    assert alone["evidence"][1]["says"].endswith("leader epoch 2 is newer; its log ends at offset 6")
+    assert alone["evidence"][1]["says"].endswith("has the newer leader epoch 2, and ends at offset 6")
     check(one(5, leader, asked), "visible", "log", True, True)
 
 
@@ -400,7 +400,7 @@ def test_the_command_takes_several_offsets_and_ranges(tmp_path):
         ("explanation", 5, 9, "past-end"),
     ]
     text = kdump("explain", "orders-0@2..9", "--in", tmp_path).stdout.decode()
-    assert "orders-0@5..9: past-end; consumers do not get them. Offset 5: the log ends at offset 5" in text
+    assert "orders-0@5..9: past-end; consumers do not get the records. Offset 5: the log ends at offset 5" in text
     assert kdump("explain", "orders@2", "--in", tmp_path).returncode == 2
 
 
@@ -455,10 +455,10 @@ def test_of_two_leaders_at_one_offset_the_later_epoch_counts_and_both_are_named(
         replica(tmp_path / str(number), {0: first + b"".join(one + other for one, other in pairs)})
         found = one(7, tmp_path / str(number))
         check(found, "visible", "log", True, True)
-        assert "leader epoch 3 wrote another record there" in found["because"]
+        assert "the leader of epoch 3 wrote another record at this offset" in found["because"]
         assert [fact["says"].partition("(")[2] for fact in found["evidence"]] == [
-            "leader epoch 4) holds it",
-            "leader epoch 3) holds it",
+            "leader epoch 4) holds the record",
+            "leader epoch 3) holds another record",
         ]
 
 
@@ -491,7 +491,7 @@ def test_a_transaction_may_end_in_a_segment_that_is_not_named(tmp_path):
         found = one(0, *named)
         assert found["alternatives"] == alternatives
         assert found["reason"] == ("open-transaction" if alternatives else "visible")
-    assert "another segment of the folder may hold its marker" in one(0, first)["because"]
+    assert "a segment that is not named may hold the end marker of the transaction" in one(0, first)["because"]
     assert one(1, first, second)["alternatives"] == ["visible"]
     done = kdump("dump", first, "--isolation", "read_committed", "--count")
     assert b"1 transaction may end in later segments, which are not read; read_committed ends at" in done.stderr

@@ -76,7 +76,7 @@ def test_a_snapshot_after_the_end_of_a_cut_log_is_not_used(tmp_path):
     (folder / f"{2:020}.snapshot").write_bytes(producer_snapshot.encode([]))
     line, said = offsets(tmp_path, status=3)
     assert (line["latest"], line["lastStable"]) == (1, 0)
-    assert "not used, because its offset is 2, but the log ends at 1" in said
+    assert "not used, because the snapshot ends at offset 2, but the log ends at 1" in said
     assert "the file ends inside a batch" in said
 
 

@@ -74,7 +74,7 @@ def test_a_named_one_is_open_whatever_its_age(tmp_path):
     coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)]))
     found = only(tmp_path)
     assert (found["state"], found["transactionalId"], found["abort"], found["terminate"]) == ("open", "tx", None, None)
-    assert "aborts it at 2023-11-14T22:14:19.000Z" in found["why"]
+    assert "aborts the transaction at 2023-11-14T22:14:19.000Z" in found["why"]
 
 
 @pytest.mark.parametrize("dated", [NOW - 1106 * 24 * HOUR, NOW + 50 * HOUR, -1])
@@ -125,7 +125,7 @@ def test_without_all_coordinators_nothing_hangs(tmp_path, numbers):
         write(tmp_path, f"__transaction_state-{number}", {0: state(0, f"tx-{number}")})
     found = only(tmp_path)
     assert (found["state"], found["transactionalId"], found["abort"]) == ("open", None, None)
-    assert "it is unknown whether it hangs" in found["why"]
+    assert "it is unknown whether the transaction hangs" in found["why"]
 
 
 def test_the_topics_asked_leave_coordinators_in(tmp_path):
@@ -194,7 +194,9 @@ def test_replicas_agree_or_the_difference_is_named(tmp_path):
     found, (difference,), _ = transactions(one, two)
     assert [line["startOffset"] for line in found] == [0]
     assert (difference["kind"], difference["logDir"], difference["endOffset"]) == ("difference", str(one), 4)
-    assert difference["text"] == f"producer 7 has a transaction open from offset 0 in {two}, not here"
+    assert (
+        difference["text"] == f"producer 7 has an open transaction from offset 0 on in {two}, but not in this replica"
+    )
     assert transactions(two, one, "--jobs", "2")[:2] == (found, [difference])
 
 
@@ -205,7 +207,7 @@ def test_a_cut_state_leaves_the_transactions_of_its_id_alone(tmp_path):
     assert [(one["producerId"], one["state"]) for one in found] == [(7, "open"), (8, "hanging")]
     assert "truncated or damaged" in found[0]["why"]
     assert [one["transactionalId"] for one in ids] == ["sure"]
-    assert "the last state of transactional id 'tx' is truncated" in said
+    assert "the last record of transactional id 'tx' is truncated" in said
 
 
 @pytest.mark.parametrize("keep", [20, 61, 70])
@@ -267,7 +269,9 @@ def test_nothing_hangs_whose_end_may_be_in_bytes_that_cannot_be_read(tmp_path, f
         os.truncate(log, log.stat().st_size - 5)
     found = only(tmp_path, status=1 if fault == "unread" else 3)
     assert (found["state"], found["abort"], found["startOffset"]) == ("open", None, 0)
-    assert found["why"] == "bytes of orders-0 after its beginning cannot be read: it is unknown whether it has ended"
+    assert (
+        found["why"] == "bytes of orders-0 after the first batch of the transaction cannot be read: it may have ended"
+    )
 
 
 def test_damage_casts_no_doubt_on_what_a_later_snapshot_or_marker_settles(tmp_path):
@@ -292,7 +296,7 @@ def test_times_that_no_calendar_has_are_numbers_and_those_to_come_are_called_so(
     coordinators(tmp_path, state(0, "tx", producer=9))
     later = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
     assert "open, its last batch is 1 h in the future by record timestamps, holds back 1 offset of orders-0, " in later
-    assert f"its coordinator aborts it at {end + 60_000} ms unless it ends earlier" in shown
+    assert f"the coordinator aborts the transaction at {end + 60_000} ms unless it ends earlier" in shown
 
 
 @pytest.mark.parametrize(("count", "says"), [(2, ", if __transaction_state has no more partitions than 2"), (50, "")])
@@ -300,7 +304,7 @@ def test_what_hangs_rests_on_the_number_of_coordinators(tmp_path, count, says):
     write(tmp_path, "orders-0", {0: hung()})
     for number in range(count):
         write(tmp_path, f"__transaction_state-{number}", {0: b""})
-    assert only(tmp_path)["why"] == f"no coordinator knows its producer id{says}"
+    assert only(tmp_path)["why"] == f"no transactional id in __transaction_state has the producer id{says}"
 
 
 @pytest.mark.parametrize("command", ["offsets", "producers"])
@@ -321,11 +325,11 @@ def test_one_in_two_phase_commit_is_never_ended_by_its_coordinator(tmp_path):
     coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)], timeout=NEVER, started=NOW - 30 * 24 * HOUR))
     found = only(tmp_path)
     assert (found["state"], found["twoPhase"]) == ("open", True)
-    assert found["why"].startswith("it is in two-phase commit (KIP-939), so Kafka's coordinator never ends it: ")
+    assert found["why"].startswith("the transaction uses two-phase commit (KIP-939), so")
     assert found["terminate"].endswith("forceTerminateTransaction --transactionalId tx")
     older = only(tmp_path, "--release", "4.0")
     assert (older["twoPhase"], older["terminate"]) == (False, None)
-    assert "aborted it at" in older["why"] or "aborts it at" in older["why"]
+    assert "aborted the transaction at" in older["why"]
 
 
 def test_the_table_has_lines_to_copy(tmp_path):
@@ -336,12 +340,14 @@ def test_the_table_has_lines_to_copy(tmp_path):
     shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode().splitlines()
     tool = "kafka-transactions.sh --bootstrap-server HOST:9092"
     first = shown.index(
-        "# aborts the hanging transaction in audit-0 from offset 0, if the leader's describe-producers shows it:"
+        "# aborts the hanging transaction in audit-0 from offset 0; run it only if the leader's "
+        "describe-producers shows this transaction:"
     )
     assert shown[first + 1 : first + 4] == [
         f"{tool} abort --topic audit --partition 0 --start-offset 0",
-        "# aborts the whole transaction of 'tx', here in orders-0, orders-1, if the transaction outside of Kafka did "
-        "not commit:",
+        "# aborts the transaction of 'tx' in all its partitions (here: orders-0, orders-1); run it only if the "
+        "external "
+        "coordinator did not commit:",
         f"{tool} forceTerminateTransaction --transactionalId tx",
     ]
     assert not [line for line in shown if tool in line and not line.startswith(tool)]

@@ -38,10 +38,14 @@ def test_sound_ids_are_no_finding(tmp_path):
     ("properties", "check", "text"),
     [
         (None, "absent", "the file is missing: a KRaft broker does not start without it"),
-        ("", "property", "it cannot be read: the file holds no property"),
-        (f"{IDS}directory.id=nonsense\n", "property", "it cannot be read: a broker does not accept directory.id"),
-        (f"{IDS}directory.id=\n", "property", "it cannot be read: a broker does not accept directory.id"),
-        (f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAA*zg\n", "property", "it cannot be read: a broker does not accept"),
+        ("", "property", "the file cannot be read: the file holds no property"),
+        (f"{IDS}directory.id=nonsense\n", "property", "the file cannot be read: a broker does not accept directory.id"),
+        (f"{IDS}directory.id=\n", "property", "the file cannot be read: a broker does not accept directory.id"),
+        (
+            f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAA*zg\n",
+            "property",
+            "the file cannot be read: a broker does not accept",
+        ),
     ],
 )
 def test_ids_that_keep_a_broker_from_starting(tmp_path, properties, check, text):

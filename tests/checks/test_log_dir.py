@@ -47,7 +47,7 @@ def test_the_advice_begins_with_the_effect_and_a_stray_replica_stops_no_broker()
         assert found.advice == f"{Effect.STOPS.sentence} {if_broken.advice}"
         assert (found.fatal, found.position) == (served, 7)
     assert broken("d2/meta.properties", damage, IF_BROKEN["meta.properties"], dispensable=True).advice == (
-        "Write it again with the ids of the cluster and of this broker."
+        "Write the file again with the ids of the cluster and of this broker."
     )
 
 

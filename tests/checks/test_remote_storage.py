@@ -79,7 +79,7 @@ def test_a_listed_segment_that_is_absent(tmp_path, held):
 
 def test_of_an_absent_segment_that_is_local_too_it_is_said(tmp_path, held):
     ((_, text),) = Stage(tmp_path, *held[:2], start=6).check(copied(*held), status=3)
-    assert text.endswith("; the local log still has them")
+    assert text.endswith("; the local log still has these offsets")
 
 
 def test_a_segment_that_is_not_listed(tmp_path, held):
@@ -158,7 +158,7 @@ def test_an_epoch_of_the_log_that_is_not_listed(tmp_path, held):
 def test_a_segment_of_another_lineage_is_a_remark_and_fills_no_hole(tmp_path, held):
     other = replace(held[1], epochs=((7, 3),))
     first, second = Stage(tmp_path, held[0], other, held[2]).check(copied(held[0], other, held[2]), status=3)
-    assert first == ("remote epoch", "the local log has no leader epoch of this segment (7)")
+    assert first == ("remote epoch", "the local log has none of the leader epochs of this segment (7)")
     assert second[0] == "remote hole"
 
 

@@ -30,7 +30,7 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
     ("case", "status", "verdict", "named"),
     [
         ("swap0", 3, f"broker 1 {LOSES}20,000 records", "prices-0/00000000000000000000.log.swap"),
-        ("swapclean", 0, SAFE, "the file is deleted"),
+        ("swapclean", 0, SAFE, "a start deletes this file"),
         ("startgtend", 3, f"broker 1 {LOSES}10,000 records", "log-start-offset-checkpoint"),
         ("nopm", 3, f"broker 1 {LOSES}10,000 records", "topic_id: 6QeQf_naTECEAdchox7m4Q"),
         ("nopm-after", 3, "does not serve 10,000 records of orders-1: the commands below restore them\n", "-stray"),
@@ -58,7 +58,7 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
         ("baklog", 3, NO_START, "backup.log"),
         ("baksnap", 3, NO_START, "old.snapshot"),
         ("dangling", 3, NO_START, "mv d1/orders-0 d1.aside/"),
-        ("zeroepoch", 3, NO_START, "it cannot be read: all bytes of a line are zero\n"),
+        ("zeroepoch", 3, NO_START, "the file cannot be read: all bytes of a line are zero\n"),
         ("zeropm", 3, NO_START, "6QeQf_naTECEAdchox7m4Q"),
         ("dup-topic", 3, NO_START, "it is the last record of the metadata log, so no other record is lost"),
         ("emptyepoch", 4, SAFE, "cannot be truncated by leader epoch"),
@@ -66,7 +66,7 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
         ("clean-index-beyond-log", 3, LOSES + "5 records", ".index"),
         ("jbod-cluster", 0, "log dirs of 2 brokers (broker 1 of cluster ", "--config node.id=N"),
         ("overflow", 3, "offsets are missing", "split"),
-        ("epochlost", 4, "can be rebuilt", "differs from that of its batch"),
+        ("epochlost", 4, "can be rebuilt", "differs from the epoch of its batch"),
         ("zstd-bomb", 0, "nothing is wrong", "3 notes"),
     ],
 )
@@ -246,7 +246,7 @@ def test_the_advice_with_a_command_comes_first(cases):
     _, text, _ = check(cases / "verdict" / "torn-clean", "d1")
     advice = [line for line in text.splitlines() if "what to do: " in line]
     assert advice[0].startswith("  what to do: Move the marker away before a broker starts: ")
-    assert advice[1].startswith("  what to do: The log itself is damaged: copy it before a broker starts ")
+    assert advice[1].startswith("  what to do: The log itself is damaged: copy the log before a broker starts ")
 
 
 def test_indexes_of_a_log_swap_file_are_no_segments(cases):

@@ -68,7 +68,7 @@ def test_break_is_named_and_the_status_reports_damage(tmp_path):
     (folder / f"{390:020}.log").write_bytes((LOG / f"{390:020}.log").read_bytes())
     done = kdump("metadata", folder, "-o", "jsonl")
     assert done.returncode == 3
-    assert b"offset 390 cannot be replayed: the records from offset 0 on are missing" in done.stderr
+    assert b"offset 390 cannot be replayed: the records from offset 0 up to this offset are missing" in done.stderr
 
 
 def test_what_is_not_there_is_said():

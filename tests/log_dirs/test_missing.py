@@ -94,7 +94,7 @@ def test_a_closed_folder_is_there(tmp_path):
     )
     done = patched(patch, "explain", "orders-0@3", "--in", tmp_path)
     assert (done.returncode, done.stderr.decode()) == (1, f"error: {folder}: Permission denied\n")
-    assert b"a folder that has it, or may have it, cannot be read" in done.stdout
+    assert b"a folder that has or may have the partition cannot be read" in done.stdout
     done = patched(patch, "offsets", tmp_path, "--topic", "orders")
     assert (done.returncode, done.stderr.decode()) == (1, f"error: {folder}: Permission denied\n")
 
@@ -191,7 +191,7 @@ def test_a_topic_is_selected_by_the_name_that_is_printed(tmp_path, topic, printe
     assert f"{printed}-0".encode() in kdump("stats", tmp_path).stdout
     done = kdump("dump", tmp_path, "--topic", printed, "--count")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"1\n", b"")
-    assert b"0: visible; consumers get it" in kdump("explain", f"{printed}-0@0", "--in", tmp_path).stdout
+    assert b"0: visible; consumers get the record" in kdump("explain", f"{printed}-0@0", "--in", tmp_path).stdout
     due = kdump("retention", tmp_path, "--config", f"{printed}:retention.ms=1", "-o", "jsonl").stdout.splitlines()
     topics = [line for line in map(json.loads, due) if line["kind"] == "topic"]
     assert sorted(line["from"]["retention.ms"] for line in topics) == ["given", "unknown"]

@@ -67,7 +67,7 @@ def test_answers_on_metadata_offsets_and_replicas_are_those_of_the_commands(line
 def test_partitions_of_one_broker_alone_are_noted():
     answer = kdump.diff(BROKER, "golden/brokers/2.8.2")
     assert len(answer) > 0
-    assert [note for note in answer.notes if note.startswith("not compared, because only one broker has them: ")]
+    assert [note for note in answer.notes if note.startswith("not compared, because only one broker has a copy: ")]
 
 
 def test_several_paths_are_given_one_by_one_or_as_a_list():
@@ -78,7 +78,7 @@ def test_several_paths_are_given_one_by_one_or_as_a_list():
 
 def test_what_cannot_be_asked_is_refused(tmp_path):
     for one in (BROKER, [BROKER], [[BROKER]]):
-        with pytest.raises(UsageError, match="two brokers"):
+        with pytest.raises(UsageError, match="one for each broker"):
             kdump.diff(one)
     with pytest.raises(UsageError, match="a path is missing"):
         kdump.offsets()

@@ -283,7 +283,7 @@ def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) ->
         part = part._replace(number=part.number + 1)
     keys = dict(_keys_at(log(), {(-batch, -record) for _, batch, record, _ in found}))
     if len(keys) < len(found):
-        raise UnreadableError(name, "it changes while it is read")
+        raise UnreadableError(name, "the log changes while kdump reads it")
     return [(keys[-batch, -record], records, size) for size, batch, record, records in found]
 
 

@@ -94,7 +94,7 @@ def dirty_section(place: Place, facts: LogFacts, config: TopicConfig, at: int) -
     held_back = tuple(_held_back(segments, limits))
     found = DirtySection(first_dirty, max(uncleanable, first_dirty), clean, dirty, held_back, False, begins)
     is_due, why = _due(place.partition.segments, segments, found, config, at)
-    return found._replace(is_due=is_due, why=f"{begins}; it ends at {limits[0].why}; {why}")
+    return found._replace(is_due=is_due, why=f"{begins} and ends at {limits[0].why}; {why}")
 
 
 def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
@@ -121,10 +121,11 @@ def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Ite
 def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:
     known = None if place.key is None else place.log_dir.cleaned.get(place.key)
     if known is None:
-        return facts.log_start, "no checkpoint of the cleaner: it begins at the log start"
+        return facts.log_start, "the cleaner has no checkpoint: the dirty part begins at the log start"
     if not facts.log_start <= known <= end:
-        return facts.log_start, f"the cleaner's checkpoint {known} is outside the log: it begins at the log start"
-    return known, f"the cleaner's checkpoint is {known}"
+        why = f"the cleaner's checkpoint {known} is outside the log: the dirty part begins at the log start"
+        return facts.log_start, why
+    return known, f"the dirty part begins at the cleaner's checkpoint {known}"
 
 
 def _last_stable(place: Place, end: int) -> _Limit:
@@ -157,7 +158,7 @@ def _due(
 ) -> tuple[bool, str]:
     ratio, least = found.ratio, config.real("min.cleanable.dirty.ratio")
     if ratio > least:
-        return True, f"its dirty ratio {ratio:.3f} is above min.cleanable.dirty.ratio = {least}"
+        return True, f"the dirty ratio {ratio:.3f} is above min.cleanable.dirty.ratio = {least}"
     lag = max(0, config.number("max.compaction.lag.ms"))
     if found.dirty_bytes:
         dirty = (
@@ -167,8 +168,8 @@ def _due(
         )
         oldest = min((time for time in map(_first_time, dirty) if time > 0), default=at)
         if oldest < at - lag:
-            return True, f"its oldest dirty segment begins {at - oldest} ms ago, above max.compaction.lag.ms = {lag}"
-    return False, f"its dirty ratio {ratio:.3f} is not above min.cleanable.dirty.ratio = {least}"
+            return True, f"the oldest dirty segment is {at - oldest} ms old, above max.compaction.lag.ms = {lag}"
+    return False, f"the dirty ratio {ratio:.3f} is not above min.cleanable.dirty.ratio = {least}"
 
 
 def _first_time(segment: Segment) -> int:
@@ -311,9 +312,9 @@ def _line(
 ) -> PartitionCompaction:
     why = section.why
     if not done.map_fits:
-        why += f"; the map is full before offset {done.end}: this cleaning ends there"
+        why += f"; the cleaner's key map is full before offset {done.end}: this cleaning ends at that offset"
     if done.damage is not None:
-        why = f"damage stops the cleaner, and it skips the log until the broker starts again; {why}"
+        why = f"the cleaner stops at damage, and skips the log until the broker restarts; {why}"
     return PartitionCompaction(
         topic=key[0],
         partition=key[1],
@@ -361,11 +362,12 @@ Examples:
 A log is due if its dirty part is larger than min.cleanable.dirty.ratio, or older than max.compaction.lag.ms. The
 dirty part begins at the cleaner's checkpoint. It consists of whole segments, and ends before the active segment, the
 last stable offset (an open transaction, the high watermark) and segments younger than min.compaction.lag.ms. The
-cleaner cannot reach the bytes after the dirty part (uncleanableBytes); heldBack has their number for each reason.
+cleaner cannot reach the bytes after the dirty part (uncleanableBytes). heldBack counts these bytes by reason.
 
 A cleaning removes records with a newer record of the same key (superseded), tombstones whose delete horizon has
 passed, data of aborted transactions, markers without data whose horizon has passed, and records without a key. The
-first cleaning of a tombstone sets its horizon, and a later cleaning removes it. Configs: as for kdump retention.
+first cleaning of a tombstone sets its delete horizon, and a later cleaning removes the tombstone. Configs are found as
+in kdump retention.
 Without __cluster_metadata in the paths, name compacted topics: --config 'prices:cleanup.policy=compact'. Only the
 broker's memory records that a partition is uncleanable. kdump reports damage that would make it uncleanable.
 {EXIT_STATUS}"""
@@ -380,7 +382,7 @@ class CompactionOptions:
         MAP_ENTRIES,
         "count",
         "--map-entries",
-        "Keys in the cleaner's map: log.cleaner.dedupe.buffer.size / threads / 24 * 0.9.",
+        "Keys that fit into the cleaner's map: log.cleaner.dedupe.buffer.size / threads / 24 * 0.9.",
         metavar="N",
         shown=True,
     )
@@ -388,8 +390,8 @@ class CompactionOptions:
         MAP_ENTRIES,
         "count",
         "--max-keys",
-        "Keys in memory at a time; for more the log is read several times. 50 million take up to 2.8 GiB (8 without"
-        " the compiled kernel).",
+        "Keys held in memory. A log with more keys is read several times. 50 million keys take up to 2.8 GiB (8 GiB"
+        " without the compiled kernel).",
         metavar="N",
         shown=True,
     )
@@ -414,8 +416,8 @@ def _notes(asking: Asking, collector: Compaction) -> Iterator[str]:
 
 def _not_compacted(topic: str, policy: Setting) -> str:
     if policy.source == "unknown":
-        sets = f"--config {shell_word(f'{topic}:cleanup.policy=compact')} says that it is"
-        return f"{topic}: whether it is compacted is not known: {UNKNOWN}; {sets}"
+        sets = f"if the topic is compacted, add --config {shell_word(f'{topic}:cleanup.policy=compact')}"
+        return f"{topic}: cleanup.policy is unknown: {UNKNOWN}; {sets}"
     by = " by default" if policy.source == "default" else ""
     return f"{topic} is not compacted: its cleanup.policy is {policy.value!r}{by}"
 

@@ -87,7 +87,7 @@ class Question(NamedTuple):
             return "deleted-file", (_holds(aside),)
         other = self.block.elsewhere(self.offset)
         if other is not None:
-            return "replica", (_holds(other[1], f"another broker's ({other[0].name})"),)
+            return "replica", (_holds(other[1], f" of another broker ({other[0].name})"),)
         return "nowhere", ()
 
 
@@ -102,11 +102,15 @@ def topic_deleted(question: Question) -> Cause | None:
         return Cause(
             "topic-deleted",
             "log" if question.seen is not None else question.bytes_left()[0],
-            "the metadata log has no topic of this folder's id: the topic was deleted, and a broker deletes the folder",
-            facts=(Fact(_folder(question), None, "its topic id is not in the metadata log"), *_removals(question)),
+            "the metadata log has no topic with this folder's id: the topic was deleted, and a broker deletes "
+            "the folder",
+            facts=(
+                Fact(_folder(question), None, "the metadata log has no topic with the folder's topic id"),
+                *_removals(question),
+            ),
         )
     where, facts = question.bytes_left()
-    folders = tuple(Fact(one.path, None, f"put aside as -{one.state}") for one in partition.leftovers)
+    folders = tuple(Fact(one.path, None, f"a broker renamed the folder to -{one.state}") for one in partition.leftovers)
     facts = (*facts, *folders, *_removals(question))
     if image is not None and partition.topic in image.topics.by_name:
         return Cause("unknown", where, _no_folder(partition, "the topic exists, and "), None, None, facts)
@@ -121,7 +125,7 @@ def topic_deleted(question: Question) -> Cause | None:
 def _no_folder(partition: PartitionEvidence, known: str) -> str:
     """Return why a partition has no folder. ``known`` is the state of its topic according to the metadata log."""
     if {Name(partition.topic, partition.number), Name(None, None)} & set(partition.folders.unread):
-        return f"{known}a folder that has it, or may have it, cannot be read"
+        return f"{known}a folder that has or may have the partition cannot be read"
     image = partition.history.image
     names = {name.topic for name in partition.folders.names if name.topic} | set(image.topics.by_name if image else ())
     near = "" if partition.topic in names else did_you_mean(partition.topic, names)
@@ -141,12 +145,12 @@ def damaged(question: Question) -> Cause | None:
         return None
     where, facts = question.bytes_left()
     says = (
-        f"cannot be read: {lost.reason}; offsets {lost.first} to {'the end' if lost.until is None else lost.until - 1}"
+        f"offsets {lost.first} to {'the end' if lost.until is None else lost.until - 1} cannot be read: {lost.reason}"
     )
-    because = f"the log is damaged there: {lost.reason}"
+    because = f"the log is damaged at this offset: {lost.reason}"
     consumers: bool | None = False
     if where == "replica":
-        because, consumers = f"{because}; another broker holds the record, and serves it if it leads", None
+        because, consumers = f"{because}; another broker has the record, and serves it as the leader", None
     return Cause(
         "damaged",
         where if facts else "log",
@@ -168,26 +172,26 @@ def past_end(question: Question) -> Cause | None:
         sighting = seen.records.get(question.offset)
         if sighting is None or partition.lineage is None:
             continue
-        holds = _holds(sighting, f"another broker's ({other.name})")
+        holds = _holds(sighting, f" of another broker ({other.name})")
         cut = epochs.truncation(partition.lineage)
         if cut is not None and question.offset >= cut:
             because = (
-                f"the election of leader epoch {partition.lineage.newest} lost the record: {other.name} holds it from "
-                f"epoch {sighting.batch.epoch}, and truncates its log to offset {cut} when it follows the leader"
+                f"the record was lost when leader epoch {partition.lineage.newest} began: {other.name} still has the "
+                f"record (leader epoch {sighting.batch.epoch}), and as a follower truncates its log to offset {cut}"
             )
             return Cause("truncated", "replica", because, facts=(end, holds))
-        because = f"the log ends at offset {partition.end} here; {other.name} holds the record: this copy lacks it"
+        because = f"this copy of the log ends at offset {partition.end}; {other.name} has the record"
         return Cause("past-end", "replica", because, facts=(end, holds))
     where, facts = question.bytes_left()
     older = tuple(
-        _holds(seen.records[question.offset], "a deleted topic of the same name:")
+        _holds(seen.records[question.offset], " of a deleted topic with the same name")
         for leftover, seen in question.block.leftovers
         if question.offset in seen.records and leftover.topic_id not in (None, partition.topic_id)
     )
     because = f"the log ends at offset {partition.end}: this offset is not written yet"
     is_damaged = any(lost.until is None for lost in question.block.log.lost)
     if is_damaged:
-        because += ", or it was in the damaged bytes at the end"
+        because += ", or the record was in the damaged bytes at the end of the log"
     alternatives: tuple[Reason, ...] = ("damaged",) if is_damaged else ()
     alternatives += ("topic-deleted",) if older else ()
     return Cause("past-end", where, because, facts=(end, *facts, *older), alternatives=alternatives)
@@ -202,17 +206,20 @@ def replaced(question: Question) -> Cause | None:
     other = next((held for one, _, held in question.block.others if one is leader), None)
     covering = None if other is None else other.covering(question.offset)
     says = (
-        f"another broker's ({leader.name}) leader epoch {epochs.newest} is newer; its log ends at offset {epochs.end}"
+        f"the log of another broker ({leader.name}) has the newer leader epoch {epochs.newest}, and ends at offset "
+        f"{epochs.end}"
     )
     fact = Fact(leader.place.partition.files.shown(leader.place.partition.folder), None, says)
     if covering is not None:
         fact = Fact(
-            covering.path, covering.position, f"another broker's ({leader.name}) batch of offsets {_range(covering)}"
+            covering.path,
+            covering.position,
+            f"the batch of offsets {_range(covering)} of another broker ({leader.name})",
         )
     because = (
-        f"the election of leader epoch {epochs.newest} lost the record: the leader {leader.name} has "
-        f"{'another record' if covering is not None else 'no record'} at this offset, and this copy truncates "
-        f"its log to offset {cut} when it follows the leader"
+        f"the record was lost when leader epoch {epochs.newest} began: the leader {leader.name} has "
+        f"{'another record' if covering is not None else 'no record'} at this offset, and a follower with this copy "
+        f"truncates it to offset {cut}"
     )
     return Cause("truncated", "log", because, facts=(_holds(seen), fact))
 
@@ -228,14 +235,14 @@ def above_high_watermark(question: Question) -> Cause | None:
         return Cause(
             "above-high-watermark",
             "log",
-            f"{says}: consumers get no later records until the in-sync replicas have them",
+            f"{says}: consumers get no records from this offset on until all in-sync replicas have them",
             facts=(Fact(_checkpoint(question, HIGH_WATERMARKS), None, says),),
         )
     return Cause(
         "above-high-watermark",
         "log",
-        f"{says} in the checkpoint: consumers get no later records until the in-sync replicas have them; "
-        "after an unclean stop, or while the broker runs, the checkpoint lags by seconds",
+        f"{says} in the checkpoint: consumers get no records from this offset on until all in-sync replicas have "
+        "them; after an unclean stop, or while the broker runs, the checkpoint may be some seconds old",
         facts=(Fact(_checkpoint(question, HIGH_WATERMARKS), None, says),),
         alternatives=("visible",),
     )
@@ -252,9 +259,14 @@ def not_named(question: Question) -> Cause | None:
     )
     if base_offset is None or base_offset not in place.partition.unnamed:
         return None
-    because = f"it belongs to segment {base_offset} of the folder, and only other segments are named: name the folder"
+    because = f"segment {base_offset} of the folder has this offset, but only other segments are named: name the folder"
     return Cause(
-        "unknown", "nowhere", because, None, None, (Fact(_folder(question), None, f"it has a segment {base_offset}"),)
+        "unknown",
+        "nowhere",
+        because,
+        None,
+        None,
+        (Fact(_folder(question), None, f"the folder has a segment {base_offset}"),),
     )
 
 
@@ -273,15 +285,15 @@ def below_log_start(question: Question) -> Cause | None:
     start = partition.log_start
     words = {
         "delete-records": "DeleteRecords moved the log start offset",
-        "retention-time": "retention.ms was over for its segment",
+        "retention-time": "the segment was older than retention.ms",
         "retention-size": "the log was larger than retention.bytes",
     }
-    because = f"the log starts at offset {start}: {words[reasons[0]]}"
-    because += ", most likely" if len(reasons) > 1 else ""
+    likely = "most likely " if len(reasons) > 1 else ""
+    because = f"the log starts at offset {start}: {likely}{words[reasons[0]]}"
     says = Fact(
         _checkpoint(question, LOG_STARTS) if start > partition.first_local else _folder(question),
         None,
-        f"the log start offset is {start}, the first segment's base offset {partition.first_local}",
+        f"the log start offset is {start}, and the first segment begins at offset {partition.first_local}",
     )
     return Cause(reasons[0], where, because, facts=(says, *facts), alternatives=tuple(reasons[1:]))
 
@@ -289,7 +301,7 @@ def below_log_start(question: Question) -> Cause | None:
 def _remote(question: Question) -> Cause:
     partition = question.block.partition
     alternatives: tuple[Reason, ...] = ("aborted-transaction", "control-marker")
-    because = "its segment is in remote storage; the local copy is gone (--remote PATH reads it)"
+    because = "the segment with this offset is only in remote storage (--remote PATH reads the storage)"
     start = Fact(_checkpoint(question, LOG_STARTS), None, f"the log start offset is {partition.log_start}")
     listed = tuple(map(_listed, _copies(question, COPIED)))
     return Cause("visible", "remote", because, True, None, (*listed, start), alternatives)
@@ -306,11 +318,13 @@ def not_copied(question: Question) -> Cause | None:
     where, facts = ("remote", (_holds(question.seen),)) if question.seen is not None else question.bytes_left()
     facts = (*map(_listed, _copies(question, COPYING, DELETING)), *facts)
     if _copies(question, DELETING):
-        because = "the deletion of its segment in remote storage has begun, and no broker reads it any more"
+        because = "the deletion of the remote segment with this offset has begun: brokers no longer read the segment"
         return Cause("retention-time", where, because, facts=facts, alternatives=("retention-size", "delete-records"))
-    because = "the local segment is gone, and no copy in remote storage is listed as finished: no broker reads it"
+    because = (
+        "the local segment is gone, and no finished copy in remote storage is listed: brokers cannot read the record"
+    )
     if question.seen is not None:
-        because += "; kdump dump --remote reads it"
+        because += "; kdump dump --remote reads the unfinished copy"
     return Cause("not-copied", where, because, facts=facts)
 
 
@@ -320,8 +334,8 @@ def _copies(question: Question, *states: int) -> list[RemoteSegment]:
 
 
 def _listed(one: RemoteSegment) -> Fact:
-    state = {COPYING: "copy begun", COPIED: "copied", DELETING: "deletion begun"}[one.state]
-    return Fact(REMOTE_METADATA, None, f"remote segment {one.start} to {one.end} is listed as {state}")
+    state = {COPYING: "its copy has begun", COPIED: "copied", DELETING: "its deletion has begun"}[one.state]
+    return Fact(REMOTE_METADATA, None, f"remote segment of offsets {one.start} to {one.end}: {state}")
 
 
 def _deletions(question: Question) -> list[Reason]:
@@ -363,8 +377,8 @@ def after_damage(question: Question) -> Cause | None:
         return None
     at, reason = damage
     because = (
-        f"its batch is whole, but a fetch of this offset ends at the damaged bytes before it (byte {at}: {reason}): "
-        "kdump salvage recovers the record"
+        f"the record's batch is valid, but a fetch of this offset fails at damaged bytes before the batch (byte {at}: "
+        f"{reason}): kdump salvage recovers the record"
     )
     facts = (Fact(seen.batch.path, at, f"cannot be read: {reason}"), _holds(seen))
     return Cause("damaged", "log", because, facts=facts)
@@ -375,7 +389,7 @@ def control_marker(question: Question) -> Cause | None:
     seen = question.seen
     if seen is None or not seen.batch.is_control:
         return None
-    because = f"it is a control record ({seen.marker}): consumers do not get it"
+    because = f"the record is a control record ({seen.marker}): consumers skip control records"
     return Cause("control-marker", "log", because, facts=(_holds(seen),))
 
 
@@ -384,7 +398,9 @@ def aborted_transaction(question: Question) -> Cause | None:
     seen = question.seen
     if seen is None or seen.transaction != "aborted":
         return None
-    because = f"producer {seen.batch.producer_id} aborted its transaction: read_committed consumers do not get it"
+    because = (
+        f"producer {seen.batch.producer_id} aborted its transaction: read_committed consumers do not get the record"
+    )
     return Cause("aborted-transaction", "log", because, True, facts=(_holds(seen),))
 
 
@@ -397,22 +413,22 @@ def open_transaction(question: Question) -> Cause | None:
     if seen.transaction == "open":
         producer = -1 if seen.batch.producer_id is None else seen.batch.producer_id
         because = (
-            f"the transaction of producer {producer}, from offset {partition.opened.get(producer)} on, has not ended"
+            f"the transaction that producer {producer} began at offset {partition.opened.get(producer)} has not ended"
         )
         reason: Reason = "open-transaction"
     elif question.offset >= first:
         because = (
             f"a transaction of producer {producer} is open since offset {first}: read_committed consumers receive "
-            "nothing from there on (see kdump transactions)"
+            "no records from that offset on (see kdump transactions)"
         )
         reason = "behind-open-transaction"
     else:
         return None
     unnamed = () if partition.place is None else partition.place.partition.unnamed
     if producer in partition.doubted:
-        unsure = ", as far as the log can be read: damaged bytes may hold its marker"
+        unsure = "; but damaged bytes may hold the end marker of the transaction"
     elif any(base > partition.opened.get(producer, 0) for base in unnamed):
-        unsure = " in the named segments: another segment of the folder may hold its marker"
+        unsure = "; but a segment that is not named may hold the end marker of the transaction"
     else:
         return Cause(reason, "log", because, True, facts=(_holds(seen),))
     alternatives: tuple[Reason, ...] = ("visible",)
@@ -427,16 +443,18 @@ def visible(question: Question) -> Cause | None:
     if seen is None:
         return None
     if seen.transaction == "unknown":
-        because = "it is in the log, but the marker of its transaction cannot be read: it may be aborted"
+        because = (
+            "the record is in the log, but the end marker of its transaction cannot be read: it may be an ABORT marker"
+        )
         return Cause("visible", "log", because, True, None, (_holds(seen),), ("aborted-transaction",))
-    because = "it is in the log, and every consumer gets it"
+    because = "the record is in the log, and every consumer gets it"
     facts: tuple[Fact, ...] = (_holds(seen),)
     damage = question.block.log.damage_before(seen.batch)
     if damage is not None:
         at, reason = damage
         because = (
-            f"it is in the log, and a consumer that seeks to its batch gets it. One that reads from before the "
-            f"damage at byte {at} ({reason}) stops there"
+            f"the record is in the log, and a consumer that seeks to its batch gets it. A consumer that starts at an "
+            f"earlier offset stops at the damage at byte {at} ({reason})"
         )
         facts = (Fact(seen.batch.path, at, f"cannot be read: {reason}"), *facts)
     return Cause("visible", "log", because, True, True, facts)
@@ -456,9 +474,11 @@ def cleaned(question: Question) -> Cause | None:
     if aside is not None:
         return _cleaned_record(question, aside, where, facts)
     if batch is not None and batch.is_control:
-        because = "the log cleaner removed a transaction marker without data"
+        because = "the log cleaner removed the record, a transaction marker without data"
         return Cause("control-marker-cleaned", where, because, facts=facts)
-    because = "the log cleaner removed it: it had a newer record of its key, or was an expired tombstone"
+    because = (
+        "the log cleaner removed the record: it was superseded by a newer record of its key, or an expired tombstone"
+    )
     if batch is None:
         facts = (Fact(_folder(question), None, "no batch of the log covers the offset"), *facts)
     if batch is not None and not batch.is_transactional:
@@ -478,21 +498,23 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
 def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
     """Return why the cleaner removed the record ``aside``, which a deleted file still has."""
     if aside.batch.is_control:
-        because = f"the log cleaner removed it: a transaction marker ({aside.marker}) without data"
+        because = f"the log cleaner removed the record, a transaction marker ({aside.marker}) without data"
         return Cause("control-marker-cleaned", where, because, facts=facts)
     if aside.transaction == "aborted":
-        because = f"the log cleaner removed data of an aborted transaction (producer {aside.batch.producer_id})"
+        because = (
+            f"the log cleaner removed the record, data of an aborted transaction (producer {aside.batch.producer_id})"
+        )
         return Cause("aborted-transaction-cleaned", where, because, facts=facts)
     alternatives: tuple[Reason, ...] = ("aborted-transaction-cleaned",) if aside.transaction == "unknown" else ()
     newest = question.block.newest.get(aside.key) if aside.key is not None else None
     if aside.key is None:
-        because = "the log cleaner removed it: it has no key"
+        because = "the log cleaner removed the record: it has no key"
     elif newest is not None and newest > question.offset:
-        because = f"the log cleaner removed it: offset {newest} has the newest record of its key"
+        because = f"the log cleaner removed the record: offset {newest} has the newest record of its key"
     elif aside.is_tombstone:
-        because = "the log cleaner removed it: it was an expired tombstone"
+        because = "the log cleaner removed the record: it was an expired tombstone"
     else:
-        because = "the log cleaner removed it: it had a newer record of its key, or a tombstone that is removed too"
+        because = "the log cleaner removed the record: it was superseded by a newer record of its key, also removed"
     return Cause("compacted", where, because, facts=facts, alternatives=alternatives)
 
 
@@ -500,11 +522,11 @@ def _lost_bytes(question: Question) -> tuple[str, tuple[Reason, ...]] | None:
     """Return a proof that a gap between batches is lost bytes, and other possible reasons; None without a proof."""
     partition = question.block.partition
     policy = partition.history.config(partition.topic, "cleanup.policy")
-    missing = "no batch covers it, and a leader leaves no gaps in offsets: its bytes are lost"
+    missing = "no batch covers this offset, and a leader leaves no gaps in offsets: the record's bytes are lost"
     if partition.first_dirty is not None:
         if question.offset < partition.first_dirty:
             return None
-        return f"{missing}; the log cleaner has only reached offset {partition.first_dirty}", ("compacted",)
+        return f"{missing}; the log cleaner has reached only offset {partition.first_dirty}", ("compacted",)
     if policy is not None and "compact" not in policy:
         return f"{missing}; the topic is not compacted", ()
     if policy is None and partition.place is not None and partition.place.log_dir.is_log_dir:
@@ -512,9 +534,9 @@ def _lost_bytes(question: Question) -> tuple[str, tuple[Reason, ...]] | None:
     return None
 
 
-def _holds(seen: Sighting, whose: str = "the") -> Fact:
+def _holds(seen: Sighting, owner: str = "", what: str = "the record") -> Fact:
     batch = seen.batch
-    return Fact(batch.path, batch.position, f"{whose} batch of offsets {_range(batch)} holds it")
+    return Fact(batch.path, batch.position, f"the batch of offsets {_range(batch)}{owner} holds {what}")
 
 
 def _range(batch: Span) -> str:
@@ -572,5 +594,7 @@ def _with_older(question: Question, found: Cause) -> Cause:
     if not older or question.seen is None:
         return found
     epochs = " and ".join(sorted({str(one.batch.epoch) for one in older}))
-    because = f"{found.because}; leader epoch {epochs} wrote another record there: two brokers wrote this log"
-    return found._replace(because=because, facts=(*found.facts, *(_holds(one, "another") for one in older)))
+    because = (
+        f"{found.because}; the leader of epoch {epochs} wrote another record at this offset: two brokers wrote this log"
+    )
+    return found._replace(because=because, facts=(*found.facts, *(_holds(one, what="another record") for one in older)))

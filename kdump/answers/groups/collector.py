@@ -407,13 +407,13 @@ offset             for a share group: the start of the share partition.
                    count as lag
 pendingProducerId  a commit in an open transaction, on a separate line
 recreated          the topic was deleted and created again after the commit
-                   (by topic ids, Kafka 4.1), so that lag is null
+                   (shown by its topic id, from Kafka 4.1 on); lag is null
 expireTimestampMs  when the offset expires if nothing changes; expired:
                    whether it has expired at --at
 
-Not in any file: a rebalance of a classic group in progress (PreparingRebalance, CompletingRebalance), members before
-their first assignment, the broker's offsets retention and its default assignors (protocol is then Kafka's default:
-uniform, simple).
+No file has: a rebalance of a classic group in progress (PreparingRebalance, CompletingRebalance), members before their
+first assignment, the broker's offsets retention, and its default assignors. Without them, protocol is Kafka's default
+(uniform, simple).
 
 -o reset-csv prints group,topic,partition,offset, with expired offsets, as input for (since 2.4)
 
@@ -421,8 +421,8 @@ uniform, simple).
   kafka-consumer-groups.sh --bootstrap-server H:P --reset-offsets
       --group G1 --group G2 --from-file offsets.csv --execute
 
-This tool lowers an offset beyond the log end to the log end: copy the records before you run it. Pending, recreated
-and unreadable offsets, share and streams groups are left out; standard error lists them.
+kafka-consumer-groups.sh lowers an offset beyond the log end to the log end: copy the records before you run it.
+Pending, recreated and unreadable offsets, and share and streams groups, are left out; standard error lists them.
 
 Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was found (the answer is from the
 valid batches; "missing" lines list the lost records).
@@ -436,7 +436,8 @@ class GroupsOptions:
         False,
         "switch",
         "--history",
-        "Also list every commit of the groups, in order, and mark rewinds. A commit takes 48 bytes of memory.",
+        "Also list every commit of the groups, in order, and mark commits of a lower offset. A commit takes 48 "
+        "bytes of memory.",
     )
     top: Ranking | None = option(
         None,

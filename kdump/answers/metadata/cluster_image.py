@@ -123,7 +123,9 @@ class Cluster:
         broker = self._broker(fields["brokerId"], fields["brokerEpoch"])
         fenced, shutdown = fields["fenced"], fields.get("inControlledShutdown", 0)
         if fenced not in FENCING or shutdown not in SHUTDOWN:
-            raise ReplayError(f"fenced is {fenced}, inControlledShutdown {shutdown}: no such change is known")
+            raise ReplayError(
+                f"fenced is {fenced} and inControlledShutdown is {shutdown}: Kafka defines no such change"
+            )
         changes = {
             "fenced": FENCING[fenced],
             "inControlledShutdown": SHUTDOWN[shutdown],
@@ -413,7 +415,7 @@ class _Handlers(dict[str, "Callable[[Fields], None]"]):
     """Record name -> handler. A name that no release replays raises ReplayError."""
 
     def __missing__(self, name: str) -> Callable[[Fields], None]:
-        raise ReplayError(f"no release replays a {name}")
+        raise ReplayError(f"no Kafka release replays a {name}")
 
 
 _WITHOUT_EFFECT: Final = ("NoOpRecord", "SnapshotHeaderRecord", "SnapshotFooterRecord")

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
 
 
-NOTHING: Final = "it holds no metadata log: __cluster_metadata-0 or a .checkpoint of it"
+NOTHING: Final = (
+    "no metadata log is here: expected the folder __cluster_metadata-0, or a .checkpoint file of that folder"
+)
 """The error message if the paths have no copy of the metadata log."""
 
 
@@ -148,12 +150,14 @@ class Copies:
                 for other in there:
                     if _same_place(first, other) and other.crc != first.crc:
                         text = f"offset {first.base_offset}: copies of epoch {_epoch(first)} differ"
-                        self.report.damage(f"{text}: one of them is damaged, or they are of two clusters")
+                        self.report.damage(f"{text}: one copy is damaged, or the copies belong to different clusters")
                 end, epoch = first.last_offset + 1, _epoch(first)
                 yield first
             elif _epoch(first) < max(epoch, _epoch(rival)):
                 text = f"offset {first.base_offset}: a copy has a batch of epoch {_epoch(first)}"
-                self.report.note(f"{text} that no later leader has: it was not committed, and is skipped")
+                self.report.note(
+                    f"{text} that later leaders do not have: the batch was not committed, and kdump skips it"
+                )
             heads = [
                 next(stream, None) if head is first or (head is not None and _same_place(first, head)) else head
                 for stream, head in zip(streams, heads, strict=True)
@@ -251,7 +255,9 @@ class MetadataLog:
             if oldest is None:
                 return ClusterImage()
             time = iso(last_time(oldest))
-            raise UsageError(f"the oldest image that can be made is at offset {oldest.end_offset}, {time}")
+            raise UsageError(
+                f"the log no longer has this state: the oldest image is at offset {oldest.end_offset}, {time}"
+            )
         return ClusterImage()
 
     def _oldest(self, breaks: Breaks) -> ClusterImage:

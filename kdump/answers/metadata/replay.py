@@ -40,8 +40,8 @@ class Break(NamedTuple):
 
 
 KAFKA_DOES = (
-    "kdump leaves it out; a controller of 3.3 or later stops at it with a fatal fault, "
-    "and a broker logs the error and continues without it"
+    "kdump skips the record; a controller of 3.3 or later stops at the record with a fatal fault, "
+    "and a broker logs an error and skips the record"
 )
 
 
@@ -128,7 +128,7 @@ class MetadataReplay:
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:
-        reason = f"the records from offset {self.image.end_offset} on are missing, up to this one"
+        reason = f"the records from offset {self.image.end_offset} up to this offset are missing"
         self._say(Break(offset, timestamp, "", reason))
         self.image.end_offset = offset
 
@@ -146,10 +146,10 @@ class MetadataReplay:
         began = self.image.open_transaction
         if record.name == BEGIN:
             if began is not None:
-                self._break(record, f"the transaction that begins at offset {began} was never ended")
+                self._break(record, f"the earlier transaction that begins at offset {began} has no end")
             self.image.open_transaction = record.offset
         elif began is None:
-            self._break(record, "no transaction is open")
+            self._break(record, "the record ends a transaction, but no transaction is open")
         else:
             self.image.open_transaction = None
             for waiting in self._held if record.name == END else ():

@@ -50,7 +50,7 @@ def encode(image: ClusterImage) -> bytes:
     if image.open_transaction is not None:
         raise UsageError(
             f"a metadata transaction is open at offset {image.end_offset}: "
-            f"a snapshot can be written at offset {image.open_transaction}, where it begins"
+            f"a snapshot can be written at offset {image.open_transaction}, where the transaction begins"
         )
     out, position = [], 0
     for records, attributes in _batches(image):

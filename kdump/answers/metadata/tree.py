@@ -53,7 +53,9 @@ def leaves(image: ClusterImage, path: str, *, show_secrets: bool = False) -> Ite
         if isinstance(node, str) or part not in node:
             names = [] if isinstance(node, str) else list(node)
             there = harmless_line(", ".join(names[:20])) or "nothing"
-            raise UsageError(f"the tree has no node {done}/{part}; below {harmless_line(done) or '/'} there is {there}")
+            raise UsageError(
+                f"the tree has no node {done}/{part}; the nodes below {harmless_line(done) or '/'} are: {there}"
+            )
         node, done = node[part], f"{done}/{part}"
     yield from _below(node, done)
 

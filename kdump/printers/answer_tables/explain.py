@@ -24,11 +24,13 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
 
 def _sentence(line: Explanation) -> str:
     one = line.offset == line.last_offset
-    offsets, it = (str(line.offset), "it") if one else (f"{line.offset}..{line.last_offset}", "them")
-    given = f"consumers {_GIVEN[line.read_committed]} {it}"
+    offsets, records = (
+        (str(line.offset), "the record") if one else (f"{line.offset}..{line.last_offset}", "the records")
+    )
+    given = f"consumers {_GIVEN[line.read_committed]} {records}"
     if line.read_uncommitted != line.read_committed:
-        given = f"read_uncommitted consumers {_GIVEN[line.read_uncommitted]} {it}, read_committed ones "
-        given += f"{_GIVEN[line.read_committed]} {it}"
+        given = f"read_uncommitted consumers {_GIVEN[line.read_uncommitted]} {records}, "
+        given += f"read_committed consumers {_GIVEN[line.read_committed]} {'it' if one else 'them'}"
     because = f": {line.because}" if one else f". Offset {line.offset}: {line.because}"
-    also = f" Not excluded: {', '.join(line.alternatives)}." if line.alternatives else ""
+    also = f" Other possible reasons: {', '.join(line.alternatives)}." if line.alternatives else ""
     return f"{line.topic}-{line.partition}@{offsets}: {line.reason}; {given}{because}.{also}"

@@ -87,15 +87,22 @@ def _commands(found: Iterable[PartitionTransaction]) -> Iterator[tuple[str, str]
     for one in found:
         if one.abort:
             where = f"{one.topic}-{one.partition} from offset {one.start_offset}"
-            yield f"aborts the hanging transaction in {where}, if the leader's describe-producers shows it:", one.abort
+            yield (
+                f"aborts the hanging transaction in {where}; run it only if the leader's describe-producers shows "
+                "this transaction:",
+                one.abort,
+            )
         if one.terminate:
             of_ids.setdefault(one.terminate, []).append(one)
     for line, several in of_ids.items():
         names = [f"{one.topic}-{one.partition}" for one in several[:NAMED]]
         more = [f"{len(several) - NAMED} more"] if len(several) > NAMED else []
-        only = ", if the transaction outside of Kafka did not commit" if several[0].two_phase else ""
+        only = "; run it only if the external coordinator did not commit" if several[0].two_phase else ""
         where = ", ".join(names + more)
-        yield f"aborts the whole transaction of {several[0].transactional_id!r}, here in {where}{only}:", line
+        yield (
+            f"aborts the transaction of {several[0].transactional_id!r} in all its partitions (here: {where}){only}:",
+            line,
+        )
 
 
 def _id_row(one: TransactionalId) -> tuple[object, ...]:

@@ -42,4 +42,6 @@ def test_a_tail_of_an_older_epoch_was_not_committed(tmp_path):
 def test_copies_that_differ_within_an_epoch_are_named(tmp_path):
     found, damage, _ = merged(tmp_path, [A, B], [A, batch(1, topic("x"))])
     assert found == [(0, 1), (1, 1)]
-    assert damage == ["offset 1: copies of epoch 1 differ: one of them is damaged, or they are of two clusters"]
+    assert damage == [
+        "offset 1: copies of epoch 1 differ: one copy is damaged, or the copies belong to different clusters"
+    ]

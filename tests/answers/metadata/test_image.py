@@ -89,7 +89,7 @@ def test_log_without_its_beginning_is_a_named_break():
     found = [partition._replace(segments=partition.segments[1:], others=()) for partition in partitions(FOLDERS[1])]
     said = []
     image = image_of(found, Reporter(damage=said.append))
-    assert "the records from offset 0 on are missing" in said[0]
+    assert "the records from offset 0 up to this offset are missing" in said[0]
     assert image.end_offset == 582
 
 
@@ -119,7 +119,7 @@ def test_the_oldest_possible_image_is_that_of_the_oldest_valid_snapshot(tmp_path
             (folder / file.name).write_bytes(data)
     said = []
     log = MetadataLog(Copies(partitions(folder), Reporter(damage=said.append)))
-    with pytest.raises(UsageError, match="the oldest image that can be made is at offset 147, "):
+    with pytest.raises(UsageError, match="the log no longer has this state: the oldest image is at offset 147, "):
         log.image(offset=100)
     assert len(said) == 1
     assert "it is not used" in said[0]

@@ -54,7 +54,7 @@ BEGIN, END, ABORT = (value(f"{name}TransactionRecord") for name in ("Begin", "En
         (value("FenceBrokerRecord", id=1, epoch=6), "broker 1 is registered with epoch 5, not 6"),
         (value("UnfenceBrokerRecord", id=2, epoch=5), "broker 2 is not registered"),
         (value("UnregisterBrokerRecord", brokerId=2, brokerEpoch=5), "broker 2 is not registered"),
-        (value("BrokerRegistrationChangeRecord", brokerId=1, brokerEpoch=5, fenced=7), "no such change is known"),
+        (value("BrokerRegistrationChangeRecord", brokerId=1, brokerEpoch=5, fenced=7), "Kafka defines no such change"),
         (value("UnregisterControllerRecord", controllerId=3), "controller 3 is not registered"),
         (value("RemoveAccessControlEntryRecord", id=ID), "there is no ACL with id"),
         (value("RemoveUserScramCredentialRecord", name="bob", mechanism=1), "no credential of SCRAM-SHA-256"),
@@ -189,7 +189,7 @@ def test_with_each_record_dropped_once_the_gap_is_named_and_the_rest_replays(fol
             kept = batch._replace(records=[*batch.records[:at], *batch.records[at + 1 :]])
             events = Events(0) if dropped.offset % 16 == 0 else None
             image, breaks = replay_decoded([*log[:number], kept, *log[number + 1 :]], events)
-            assert f"from offset {dropped.offset} on are missing" in breaks[0].reason
+            assert f"from offset {dropped.offset} up to this offset are missing" in breaks[0].reason
             assert all(each.offset > dropped.offset for each in breaks)
             assert image.end_offset == end
             assert list(image.records()) or image.open_transaction is not None  # its end was dropped

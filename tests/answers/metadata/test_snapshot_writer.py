@@ -40,7 +40,7 @@ def test_a_large_image_takes_several_batches(tmp_path, monkeypatch):
 
 
 def test_no_snapshot_inside_a_batch_or_transaction():
-    with pytest.raises(UsageError, match="at offset 1, where it begins"):
+    with pytest.raises(UsageError, match="at offset 1, where the transaction begins"):
         snapshot_writer.encode(replayed(TOPIC, BEGIN, PARTITION)[0])
     image = replayed(TOPIC)[0]
     image.cut_batch = 0
