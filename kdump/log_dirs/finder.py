@@ -62,7 +62,7 @@ class Wanted(NamedTuple):
     siblings: bool = False
     """Whether named files without records, such as indexes, are selected. They become ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
-    """Largest batch accepted, compressed or decompressed, in bytes. It does not restrict the files."""
+    """Largest batch accepted, compressed or decompressed, in bytes. The limit does not select files."""
     log_dirs: bool = False
     """Whether folders with only snapshots of the metadata log, or only files of a log dir, are selected."""
     every_folder: bool = False

@@ -114,7 +114,7 @@ class LogDirStates:
         return self._known[key]
 
     def inside(self, partition: Partition) -> LogDirState:
-        """Return the state of a partition's own folder, which is a log dir. Its files are read in order of name."""
+        """Return the state of a partition's folder that is itself a log dir. Its files are read in order of name."""
         key = partition.files, partition.folder
         if key not in self._known:
             path_of = partial(posixpath.join, partition.folder)

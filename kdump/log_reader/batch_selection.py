@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcome, Outcomes
 
     Offer: TypeAlias = Callable[[SegmentFacts, Batch, Outcome | None], bool]
-    """A function that is called with each batch. True: it has read the records, so the selection does not."""
+    """A function that is called with each batch. If it returns True, the selection does not read the records."""
 
 RECORD_COST: Final = 300
 """Approximate memory of a record object in bytes, in addition to the record's own size."""

@@ -188,7 +188,7 @@ def _spare_replicas(partitions: Iterable[Partition]) -> list[Partition]:
 def _spare_copies(partitions: Iterable[Partition]) -> list[Partition]:
     """Return all copies except the best of each log, in the order of :func:`_spare_replicas`.
 
-    They are searched among the logs without a topic, and among several logs of one folder. Logs are copies if they
+    Copies are searched among the logs without a topic, and among several logs of one folder. Logs are copies if they
     have offsets in common, and :class:`kdump.log_reader.unnamed_logs.LogCopies` finds a common batch.
     """
     pools: defaultdict[Hashable, list[Partition]] = defaultdict(list)

@@ -104,7 +104,7 @@ class RecordRows:
     def _of_kernel(self) -> KernelRows:
         if self._kernel_rows is None:
             self._kernel_rows = self.kernel_rows()
-            self._kernel_rows.writer.memory = getattr(self.out, "room", None)  # a worker's output has it
+            self._kernel_rows.writer.memory = getattr(self.out, "room", None)  # only a worker's output lends memory
         return self._kernel_rows
 
     def lost(self, item: DamagedRange) -> None:

@@ -102,7 +102,7 @@ _COMPARISONS: Final = {"Eq": "==", "Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "
 
 
 def bounds_of(predicate: Any) -> Bounds:
-    """Return the bounds of a Polars predicate. Its JSON may change, so unknown parts are ignored."""
+    """Return the bounds of a Polars predicate. Polars may change the JSON form, so unknown parts are ignored."""
     import polars as pl
 
     try:

@@ -313,7 +313,7 @@ def _is_flipped_low(span: BatchSpan, expected: int | None) -> bool:
 
 
 def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | None, noted: EpochHistory) -> bool:
-    """Return whether the leader epoch of the last kept span is wrong; if not, the lower epoch of ``span`` is wrong."""
+    """Return whether the leader epoch of the last kept span is wrong, and not the lower epoch of ``span``."""
     higher, before = kept[-1], kept[-2].epoch if len(kept) > 1 else -1
     if higher.batches > 1 or before > span.epoch:
         return False

@@ -164,7 +164,7 @@ def _is_tiered(image: ClusterImage, topic: str) -> bool:
 
 
 def _of_counts(image: ClusterImage) -> Iterator[str]:
-    """Yield the warning on the number of partitions of coordinators' topics. It determines the partition of an id."""
+    """Yield the warning on the partition count of coordinators' topics, which determines an id's partition."""
     names = (consumer_offsets.TOPIC, transaction_state.TOPIC)
     known = [image.topics.by_name[name] for name in names if name in image.topics.by_name]
     if known:

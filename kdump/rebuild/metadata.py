@@ -3,8 +3,8 @@
 A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-853, KIP-858):
 
 - It must end after the log of every remaining copy. Otherwise a broker follows the new leader, but never loads the
-  snapshot. Its epoch must be above the epoch of every ``quorum-state``. Otherwise a node with a higher epoch follows no
-  leader.
+  snapshot. The snapshot's epoch must be above the epoch of every ``quorum-state``. Otherwise a node with a higher epoch
+  follows no leader.
 - Each new broker has a fenced registration. With a registration of the old cluster, a node would wait until the session
   of this registration ends. Without a registration, a follower that loads the snapshot before its leader registers
   would never get the leader's address.
@@ -79,7 +79,7 @@ INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
     },
     remote_log_metadata.TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
 }
-"""The configs with which a broker creates internal topics. It adds no config to an existing topic."""
+"""The configs with which a broker creates internal topics. A broker adds no config to an existing topic."""
 KEEP_ALL: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
 """The configs of topics whose configs are lost. With Kafka's defaults a broker would delete records."""
 MIN_ISR: Final = "min.insync.replicas"

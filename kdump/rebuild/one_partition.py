@@ -571,7 +571,7 @@ class _Planning:
 def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
     """Return the copies of the topic, and the copies that may belong to an older topic with the same name.
 
-    The latter have no topic id. They have the same offsets as copies with the topic id, but no batch in common.
+    A copy of an older topic has no topic id, and the same offsets as copies with the topic id, but no batch in common.
     """
     proven = [copy for copy in copies if copy.folder.topic_id is not None]
     if not any(copy.scanned.spans for copy in proven if len(proven) < len(copies)):

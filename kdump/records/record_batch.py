@@ -208,8 +208,8 @@ class RecordBatch(Batches):
         """Yield the records in order.
 
         Raises DamageError at a malformed record, after the records before it; in a compressed batch of magic 2, before
-        all records. Its position counts from the start of the batch, or of the decompressed records. Raises LimitError
-        if the decompressed records have more than ``limit`` bytes (by default the batch's own limit).
+        all records. The error's position counts from the start of the batch, or of the decompressed records. Raises
+        LimitError if the decompressed records have more than ``limit`` bytes (by default the batch's own limit).
         """
 
     @property

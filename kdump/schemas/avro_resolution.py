@@ -101,7 +101,7 @@ class _Source(avro.ReaderSource):
             "unknown_symbol": _unknown_symbol,
             "unscaled": _unscaled,
         }
-        self._shapes: list[object] = []  # keeps the objects alive whose ids are used
+        self._shapes: list[object] = []  # keeps objects alive, so that their ids stay unique
 
     def compiled(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> avro.Read:
         name = self._pair(writer, reader, shape)

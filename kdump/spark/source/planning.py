@@ -310,7 +310,7 @@ class _Planner:
                 _split(partition, segment, start, end, file, inside) for start, end in pairwise(bounds) if start < end
             ]
             if not segment.size and not _opens(segment):
-                splits = [_split(partition, segment, 0, 0, file, inside)]  # the reader of the split reports why
+                splits = [_split(partition, segment, 0, 0, file, inside)]  # the reader of the split reports the error
             yield planned(partition, segment, splits)
 
     def _bounded(self, partition: Partition, file: SegmentFacts) -> tuple[SourceOptions, Ranges | None]:
