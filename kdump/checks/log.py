@@ -278,7 +278,7 @@ class LogCheck:
             self._say(Code.END_OF_LOG, found.text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
             level, advice, text, until = Level.LOG, LOG_ADVICE, str(region), region.missing_until
-            # below the log start a broker does not read the batch: it skips the batch by its size
+            # a broker skips a batch by its size, even if its checksum is wrong
             if region.kind == Code.CRC and until is not None and until <= self._log_start:
                 level, advice = Level.REMARK, ""
                 text += f", below the log start offset {self._log_start}: no consumer receives these records"

@@ -70,7 +70,7 @@ class Dialect(NamedTuple):
     sizes_overflow: bool = False
     """Whether ends of batches are computed in 32 bits: a truncated batch with an end above 2 GiB ends the run."""
     unpacks_at_once: bool = True
-    """Whether all inner messages are parsed before the first is printed; otherwise each is parsed before its print."""
+    """Whether all inner messages are parsed before the first is printed; otherwise one at a time."""
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
     """How a compressed message inside a wrapper is handled."""
     inner_types_of_wrapper: bool = False

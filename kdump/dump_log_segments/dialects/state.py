@@ -35,7 +35,7 @@ class StateDialect(NamedTuple):
     names_first_offset: bool = True
     """Whether an .index entry must have the first offset at its position; otherwise the last offset of the batch."""
     stops_before_checks: bool = False
-    """Whether the zero entry that ends an index is recognised before the comparison with the log; otherwise after."""
+    """Whether the zero entry at the end of an index ends its check at once; otherwise it is compared first."""
     slice_holds_batch: bool = False
     """Whether the whole batch of an entry must be within --max-message-size bytes; otherwise only its start."""
     sanity_above_base: bool = True
