@@ -1,4 +1,4 @@
-"""One Spark session in one process for all tests that need it."""
+"""A Spark session for all tests of a process that need it, and what the tests of several rooms share."""
 
 from __future__ import annotations
 
@@ -63,10 +63,13 @@ def pytest_xdist_auto_num_workers():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Keep the tests of the shared Spark session in one process, also with pytest-xdist."""
+    """Let two processes with a Spark session each run the tests of Spark: one would end long after all others.
+
+    The few modules of the first group take as long as all of the second.
+    """
     for item in items:
         if "spark" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group("spark-1" if item.path.name < "test_f" else "spark-2"))
     if hasattr(config, "workerinput"):
         from tests.helpers.scheduling import in_order
 
