@@ -76,10 +76,16 @@ def pytest_collection_modifyitems(config, items):
         items[:] = in_order(items)
 
 
-def pytest_collection_finish():
-    """Exclude all existing objects from garbage collection, also in forked processes."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Exclude what is collected from garbage collection, meanwhile and later, also in forked processes."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -18,11 +18,10 @@ BUILD = "from kdump import kernel; print(kernel.COMPILED, kernel.build())"
 
 @pytest.fixture(scope="module")
 def zipped(tmp_path_factory):
-    """kdump in a zip archive, which cannot contain compiled modules."""
+    """kdump in a zip archive, as byte code, which cannot contain compiled modules."""
     path = tmp_path_factory.mktemp("zipped") / "kdump.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for source in (ROOT / "kdump").rglob("*.py"):
-            archive.write(source, source.relative_to(ROOT))
+    with zipfile.PyZipFile(path, "w") as archive:
+        archive.writepy(str(ROOT / "kdump"))
         archive.write(ROOT / "kdump" / "rows" / "schema.json", "kdump/rows/schema.json")
     return {**os.environ, "PYTHONPATH": str(path)}
 
