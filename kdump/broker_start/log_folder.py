@@ -7,6 +7,7 @@ LeaderEpochFileCache.
 
 from __future__ import annotations
 
+import os
 import posixpath
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -101,6 +102,11 @@ class LogDirFiles:
         """Return whether an entry is a symbolic link whose target does not exist."""
         return not entry.is_folder and not entry.size and self.files.look(entry.path) is None
 
+    def is_full_folder(self, entry: Entry) -> bool:
+        """Return whether an entry is a folder with files, which a broker cannot delete. A link can be deleted."""
+        is_link = self.files is LOCAL and os.path.islink(entry.path)  # noqa: PTH114  pathlib is slow to import
+        return entry.is_folder and not is_link and next(iter(self.files.entries(entry.path)), None) is not None
+
 
 class LogFolder:
     """A partition folder of a log dir. It is listed only once."""
@@ -154,7 +160,7 @@ class LogFolder:
             return self._listed
         finder = Finder(Wanted(leftovers=True, max_batch_bytes=self.limit))
         name = file_names.Name(self.parsed.topic, self.parsed.partition)
-        regular = [entry for entry in self.inside.values() if not entry.is_folder]
+        regular = [entry for entry in self.inside.values() if entry.is_regular]
         return finder.partition(self.path, name, regular, self.files)
 
     @cached_property
@@ -193,8 +199,8 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first
     _check_names(folder)
-    unread = _index_folders(folder, how)
-    blocked = _snapshot_folders(folder)
+    unread = _unusable_indexes(folder, how)
+    blocked = _unusable_snapshots(folder)
     outcome = log_loader.dry_run(
         folder.partition,
         clean=how.clean or folder.parsed.state == file_names.DELETE_FOLDER,
@@ -208,6 +214,8 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     if outcome.fails is not None:
         cause = StartCause(code=outcome.fails.code, file=outcome.fails.file, text=outcome.fails.text)
         raise StopsError(cause, is_io=outcome.fails.is_io)
+    if not outcome.swapped:
+        _check_first_log(folder, how.log_start)
     topic_id = known.topic_id
     if not known.has_sound_files:
         of = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
@@ -241,7 +249,7 @@ def _check_names(folder: LogFolder) -> None:
         wanted = entry.name.endswith(ends) or entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}")
         if (
             wanted
-            and not entry.is_folder
+            and entry.is_regular
             and file_names.offset_of(entry.name) is None
             and not folder.log_dir.is_dangling(entry)
         ):
@@ -250,12 +258,27 @@ def _check_names(folder: LogFolder) -> None:
             raise StopsError(StartCause(code=Code.NAME_NO_OFFSET, file=folder.shown(entry.name), text=text))
 
 
-def _index_folders(folder: LogFolder, how: Loading) -> list[StartCause]:
-    """Return the causes for folders that have the names of time indexes, which a loading broker does not open.
+def _check_first_log(folder: LogFolder, log_start: int) -> None:
+    """Raise StopsError if a log without segments cannot begin one, because of what has the name of its file.
 
-    Raises StopsError for a folder that the broker opens while it loads the log: a ``.txnindex``, or an index of the
-    newest segment, of a recovered segment, or of one that is read for the producer state. Raises StopsError too for the
-    ``.index`` of an older segment, which the first fetch opens (``LazyIndex.get``).
+    A broker can open a device: see ``FileRecords.openChannel`` and its ``position``, which a pipe refuses.
+    """
+    entry = folder.inside.get(f"{log_start:020}.{file_names.LOG}")
+    if entry is None or entry.is_regular or entry.special == "device":
+        return
+    if not any(each.path.endswith(f".{file_names.LOG}") for each in folder.partition.segments):
+        cause = StartCause(code=Code.NO_FILE, file=folder.shown(entry.name), text=_refusal(entry))
+        raise StopsError(cause, is_io=True)
+
+
+def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
+    """Return the causes for folders and sockets with the names of time indexes, which a loading broker does not open.
+
+    Raises StopsError for a folder or socket that the broker opens while it loads the log: a ``.txnindex``, an index of
+    a segment that is the newest, is recovered, or is read for the producer state. Raises it too for the ``.index`` of
+    an older segment, which the first fetch opens (``LazyIndex.get``). A broker can open a pipe or a device, and reads
+    no entries. But it cannot set the size of such an index of the newest or of a recovered segment
+    (``AbstractIndex.resize``).
     """
     logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     bases = [each.base_offset or 0 for each in logs]
@@ -265,10 +288,13 @@ def _index_folders(folder: LogFolder, how: Loading) -> list[StartCause]:
         stem = posixpath.basename(each.path).removesuffix(f".{file_names.LOG}")
         for suffix in file_names.INDEXES:
             entry = folder.inside.get(f"{stem}.{suffix}")
-            if entry is None or not entry.is_folder:
+            if entry is None or entry.is_regular:
                 continue
-            cause = StartCause(code=Code.INDEX_UNREADABLE, file=folder.shown(entry.name), text="Is a directory")
+            cause = StartCause(code=Code.INDEX_UNREADABLE, file=folder.shown(entry.name), text=_refusal(entry))
             is_flushed = number + 1 < len(bases) and (how.clean or bases[number + 1] <= how.recovery_point)
+            opens = entry.special in {"pipe", "device"}
+            if opens and (is_flushed or suffix == file_names.TXN_INDEX):
+                continue
             if suffix == file_names.TXN_INDEX or not is_flushed:
                 raise StopsError(cause, is_io=True)
             if suffix == file_names.TIME_INDEX:
@@ -288,11 +314,17 @@ def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
     return max(snapshots, default=0) < end and bool(snapshots or not how.clean)
 
 
-def _snapshot_folders(folder: LogFolder) -> frozenset[int]:
+def _refusal(entry: Entry) -> str:
+    """Return the error of a broker that writes to a folder, pipe, socket or device as to a file."""
+    texts = {"": "Is a directory", "socket": "No such device or address: it is a socket"}
+    return texts.get(entry.special, f"Invalid argument: it is a {entry.special}")
+
+
+def _unusable_snapshots(folder: LogFolder) -> frozenset[int]:
     stems = (
         entry.name.removesuffix(f".{file_names.PRODUCER_SNAPSHOT}")
         for entry in folder.inside.values()
-        if entry.is_folder and entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}")
+        if not entry.is_regular and entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}")
     )
     return frozenset(int(stem) for stem in stems if file_names.is_padded(stem))
 

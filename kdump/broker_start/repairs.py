@@ -32,6 +32,7 @@ MOVED: Final = frozenset(
         Code.TXN_INDEX_VERSION,
         Code.SNAPSHOT_UNREADABLE,
         Code.FOLDER_IS_FILE,
+        Code.NO_FILE,
     }
 )
 """Causes that are repaired by moving the file away: a broker starts without the file."""

@@ -43,8 +43,11 @@ if TYPE_CHECKING:
 ROLES: Final = "process.roles"
 CLEANER: Final = "log.cleaner.enable"
 INTERVAL: Final = "index.interval.bytes"
-UNASSIGNED: Final = bytes(16)
-"""``DirectoryId.UNASSIGNED``."""
+VOTERS: Final = "controller.quorum.voters"
+UNASSIGNED: Final = bytes(15) + b"\x01"
+"""``DirectoryId.UNASSIGNED``: the directory id of a replica without a log dir."""
+NO_DIRECTORY: Final = bytes(16)
+"""``ReplicaKey.NO_DIRECTORY_ID``: the directory id of a voter of a static quorum."""
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED, None})
 
 
@@ -192,7 +195,7 @@ class _BrokerRun:
         voters = (self.image.voters if self.image is not None else None) or []
         ids = {voter["voterId"]: voter["voterDirectoryId"] for voter in voters}
         wanted = ids.get(self.node_id)
-        if len(ids) != 1 or wanted in {None, UNASSIGNED, directory} or not self._is_controller():
+        if len(ids) != 1 or wanted in {None, NO_DIRECTORY, directory} or not self._is_controller():
             return
         text = (
             "VotersRecord in the metadata log has another directory.id for this node: the node has no vote, and no "
@@ -220,8 +223,13 @@ class _BrokerRun:
         return self._is_controller() and (not voters or voters == [self.node_id])
 
     def _voter_ids(self) -> list[int]:
-        """Return the voter ids in the metadata log, or else in ``quorum-state``; empty if neither file has voters."""
-        return (self.image.voter_ids if self.image is not None else []) or list(self.voters)
+        """Return the voter ids in the metadata log, in the configs or in ``quorum-state``; empty if none has any."""
+        return (self.image.voter_ids if self.image is not None else []) or self._configured_voters() or [*self.voters]
+
+    def _configured_voters(self) -> list[int]:
+        """Return the node ids in controller.quorum.voters (``1@host:9093,2@...``), in order."""
+        found = (each.strip().partition("@")[0] for each in self.options.configs.get(VOTERS, "").split(","))
+        return sorted(int(each) for each in found if each.isdecimal())
 
     def _try(self, act: Callable[[], object]) -> None:
         try:
@@ -249,9 +257,9 @@ class _BrokerRun:
             self.offline.setdefault(log_dir, cause)
             return
         marker = entries.get(file_names.CLEAN_SHUTDOWN)
-        if marker is not None:
+        if marker is not None and not log_dir.is_dangling(marker):
             self.clean.add(log_dir)
-            if marker.is_folder and next(iter(log_dir.files.entries(marker.path)), None) is not None:
+            if log_dir.is_full_folder(marker):
                 shown = log_dir.shown(file_names.CLEAN_SHUTDOWN)
                 text = f"DirectoryNotEmptyException: {shown}: the clean shutdown marker is a folder with files"
                 self.offline.setdefault(log_dir, StartCause(code=Code.LOG_DIR_UNREADABLE, file=shown, text=text))
@@ -469,7 +477,11 @@ class _BrokerRun:
     def _create(
         self, topic: Topic, number: int, directory: bytes, directories: Mapping[LogDirFiles, bytes | None]
     ) -> None:
-        """Create an empty log in the assigned log dir, or if none is assigned, in the first live log dir."""
+        """Create an empty log in the assigned log dir, or if none is assigned, in the first live log dir.
+
+        If a log dir is offline, a log may be in it: no log is created for a directory id that no live log dir has,
+        except ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
+        """
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, but none of its log dirs has the folder"
         is_named = int.from_bytes(directory, "big") >= broker_dirs.RESERVED
@@ -487,8 +499,8 @@ class _BrokerRun:
             assigned_id=topic.id,
             is_assigned=True,
         )
-        is_elsewhere = is_named and target is None
-        if is_elsewhere and not self.is_complete:
+        is_elsewhere = directory != UNASSIGNED and target is None
+        if is_elsewhere and is_named and not self.is_complete:
             text = f"the metadata assigns {name} to a log dir that was not given"
             cause = StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text)
             self.unknown.append(cause)

@@ -265,9 +265,11 @@ class _StartFindings:
         cause = log.causes[0] if log.causes else None
         code = None if cause is None else cause.code
         others = self.by_partition[log.topic, log.partition]
-        served_too = [other for other in others if other.outcome in SERVED]  # two served folders would stop the broker
+        promoted = [other for other in others if _has(other, Code.PROMOTED) and other.outcome is StartOutcome.FUTURE]
+        served_too = promoted or [other for other in others if other.outcome in SERVED]  # two would stop the broker
         is_second = bool(served_too)
-        is_copy = _has(log, Code.NAMED_FUTURE) and any(self._end(other) >= self._end(log) for other in served_too)
+        is_copy = bool(promoted) or _has(log, Code.NAMED_FUTURE)
+        is_copy = is_copy and any(self._end(other) >= self._end(log) for other in served_too)
         wanted = not is_second and (log.is_assigned or (log.is_assigned is None and log.assigned_id is not None))
         served = f"{many_are(records, 'record')} then not served"
         becomes = f"a start renames {log.folder or name} to {name}.UUID-stray"

@@ -90,12 +90,43 @@ def check(
     if is_log_dir:
         for error in dirs.inside(partition).failed:
             fail(error)
+    yield from _no_files(partition)
     for entry in partition.others:
         try:
             if not (is_log_dir and entry.name in log_dir.READERS):
                 yield from _beside(partition, entry, dirs, parsed)
         except UnreadableError as error:
             fail(error)
+
+
+def _no_files(partition: Partition) -> Iterator[Finding]:
+    """Yield the findings on folders, pipes, sockets and devices with the names of segments and their indexes.
+
+    A segment of this name had records if its index is there.
+    """
+    names = {entry.name for entry in partition.others}
+    for entry in partition.folders if partition.topic is not None else ():
+        stem, _, suffix = entry.name.rpartition(".")
+        if not file_names.is_padded(stem) or suffix not in {file_names.LOG, *file_names.INDEXES}:
+            continue
+        what = entry.special or "folder"
+        is_lost = suffix == file_names.LOG and file_names.beside_log(entry.name, file_names.INDEX) in names
+        text = f"a {what} has the name of an index: a broker cannot use it as a file"
+        if suffix == file_names.LOG:
+            text = f"a {what} has the name of a segment: a broker does not read it"
+            text += ", and the records of the segment are missing" if is_lost else ""
+        yield Finding(
+            level=Level.LOG if is_lost else Level.REMARK,
+            file=partition.files.shown(entry.path),
+            kind=Code.NO_FILE,
+            text=text,
+            expected="a file",
+            found=f"a {what}",
+            missing=0 if is_lost else None,
+            advice="With the broker stopped, move it away, and take the segment from a backup or from another replica."
+            if is_lost
+            else "With the broker stopped, move it away: a start writes a missing index again.",
+        )
 
 
 def _beside(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str, Any]) -> Iterator[Finding]:

@@ -130,7 +130,7 @@ def _with_logs(
         if log in logs:
             continue
         beside = partition.files.look(path)
-        if beside is not None and not beside.is_folder:  # a broker ignores a folder of this name
+        if beside is not None and beside.is_regular:  # a broker ignores anything else of this name
             logs.add(log)
             missing.append(path)
             continue
@@ -256,9 +256,8 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
     """Return the content of an index file, even if it was written after the folder was listed."""
     content = segment.sibling(suffix)
     path = beside_log(segment.path, suffix)
-    if content is not None or not segment.path.endswith(f".{LOG}") or segment.files.look(path) is None:
-        return content
-    return read_file(segment.files, path)
+    found = None if content is not None or not segment.path.endswith(f".{LOG}") else segment.files.look(path)
+    return read_file(segment.files, path) if found is not None and found.is_regular else content
 
 
 class _IndexPass:

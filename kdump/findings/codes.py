@@ -209,6 +209,7 @@ class Code(StrEnum):
     SNAPSHOT_FOOTER = ("snapshot-footer", "log", "A snapshot of the metadata log does not end with its footer.", "", "RecordsSnapshotReader")
     SNAPSHOT = ("snapshot", "log", "A snapshot of the metadata log is damaged, or does not fit the log.", "", "RecordsSnapshotReader")
     LEFTOVER = ("leftover", "remark", "A file or folder that a broker did not finish or did not remove.", "", "LogLoader")
+    NO_FILE = ("no-file", "remark", "A folder, pipe, socket or device has the name of a segment or index.", "Move it away.", "LogLoader")
     UNKNOWN_FILE = ("unknown-file", "remark", "A broker does not write a file of this name here.", "", "LogLoader")
     # remote storage
     REMOTE_ABSENT = ("remote-absent", "log", "A segment of __remote_log_metadata is not in remote storage.", "", "KIP-405")

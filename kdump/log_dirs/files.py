@@ -48,7 +48,8 @@ class Entry(NamedTuple):
 
     ``identity`` is equal for two paths of the same file, if the system can determine this. ``modified`` is the time of
     the last write in ms. ``disk_size`` is the occupied disk space in bytes, which is less than ``size`` for a file with
-    holes. The last two are None if unknown.
+    holes. Both are None if unknown. ``special`` is "pipe", "socket" or "device" if it is neither a regular file nor a
+    folder, else "".
     """
 
     name: str
@@ -58,6 +59,12 @@ class Entry(NamedTuple):
     identity: object
     modified: int | None = None
     disk_size: int | None = None
+    special: str = ""
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether it is a regular file. Kafka lists only these files as segments and producer snapshots."""
+        return not self.is_folder and not self.special
 
 
 class Files(Protocol):

@@ -427,8 +427,9 @@ class Finder:
                 self.unread.add(name)
                 self.fail(error)
                 continue
-            inside = [entry for entry in entries if not entry.is_folder]
-            folders = tuple([entry for entry in entries if entry.is_folder])
+            inside = [entry for entry in entries if entry.is_regular]
+            others = tuple([entry for entry in entries if not entry.is_regular])
+            folders = [entry for entry in others if entry.is_folder]
             self._packed += [entry for entry in inside if entry.name.endswith(archive_formats.SUFFIXES)]
             is_log_dir = any(entry.name == file_names.META_PROPERTIES for entry in inside)
             if is_log_dir:
@@ -436,7 +437,8 @@ class Finder:
             if self._holds(inside):
                 self.found_names.add(name)
                 if self._takes(name, None) and not self._is_packed(inside, folder.path, files):
-                    found = self.partition(folder.path, name, inside, files, folders)
+                    found = self.partition(folder.path, name, inside, files, others)
+                    self._note_special(files, others)
                     yield found._replace(foreign=True) if folder.path in foreign else found
             if not folders:
                 continue
@@ -464,14 +466,23 @@ class Finder:
             return True
         return False
 
+    def _note_special(self, files: Files, others: Iterable[Entry]) -> None:
+        """Report each pipe, socket or device with the name of a segment as a note."""
+        for entry in others:
+            if entry.special and SEGMENT_NAME.fullmatch(entry.name):
+                self.note(f"{files.shown(entry.path)} is left out: it is a {entry.special}, not a file")
+
     def _holds(self, inside: list[Entry]) -> bool:
         return self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
 
     def _enters(self, name: Name, folder: Entry, files: Files, in_log_dir: bool) -> bool:
         """Return whether to read a subfolder. A skipped leftover is reported as a note.
 
-        Outside a log dir, a folder with a name like that of a partition may be a log dir, such as ``broker-1``.
+        Outside a log dir, a folder with a name like that of a partition may be a log dir, such as ``broker-1``. The
+        marker of a clean shutdown may be a link to any folder of the machine.
         """
+        if in_log_dir and folder.name == file_names.CLEAN_SHUTDOWN:
+            return False
         if not self.wanted.leftovers and leftover_state(folder.name):
             if self.wanted.takes(name):
                 self.note(f"{files.shown(folder.path)} is left out: it is not a live replica (--leftovers reads it)")
@@ -490,7 +501,7 @@ class Finder:
     def partition(
         self, path: str, name: Name, inside: list[Entry], files: Files, folders: tuple[Entry, ...] = ()
     ) -> Partition:
-        """Return the partition of a folder; ``inside`` are its files, ``folders`` the folders in it."""
+        """Return the partition of a folder; ``inside`` are its regular files, ``folders`` all else in it."""
         beside = {entry.name: entry.path for entry in inside}
         segments, others = [], []
         for entry in inside:

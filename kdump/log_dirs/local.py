@@ -87,6 +87,9 @@ def _entry(name: str, path: str, status: os.stat_result) -> Entry:
     identity, modified = (status.st_dev, status.st_ino), status.st_mtime_ns // 1_000_000
     if stat.S_ISDIR(status.st_mode):
         return Entry(name, path, True, 0, identity, modified, 0)
+    if not stat.S_ISREG(status.st_mode):
+        special = "pipe" if stat.S_ISFIFO(status.st_mode) else "socket" if stat.S_ISSOCK(status.st_mode) else "device"
+        return Entry(name, path, False, 0, identity, modified, 0, special)
     return Entry(name, path, False, status.st_size, identity, modified, status.st_blocks * BLOCK)
 
 

@@ -121,7 +121,10 @@ class LogDirStates:
             paths = {entry.name: entry.path for entry in partition.entries}
 
             def content_of(name: str) -> bytes | None:
-                return read_file(partition.files, paths[name]) if name in paths else None
+                is_there = name in paths
+                if name == file_names.CLEAN_SHUTDOWN:  # for a broken link, File.exists is false
+                    is_there = is_there and partition.files.look(paths[name]) is not None
+                return read_file(partition.files, paths[name]) if is_there else None
 
             self._known[key] = self._read(*key, sorted(self._readers), content_of, path_of)
         return self._known[key]

@@ -102,7 +102,7 @@ class Partition(NamedTuple):
     is_named: bool = False
     """Whether the user named the folder or its files, and not only a folder above."""
     is_listed: bool = True
-    """Whether ``others`` has all other files of the folder, and ``folders`` all folders in it."""
+    """Whether ``others`` has all other files of the folder, and ``folders`` everything that is not a regular file."""
     folders: tuple[Entry, ...] = ()
     unnamed: tuple[int, ...] = ()
     """The base offsets of the folder's other segments, if the user named single files of it."""

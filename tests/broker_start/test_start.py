@@ -1,9 +1,12 @@
 """The dry start of a whole broker. tools/prove/recovery.py compares logs with Kafka, and recorded starts brokers."""
 
 import json
+import os
 import shutil
+import socket
 import subprocess
 from base64 import urlsafe_b64encode
+from pathlib import Path
 
 import pytest
 
@@ -896,3 +899,114 @@ def test_a_file_marked_for_deletion_may_have_the_only_copy(broker):
     (command,) = (line.strip() for line in done.stdout.decode().splitlines() if line.strip().startswith("mv "))
     subprocess.run(["bash", "-c", command], check=True)
     assert findings(broker)[0] == 0
+
+
+@pytest.mark.parametrize(("target", "marked"), [("/usr", True), ("/nowhere/at/all", False)])
+def test_a_link_in_the_place_of_the_marker_counts_if_it_has_a_target(broker, target, marked):
+    """A broker of 4.4.0 removes the link, not the files of the folder; for a broken link it recovers the logs."""
+    marker = broker / "d2" / ".kafka_cleanshutdown"
+    marker.unlink()
+    marker.symlink_to(target)
+    start, logs = started(broker)
+    assert (start["starts"], start["offlineLogDirs"]) == (True, [])
+    assert logs["idem", 0, "idem-0"] == ("loaded" if marked else "recovered", 0, 2)
+    assert findings(broker) == (0, set())
+
+
+def _special(path, kind):
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as bound:
+            before = Path.cwd()
+            os.chdir(path.parent)  # a path of a socket is short
+            bound.bind(path.name)
+            os.chdir(before)
+    else:
+        path.symlink_to(kind)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "/dev/null", "/dev/zero"])
+def test_a_segment_that_is_no_file_is_not_read(broker, kind):
+    """As brokers of 4.4.0, which list regular files only (File.isFile)."""
+    _segments_with_a_folder(broker, f"{9:020}.x")
+    folder = broker / "d2" / "idem-0"
+    (folder / f"{0:020}.index").write_bytes(offset_index.encode([(1, 69)], 0))
+    _special(folder / f"{0:020}.log", kind)
+    start, logs = started(broker)
+    assert (start["starts"], start["offlineLogDirs"]) == (True, [])
+    assert logs["idem", 0, "idem-0"] == ("loaded", 2, 3)
+    status, found = findings(broker)
+    assert status == 3
+    assert "no-file" in {code for code, _ in found}
+
+
+@pytest.mark.parametrize(
+    ("kind", "base", "suffix", "offline"),
+    [
+        ("pipe", 0, "index", False),
+        ("/dev/null", 0, "index", False),
+        ("socket", 0, "index", True),
+        ("pipe", 2, "index", True),
+        ("/dev/zero", 2, "index", True),
+        ("socket", 2, "timeindex", True),
+        ("/dev/zero", 2, "txnindex", False),
+    ],
+)
+def test_an_index_that_is_no_file(broker, kind, base, suffix, offline):
+    """A broker of 4.4.0 reads no entries from a pipe or device. It sets the size of the newest index, which fails."""
+    _segments_with_a_folder(broker, f"{9:020}.x")
+    _special(broker / "d2" / "idem-0" / f"{base:020}.{suffix}", kind)
+    start, logs = started(broker)
+    assert (start["starts"], [each[-2:] for each in start["offlineLogDirs"]]) == (True, ["d2"] if offline else [])
+    assert logs["idem", 0, "idem-0"] == (("offline", None, None) if offline else ("loaded", 0, 3))
+    status, found = findings(broker)
+    assert status == (3 if offline else 0)
+    assert ("index-unreadable" in {code for code, _ in found}) == offline
+
+
+@pytest.mark.parametrize(("kind", "offline"), [("pipe", True), ("socket", True), ("/dev/null", False)])
+def test_a_log_cannot_begin_with_a_segment_that_is_no_file(broker, kind, offline):
+    folder = broker / "d2" / "idem-0"
+    _special(folder / f"{0:020}.log", kind)
+    start, logs = started(broker)
+    assert [each[-2:] for each in start["offlineLogDirs"]] == (["d2"] if offline else [])
+    assert logs["idem", 0, "idem-0"] == (("offline", None, None) if offline else ("loaded", 0, 0))
+    assert findings(broker)[0] == 3
+
+
+@pytest.mark.parametrize(("reserved", "outcome"), [(0, "offline"), (1, "created-empty"), (2, "offline")])
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_log_without_a_log_dir_begins_unless_it_may_be_in_an_offline_one(broker, reserved, outcome, offline):
+    """Directory ids MIGRATING, UNASSIGNED and LOST (``DirectoryId``), as brokers of 4.4.0."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    change = metadata_value(
+        "PartitionChangeRecord", 1, partitionId=0, topicId=IDS["plain"], directories=[reserved.to_bytes(16, "big")]
+    )
+    log.write_bytes(log.read_bytes() + records(change, base=5))
+    shutil.rmtree(broker / "d1" / "plain-0")
+    if offline:
+        shutil.rmtree(broker / "d2")
+        (broker / "d2").write_text("x")
+    start, logs = started(broker)
+    assert start["starts"]
+    assert logs["plain", 0, None][0] == (outcome if offline else "created-empty")
+
+
+def test_other_voters_have_a_lost_metadata_log(broker):
+    shutil.rmtree(broker / "d1" / "__cluster_metadata-0")
+    assert findings(broker)[0] == 3
+    configs = ("node.id=1", "process.roles=broker,controller", "controller.quorum.voters=1@a:1,2@b:1,3@c:1")
+    start, _ = started(broker, configs=configs)
+    assert (start["starts"], findings(broker, configs=configs)[0]) == (True, 0)
+
+
+def test_a_future_folder_takes_the_place_of_a_folder_that_becomes_stray(broker):
+    """A consumer of brokers of 4.2.2 got all records."""
+    folder = broker / "d1" / "plain-0"
+    shutil.copytree(folder, folder.with_name(f"plain-0.{1:032x}-future"))
+    (folder / "partition.metadata").unlink()
+    start, logs = started(broker)
+    assert (start["starts"], logs["plain", 0, "plain-0"][0]) == (True, "stray")
+    assert findings(broker) == (0, set())
