@@ -32,7 +32,7 @@ from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.formats.record import Record
@@ -166,11 +166,11 @@ class LogCheck:
         self._remarks.forget()
         self._epoch, self._epoch_until = -1, 0
 
-    def finish(self, cut: Sequence[int] = ()) -> Iterator[Finding]:
+    def finish(self, cut: Sequence[int] = (), vanished: Iterable[int] = ()) -> Iterator[Finding]:
         """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
         ``cut`` has the base offsets of segments whose index points past the end of their log. Compaction does not
-        explain a gap after such a segment.
+        explain a gap after such a segment, nor a gap that has one of ``vanished``, which are offsets in both indexes.
         """
         lost = [
             gap
@@ -179,6 +179,7 @@ class LogCheck:
             or self._is_lost_segment(gap)
             or (self._limits.stopped_at is not None and gap.until >= self._limits.stopped_at)
             or (gap.after is not None and any(gap.after <= base < gap.until for base in cut))
+            or any(gap.first <= offset < gap.until for offset in vanished)
         ]
         for gap in lost:
             yield Finding(

@@ -267,7 +267,7 @@ def _log(
     shown = tuple(with_index_swaps(live, index_swaps(part)))
     for checked in partition.check(part._replace(segments=shown), read, log, fail, tap, options.jobs):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
-    findings = [*log.findings, *log.finish(tuple(_cut(part, of_indexes)))]
+    findings = [*log.findings, *log.finish(tuple(_cut(part, of_indexes)), _vanished(of_indexes))]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in findings)
     return _Log(log, live, findings + of_indexes, damaged)
 
@@ -303,6 +303,25 @@ def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
             stem = name.partition(".")[0]
             if stem.isdecimal() and not (each.code == Code.NO_LOG and f"{stem}.{file_names.TIME_INDEX}" in empty):
                 yield int(stem)
+
+
+def _vanished(found: Sequence[Finding]) -> set[int]:
+    """Return the offsets that entries of both indexes of a segment have, but no batch.
+
+    Damage of one index does not change the other. So a batch with this offset was written, and a wrong base offset or
+    lost bytes hide it. Compaction writes new indexes.
+    """
+    by_file: dict[str, set[int]] = {}
+    for each in found:
+        if each.code == Code.OFFSET and isinstance(each.found, int):
+            by_file.setdefault(each.file, set()).add(each.found)
+    index, times = (f".{suffix}" for suffix in file_names.PREALLOCATED)
+    return {
+        offset
+        for file, offsets in by_file.items()
+        if file.endswith(index)
+        for offset in offsets & by_file.get(f"{file.removesuffix(index)}{times}", set())
+    }
 
 
 def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:

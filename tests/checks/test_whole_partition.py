@@ -11,7 +11,7 @@ import pytest
 
 from kdump.checks import log_dir, whole_partition
 from kdump.findings.codes import Code
-from kdump.formats import checkpoints, leader_epoch, producer_snapshot
+from kdump.formats import checkpoints, leader_epoch, offset_index, producer_snapshot, time_index
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import Finder, Wanted
@@ -642,6 +642,19 @@ def test_a_gap_past_the_end_of_a_clean_stop_is_no_compaction(tmp_path, point, ma
     options = whole_partition.CheckOptions(compacted=frozenset({"orders"}))
     checked = whole_partition.check(part, options, log_dir.LogDirs())
     assert [each.code for each in checked.findings].count(Code.GAP) == lost
+
+
+@pytest.mark.parametrize("times", [2, 1])
+def test_a_gap_that_has_an_offset_of_both_indexes_is_no_compaction(tmp_path, times):
+    """A bit of a base offset was changed: a broker of 3.9.2 served the batch with an offset that is 2^31 higher."""
+    log = one(0) + one(1, base_timestamp=1) + one(9, base_timestamp=2)
+    place = folder(tmp_path, (0, log))
+    (place / f"{0:020}.index").write_bytes(offset_index.encode([(1, len(one(0))), (2, len(one(0) + one(1)))], 0))
+    (place / f"{0:020}.timeindex").write_bytes(time_index.encode([(1, 1), (2, times)], 0))
+    (part,) = Finder(Wanted(leftovers=True, siblings=True)).find([str(place)], None)
+    options = whole_partition.CheckOptions(compacted=frozenset({"orders"}))
+    checked = whole_partition.check(part, options, log_dir.LogDirs())
+    assert [each.code for each in checked.findings].count(Code.GAP) == (times == 2)
 
 
 def test_gaps_of_a_topic_that_is_not_compacted_are_damage_without_a_cleaners_checkpoint(tmp_path):
