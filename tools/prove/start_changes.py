@@ -4,17 +4,26 @@ Each change is a function of a :class:`Scene`. It returns a description, or None
 name of the function is the kind.
 """
 
+import os
 import random
 import shutil
+import stat
 import struct
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from pathlib import Path
 
+from kdump.answers.metadata.image import image_of
+from kdump.broker_start import broker_dirs
+from kdump.errors import SILENT
+from kdump.internal_topics import cluster_metadata
+from kdump.internal_topics.interpreter import FRAME, write
 from kdump.log_dirs import local
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.walk import walk
+from testing import forge
 
 CHANGES: dict[str, Callable[["Scene"], str | None]] = {}
 CHECKPOINTS = {
@@ -295,6 +304,25 @@ def log_folder(scene: Scene) -> str | None:
         target.unlink()
     target.mkdir()
     return f"{scene.where(target)} is a folder"
+
+
+@change
+def special_file(scene: Scene) -> str | None:
+    """A pipe, a socket, or a link to a device has the name of a file of a segment, or of another file of the folder."""
+    log = scene.log(newest=scene.rng.random() < 0.6)
+    suffix = scene.rng.choice([".log", ".log", ".index", ".index", ".timeindex", ".txnindex", ".snapshot"])
+    target = log.with_suffix(suffix)
+    if scene.rng.random() < 0.15:
+        target = log.with_name(scene.rng.choice(["copy.log", f"{int(log.stem) + 3:020}.log", f"{log.name}.swap"]))
+    how = scene.rng.choice(["pipe", "socket", "/dev/null", "/dev/zero"])
+    target.unlink(missing_ok=True)
+    if how == "pipe":
+        os.mkfifo(target)
+    elif how == "socket":
+        os.mknod(target, stat.S_IFSOCK | 0o644)
+    else:
+        target.symlink_to(how)
+    return f"{scene.where(target)}: {how}"
 
 
 @change
@@ -687,14 +715,16 @@ def disk(scene: Scene) -> str | None:
 
 @change
 def marker(scene: Scene) -> str | None:
-    """``.kafka_cleanshutdown`` is there, absent, garbage or a folder."""
-    how = scene.rng.choice(["absent", "one absent", "garbage", "empty", "folder", "put"])
+    """``.kafka_cleanshutdown`` is there, absent, garbage, a folder, a broken link, or a link to a folder."""
+    how = scene.rng.choice(["absent", "one absent", "garbage", "empty", "folder", "put", "linked", "linked", "broken"])
     places = [scene.dir] if how in {"one absent", "folder"} else scene.dirs
     for each in places:
         target = each / MARKER
         target.unlink(missing_ok=True)
         if how == "folder":
             target.mkdir()
+        elif how in {"linked", "broken"}:
+            target.symlink_to(scene.rng.choice(["/usr", "/proc/self/fdinfo"]) if how == "linked" else "/nowhere/at/all")
         elif "absent" not in how:
             target.write_bytes(
                 {"garbage": scene.rng.randbytes(30), "empty": b""}.get(how, b'{"version":0,"brokerEpoch":9}')
@@ -797,6 +827,37 @@ def metadata_log(scene: Scene) -> str | None:
             each.unlink()
         how += ", and no snapshot"
     return f"metadata log: {how}"
+
+
+@change
+def directories(scene: Scene) -> str | None:
+    """The metadata log assigns partitions to no log dir, a lost one, or one that is not known yet (``DirectoryId``)."""
+    folder = scene.dirs[0] / METADATA
+    with local.LocalFile(sorted(folder.glob("*.log"))[-1]) as source:
+        last = [region for region in walk(source) if isinstance(region, RecordBatch)][-1]
+    image = image_of(Finder(Wanted()).find([str(folder)]), SILENT)
+    node = broker_dirs.of((scene.dirs[0] / "meta.properties").read_bytes()).node_id
+    assigned = [
+        (topic.id, number)
+        for topic in image.topics.by_name.values()
+        for number, state in sorted(topic.partitions.items())
+        if node in state.replicas and not topic.name.startswith("__")
+    ]
+    number, name = scene.rng.choice([(0, "MIGRATING"), (1, "UNASSIGNED"), (2, "LOST"), (77, "reserved")])
+    picked = scene.rng.sample(assigned, scene.rng.randint(1, len(assigned)))
+    layout = cluster_metadata.MESSAGES["PartitionChangeRecord"].struct(1)
+    values = [
+        {"partitionId": at, "topicId": topic, "directories": [number.to_bytes(16, "big")]} for topic, at in picked
+    ]
+    frame = bytes([FRAME, 5, 1])
+    made = [forge.record(None, frame + write(layout, each), offset=delta) for delta, each in enumerate(values)]
+    more = forge.batch(made, base_offset=last.last_offset + 1, leader_epoch=last.partition_leader_epoch)
+    with sorted(folder.glob("*.log"))[-1].open("ab") as log:
+        log.write(more)
+    lost = scene.rng.random() < 0.5 and [each for each in scene.folders() if scene.rng.random() < 0.3]
+    for each in lost or ():
+        shutil.rmtree(each)
+    return f"{len(picked)} partitions in directory {name}, {len(lost or ())} folders lost"
 
 
 @change

@@ -304,6 +304,9 @@ def observe(machine: Machine, base: Base, folder: Path, seconds: float) -> Truth
         wanted = folder / "partitions.txt"
         wanted.write_text("\n".join(base.partitions) + "\n")
         answers = machine.ask("read", address, str(wanted))
+        if any(line[4:5] == ["no leader"] for line in answers) and not GONE.search(machine.log(begin)):
+            time.sleep(20)  # the broker first reports the log dirs of its partitions to the controller
+            answers = machine.ask("read", address, str(wanted))
         # the first round of the cleaner, and of the handler of log dirs that fail
         time.sleep(max(0, since + 1.5 - time.monotonic()))
         lines += machine.ask("exits")
@@ -475,6 +478,8 @@ def log_difference(row: dict[str, object], truth: Truth) -> str:
         return f"{path}: kdump {outcome}, not loaded by the broker"
     is_replaced = any(each.startswith(f"{path}.") and each.endswith("-delete") for each in truth.after)  # by a -future
     is_renamed = path not in truth.after and not is_replaced
+    is_stray = any(each.startswith(f"{path}.") and each.endswith("-stray") for each in truth.after)
+    is_renamed |= is_stray and is_promoted(path, truth)
     strays = is_renamed or path in truth.created or str(row["folder"]).endswith("-stray")
     word = (
         "stray" if strays
@@ -490,6 +495,12 @@ def log_difference(row: dict[str, object], truth: Truth) -> str:
     if word != outcome or (outcome != "deleted" and None not in offsets and offsets != found):
         return f"{path}: kdump {outcome} {offsets}, broker {word} {found}"
     return ""
+
+
+def is_promoted(path: str, truth: Truth) -> bool:
+    """Return whether a -future folder took the name of a folder: it was loaded, and is gone after the start."""
+    futures = {each for each in truth.logs if each.startswith(f"{path}.") and each.endswith("-future")}
+    return bool(futures - truth.after)
 
 
 def scenes(found: list[Base], seed: int, count: int, kinds: list[str]) -> Iterator[tuple[int, Base, list[str]]]:
