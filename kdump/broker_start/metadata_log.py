@@ -218,8 +218,9 @@ def _replay(
 
     def breaks(found: Break) -> None:
         if found.record:  # a node does not check for gaps in the offsets
+            text = f"{found.cause}: a controller of 3.3 or later stops at it with a fatal fault"
             broken.append(
-                StartCause(code=Code.METADATA_REPLAY_BROKEN, file=folder.name, text=found.text, offset=found.offset)
+                StartCause(code=Code.METADATA_REPLAY_BROKEN, file=folder.name, text=text, offset=found.offset)
             )
 
     image = ClusterImage()

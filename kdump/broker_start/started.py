@@ -73,7 +73,8 @@ class Started:
 
     def __init__(self, result: BrokerStart, found: Sequence[Finding]) -> None:
         self.result, self.findings = result, found
-        self.known = self.name
+        self.label = self.name
+        """The broker in sentences; with its cluster if the paths have log dirs of several clusters."""
 
     def join(self, found: list[Finding]) -> list[Finding]:
         """Return the findings to add to ``found``; drop the others.
@@ -93,12 +94,12 @@ class Started:
 
     def verdict(self, others: Sequence[Finding]) -> StartVerdict:
         """Return the verdict. ``others`` are the findings of the check on all log dirs."""
-        own = set(self.findings)
+        own, label = set(self.findings), self.label
         if any(one.code == OPEN and one.is_remark for one in self.findings):
-            self.known = f"{self.name} (the paths hold no metadata log)"
+            label = f"{label} (the paths hold no metadata log)"
         mine = [*self.findings, *(one for one in others if one not in own and self._is_here(one.file))]
         return verdict(
-            mine, self.known, starts=self.starts, why=next((f": {_why(cause)}" for cause in self.result.unknown), "")
+            mine, label, starts=self.starts, why=next((f": {_why(cause)}" for cause in self.result.unknown), "")
         )
 
     @property
@@ -192,25 +193,21 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
     """
     if not started:
         return [verdict(found, "a broker")] if any(one.is_grave for one in found) else []
+    if len({each.result.cluster_id for each in started} - {None}) > 1:
+        for each in started:
+            cluster = each.result.cluster_id
+            each.label = each.name if cluster is None else f"{each.name} of cluster {cluster}"
     made = [each.verdict(found) for each in started]
     if unreadable:
         text = f"a file or folder could not be read, so {NOT_KNOWN}"
         of_each = zip(started, made, strict=True)
         made = [
-            StartVerdict(f"{each.name}: {text}", (), False) if one.is_safe or not one.is_decided else one
+            StartVerdict(f"{each.label}: {text}", (), False) if one.is_safe or not one.is_decided else one
             for each, one in of_each
         ]
     if len(made) == 1:
         return made
-    clusters = [each.result.cluster_id for each in started]
-    is_one = len({*clusters} - {None}) < 2
-    of = [
-        each.name if is_one or cluster is None else f"{each.name} of cluster {cluster}"
-        for each, cluster in zip(started, clusters, strict=True)
-    ]
-    dirs = "; ".join(
-        f"{name}: {', '.join(map(path_text, each.result.log_dirs))}" for name, each in zip(of, started, strict=True)
-    )
+    dirs = "; ".join(f"{each.label}: {', '.join(map(path_text, each.result.log_dirs))}" for each in started)
     text = (
         f"the paths are log dirs of {len(made)} brokers ({dirs}): one broker does not start with all of them. "
         "Check the log dirs of one broker at a time, or name the broker of these log dirs with --config node.id=N"

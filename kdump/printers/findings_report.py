@@ -80,6 +80,7 @@ VERDICTS: Final = {
 }
 NO_START: Final = "A broker does not start with this"
 HOLES: Final = "offsets are missing, all existing batches are valid"
+LOST_SEGMENT: Final = "a segment is missing, files of it are left"
 AGAIN: Final = "After the commands run kdump check again."
 NOTES: Final = "(--notes prints"
 ALL: Final = "--verbose writes them all"
@@ -191,7 +192,9 @@ def _worst(shown: Sequence[Finding]) -> str:
             if not any(finding.fatal for finding in shown)
             else "it is wrong"
         )
-    return VERDICTS[max((finding.level for finding in shown), key=list(WORDS).index)]
+    worst = max((finding.level for finding in shown), key=list(WORDS).index)
+    is_lost = worst is Level.DERIVED and any(finding.code == Code.NO_LOG for finding in shown)
+    return LOST_SEGMENT if is_lost else VERDICTS[worst]
 
 
 def only_holes(findings: Sequence[Finding]) -> bool:

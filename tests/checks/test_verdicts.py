@@ -65,6 +65,13 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
         ("torn-clean", 3, "broker 1 " + LOSES, "; 2,000 records are missing already: d1/sales-0\n"),
         ("clean-index-beyond-log", 3, LOSES + "5 records", ".index"),
         ("jbod-cluster", 0, "log dirs of 2 brokers (broker 1 of cluster ", "--config node.id=N"),
+        (
+            "jbod-cluster",
+            0,
+            "safe to start broker 1 of cluster ",
+            "broker 1 of cluster 6QeQf_naTECEAdchox7m4Q starts: ",
+        ),
+        ("rmlog", 3, "10,000 records" + MISSING, "d1/orders-0: a segment is missing, files of it are left\n"),
         ("overflow", 3, "offsets are missing", "split"),
         ("epochlost", 4, "can be rebuilt", "differs from the epoch of its batch"),
         ("zstd-bomb", 0, "nothing is wrong", "3 notes"),

@@ -35,8 +35,13 @@ class Break(NamedTuple):
     @property
     def text(self) -> str:
         """The break as a sentence, with Kafka's reaction."""
+        return f"{self.cause}; {KAFKA_DOES}"
+
+    @property
+    def cause(self) -> str:
+        """The break as a sentence without Kafka's reaction."""
         what = f" ({self.record})" if self.record else ""
-        return f"offset {self.offset}{what} cannot be replayed: {self.reason}; {KAFKA_DOES}"
+        return f"offset {self.offset}{what} cannot be replayed: {self.reason}"
 
 
 KAFKA_DOES = (
