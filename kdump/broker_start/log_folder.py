@@ -278,7 +278,7 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
     a segment that is the newest, is recovered, or is read for the producer state. Raises it too for the ``.index`` of
     an older segment, which the first fetch opens (``LazyIndex.get``). A broker can open a pipe or a device, and reads
     no entries. But it cannot set the size of such an index of the newest or of a recovered segment
-    (``AbstractIndex.resize``).
+    (``AbstractIndex.resize``), nor the position in a pipe that is a ``.txnindex`` (``TransactionIndex.openChannel``).
     """
     logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     bases = [each.base_offset or 0 for each in logs]
@@ -292,10 +292,12 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
                 continue
             cause = StartCause(code=Code.INDEX_UNREADABLE, file=folder.shown(entry.name), text=_refusal(entry))
             is_flushed = number + 1 < len(bases) and (how.clean or bases[number + 1] <= how.recovery_point)
-            opens = entry.special in {"pipe", "device"}
-            if opens and (is_flushed or suffix == file_names.TXN_INDEX):
+            is_txn = suffix == file_names.TXN_INDEX
+            if (entry.special == "device" and (is_flushed or is_txn)) or (
+                entry.special == "pipe" and not is_txn and is_flushed
+            ):
                 continue
-            if suffix == file_names.TXN_INDEX or not is_flushed:
+            if is_txn or not is_flushed:
                 raise StopsError(cause, is_io=True)
             if suffix == file_names.TIME_INDEX:
                 unread.append(cause)

@@ -952,6 +952,7 @@ def test_a_segment_that_is_no_file_is_not_read(broker, kind):
         ("/dev/zero", 2, "index", True),
         ("socket", 2, "timeindex", True),
         ("/dev/zero", 2, "txnindex", False),
+        ("pipe", 0, "txnindex", True),
     ],
 )
 def test_an_index_that_is_no_file(broker, kind, base, suffix, offline):
