@@ -150,9 +150,12 @@ def spark(tmp_path_factory) -> Iterator:
         pytest.skip(reason)
     from pyspark.sql import SparkSession
 
+    from tests.spark.conftest import java_options
+
     place = tmp_path_factory.mktemp("spark")
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     os.environ |= {
+        "SPARK_SUBMIT_OPTS": java_options(),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "faulty"), path]),  # of the workers, not of the tests
         "KDUMP_TEST_FAULTS": str(place / "faults.json"),

@@ -19,10 +19,13 @@ def archived_classes(request, monkeypatch):
     mark = request.node.get_closest_marker("xdist_group")
     if mark is not None and mark.args == ("spark-processes",) and shutil.which("java"):
         made()
-    if archive().exists():
-        options = f"{BRIEF_JAVA} -XX:SharedArchiveFile={archive()} -Xlog:cds=error"
-        monkeypatch.setenv("SPARK_SUBMIT_OPTS", options)
-        monkeypatch.setenv("SPARK_DAEMON_JAVA_OPTS", options)
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", java_options())
+    monkeypatch.setenv("SPARK_DAEMON_JAVA_OPTS", java_options())
+
+
+def java_options():
+    """Return the options of a short-lived Java, with the archive if it exists."""
+    return f"{BRIEF_JAVA} -XX:SharedArchiveFile={archive()} -Xlog:cds=error" if archive().exists() else BRIEF_JAVA
 
 
 @cache
