@@ -67,7 +67,6 @@ class ToolSpec(NamedTuple):
     """The option for a path; None if paths are positional."""
     needs_paths: bool = True
     required: tuple[str, ...] = ()
-    """The arguments that every call must have."""
 
 
 @dataclass(frozen=True)

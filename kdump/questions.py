@@ -474,7 +474,7 @@ def metadata(
     offset: int | None = None,
     show_secrets: bool = False,
 ) -> Answer[TopicLine]:
-    """Return the topics of the metadata log after its records below ``offset`` or up to ``at``, by default after all.
+    """Return the topics by the metadata log's records below ``offset`` or up to ``at``, by default all records.
 
     The values of secret and unknown configs are hidden without ``show_secrets``.
 

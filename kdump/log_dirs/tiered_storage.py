@@ -386,8 +386,8 @@ def folder_id(remote: Partition) -> str | None:
 def joined(local: Partition, remote: Partition) -> Partition:
     """Return a partition with the segments of both, each offset once. Local segments are preferred.
 
-    Each remote segment is read up to the start of the next one. A remote segment is left out if a segment of the same
-    or a later epoch covers it, or a segment of a later epoch has the same base offset.
+    Each remote segment is read up to the start of the next one. A segment is left out if another of the same or a later
+    epoch has all its offsets, or if one of a later epoch has the same base offset.
     """
     live = [one for one in local.segments if one.path.endswith(f".{file_names.LOG}")]
     begins = min((one.base_offset for one in live if one.base_offset is not None), default=None)

@@ -60,7 +60,7 @@ class Account:
 
 
 def ahead(regions: Iterator[T], source: Source, revocable: RevocableSource, size: int) -> Iterator[T]:
-    """Return ``regions``, read through ``revocable`` (``size`` bytes). A thread reads a local ``source`` ahead."""
+    """Return ``regions``. If ``source`` is local, a thread reads its ``size`` bytes ahead through ``revocable``."""
     return read_ahead.read(regions, revocable, size, unpack=False) if isinstance(source, LocalFile) else regions
 
 

@@ -179,7 +179,7 @@ class _ChunkThreads(Generic[C]):
             other = self._take(Exception, wait=False)  # Ctrl-C ends the work here
             if other is not None:
                 with self._changed:
-                    if self._tasks[0] is other:  # the caller of next() makes it from the known state
+                    if self._tasks[0] is other:  # the caller of next() makes the result from the known state
                         return self._tasks.popleft()
                 self._make(other, Exception)
                 continue

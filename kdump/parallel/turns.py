@@ -60,7 +60,7 @@ class OutputTurn(Turn[S]):
         """The ``start`` that the worker assumed for the state before the chunk; None if that state was known."""
         self._on_turn: Callable[[S], None] = lambda _: None
         self.lead = b""
-        """Bytes to write before the chunk's output. They are not written if this output is empty.
+        """Bytes to write before the chunk's output. They are not written if the chunk has no output.
 
         Set these bytes before this chunk's turn, or in the function given to :meth:`when_come`.
         """

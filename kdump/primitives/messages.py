@@ -93,7 +93,7 @@ def linked(path: str) -> str:
 
 
 def has_links() -> bool:
-    """Return whether standard error is a terminal that shows links. ``FORCE_HYPERLINK`` overrides; 0 means no."""
+    """Return whether standard error is a terminal that shows links. ``FORCE_HYPERLINK`` decides if set (0: no)."""
     forced = os.environ.get("FORCE_HYPERLINK")
     if forced is not None:
         return forced != "0" and sys.stderr.isatty()

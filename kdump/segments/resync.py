@@ -424,7 +424,7 @@ def _candidates(block: memoryview, starts: int) -> Iterator[int]:
             continue  # no batch has a size of zero
         end = min(last + _LOOKAHEAD, len(block))
         matches = (re.compile(pattern).finditer(block, first, end) for pattern in (_MAGIC_2, _MAGIC_0_1))
-        for match in merge(*matches, key=re.Match.start):  # lazy: usually the first match is a batch
+        for match in merge(*matches, key=re.Match.start):  # merge() is lazy: usually the first match is a batch
             if match.start() >= last:
                 break
             yield match.start() - record_layout.MAGIC_POSITION
