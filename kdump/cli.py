@@ -50,7 +50,7 @@ def main() -> int:  # noqa: PLR0911  one return for each exit status
     except FileNotFoundError as reason:
         if reason.filename is not None:
             raise
-        return _failed("the current folder does not exist any more: change to another one, and back")
+        return _failed("the current folder was deleted: change to another folder, and run kdump again")
     except OSError as reason:
         if reason.filename is not None:  # readers and writers of files report their own errors
             raise

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @AT
 @options.add(WORKERS)
 @options.add(options.LIMITS)
-@click.option("-q", "--quiet", is_flag=True, help="Print findings only; nothing if all is well.")
+@click.option("-q", "--quiet", is_flag=True, help="Print findings only, and nothing if there are none.")
 def command(
     paths: tuple[str, ...],
     *,
@@ -98,7 +98,7 @@ def command(
         run.absent(wanted.missing(finder.found_names, paths))
     if closed:
         first, segments = closed[0], many(len(closed), "segment")
-        raise UsageError(f"{segments} in remote storage: objects and sizes are checked, records are not: {first}")
+        raise UsageError(f"{segments} in remote storage: only objects and sizes are checked, no records: {first}")
     return run.status
 
 
@@ -148,7 +148,10 @@ def _remote(
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
         _partition(checked._replace(findings=tuple(kept)), run, output)
     if unlisted:  # the unread records may list segments that exist, or the deletion of absent ones
-        run.note(f"remote storage is not compared with {remote_log_metadata.TOPIC}: not all of it could be read")
+        run.note(
+            f"remote storage is not compared with {remote_log_metadata.TOPIC}, because parts of the topic "
+            "could not be read"
+        )
     else:
         found = remote_storage.check(local, remote, listed, how.at, remote_storage.UnreadCopies.of(unread), run.fail)
         output.add(list(found))

@@ -59,16 +59,19 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     )
     found = topics.clusters(ConnectNames(given["configs_topic"], given["status_topic"], given["offsets_topic"]))
     if not found and not run.statuses:
-        run.absent([f"no topic in {shown_paths(paths)} has configs of Kafka Connect: name it with --configs-topic"])
+        run.absent([f"no topic in {shown_paths(paths)} has configs of Connect: name the topic with --configs-topic"])
     lines: list[AnswerLine] = []
     for names in found:
         cluster = topics.read(names, show_secrets=given["show_secrets"])
         lines += cluster.lines()
         for what, topic in zip(("status", "offsets"), names[1:], strict=True):
             if not topic:
-                run.note(f"these paths have no topic of the {what} of {names.configs}: name it with --{what}-topic")
+                run.note(
+                    f"these paths have no {what} topic of the Connect cluster of {names.configs}: name the "
+                    f"topic with --{what}-topic"
+                )
         if cluster.skipped:
-            run.note(f"{names.configs}: skipped {cluster.skipped:,} records of its topics that are not Connect's")
+            run.note(f"{names.configs}: skipped {cluster.skipped:,} records that Kafka Connect did not write")
     if given["connectors"]:
         lines = [line for line in lines if any(is_selected(line.connector, glob) for glob in given["connectors"])]  # type: ignore[attr-defined]  # lines of this answer
     write_answer(lines, output, tables.tables)

@@ -27,9 +27,9 @@ SHARE_ID: Final = re.compile(r".*:[A-Za-z0-9_-]{22}:\d+", re.ASCII | re.DOTALL)
 
 @click.command("coordinator")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--type", "kind", type=click.Choice(tuple(TOPICS)), required=True, help="What the ids are.")
+@click.option("--type", "kind", type=click.Choice(tuple(TOPICS)), required=True, help="The kind of the ids.")
 @click.option("--partitions", type=AtLeast(1), metavar="N", help="Partitions of the topic [default: 50].")
-@in_paths("Log dirs to count them in.", required=False)
+@in_paths("Log dirs in which to count the partitions.", required=False)
 @add(FORM)
 def command(
     *, ids: tuple[str, ...], kind: str, partitions: int | None, paths: tuple[str, ...], output: str, quiet: bool
@@ -71,8 +71,8 @@ def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
     found = topic_partitions(one.partition for one in folders)
     if found.absent:
         raise UsageError(
-            f"{topic}-{found.absent[0]} is not in these paths: give all log dirs of the cluster, or --partitions"
+            f"{topic}-{found.absent[0]} is not in these paths: name all log dirs of the cluster, or give --partitions N"
         )
     if not found.whole and not run.statuses:
-        raise UsageError(f"no partition of {topic} is in these paths: give --partitions")
+        raise UsageError(f"no partition of {topic} is in these paths: give --partitions N")
     return found.whole

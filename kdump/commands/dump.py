@@ -108,9 +108,9 @@ SECTIONS: Final = {
     show_default=True,
     help="After damage: stop reading the file, skip by the length field, or search for the next valid batch.",
 )
-@click.option("--include-damaged", is_flag=True, help="Also print batches with a wrong checksum, marked as such.")
+@click.option("--include-damaged", is_flag=True, help="Also print batches with a wrong checksum, marked as damaged.")
 @JOBS
-@click.option("--follow", is_flag=True, help="Wait for more at the end of a live log, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="At the end of a live log wait for more records, until Ctrl-C.")
 @shared.add(shared.LIMITS)
 @click.option(
     "--color",
@@ -121,8 +121,13 @@ SECTIONS: Final = {
 )
 @RAW_OUTPUT
 @click.option("--stats", is_flag=True, help="Print what was read, as one line of JSON on standard error.")
-@click.option("--begin", hidden=True, help="Begin at this byte of a segment: FILE@BYTE, with FILE as in the rows.")
-@click.option("--header-names", is_flag=True, hidden=True, help="With --no-payload: headers, for the caller to strip.")
+@click.option("--begin", hidden=True, help="Begin at this byte of a segment: FILE@BYTE, with FILE as in the output.")
+@click.option(
+    "--header-names",
+    is_flag=True,
+    hidden=True,
+    help="With --no-payload: headers, for the caller to remove.",
+)
 @shared.add([shared.NO_PAGER])
 @click.option("-q", "--quiet", is_flag=True, help="Print errors and damage only, without notes.")
 def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:

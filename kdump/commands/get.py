@@ -144,16 +144,16 @@ def command(
     if there:
         return run.status
     if held is not None and damage is not None:
-        where = f"it belongs to {_offsets(held)}, whose crc is right"
+        where = f"{_offsets(held)} has a correct CRC, but a broken record"
         run.damage(f"{what} cannot be read: {where}: {hide.error(damage, held.file).reason}")
         return run.status
     run.statuses.add(ExitStatus.ABSENT)
-    why = f"{_offsets(held)} no longer holds it (compaction)" if held is not None else missing(partitions, offset)
+    why = f"{_offsets(held)} has lost this record (compaction)" if held is not None else missing(partitions, offset)
     why += "" if held is not None else _in_remote_storage(partitions, offset)
-    unread = " in what could be read" if ExitStatus.UNREADABLE in run.statuses else ""
-    nothing = f"nothing of {found[1]}-{found[2]}" if found[1] else "no segment"
-    nowhere = f"{nothing} was found in {shown_paths(paths)}"
-    run.note(f"{what} is not there{unread}: {why or nowhere}")
+    unread = " in the readable files" if ExitStatus.UNREADABLE in run.statuses else ""
+    nothing = f"no segment of {found[1]}-{found[2]}" if found[1] else "no segment"
+    nowhere = f"{nothing} is in {shown_paths(paths)}"
+    run.note(f"{what} was not found{unread}: {why or nowhere}")
     return run.status
 
 
@@ -359,8 +359,8 @@ def missing(partitions: list[Partition], offset: int) -> str:
     if before is None and after is None:
         return ""
     if before is None:
-        return f"the log begins with offset {after}"
-    return f"the log ends with offset {before}" if after is None else f"offset {before} is followed by {after}"
+        return f"the log begins at offset {after}"
+    return f"the last offset of the log is {before}" if after is None else f"offset {after} follows offset {before}"
 
 
 def _in_remote_storage(partitions: list[Partition], offset: int) -> str:
@@ -393,7 +393,7 @@ def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:
 
 def _twice(name: str | None, offset: int, epochs: list[int | None]) -> str:
     known = ", ".join(str(epoch) for epoch in epochs if epoch is not None)
-    of = f", of leader epochs {known}: the one of the later epoch is valid (KIP-101)" if known else ""
+    of = f", of leader epochs {known}: the batch of the highest epoch is valid (KIP-101)" if known else ""
     return f"{name or 'the segment'}: {len(epochs)} batches hold offset {offset}{of}"
 
 

@@ -56,7 +56,9 @@ def command(**given: Any) -> int:
     left_out = answer.ends.passed_over
     if left_out and run.output != RESET:
         size = sum(left_out) >> 20
-        run.session.note(f"{len(left_out)} last stable offsets are left out: --stable reads {size:,} MiB for them")
+        run.session.note(
+            f"{len(left_out)} last stable offsets are left out: --stable finds them, and reads {size:,} MiB"
+        )
     lines = _noted(run, answer.answer(run.at), options.group)
     if run.output != RESET:
         return run.answer(lines, tables)
@@ -76,7 +78,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}
     if not here:
         if found:
-            run.session.note(f"these paths have no partition of {topic}, the topic of the groups")
+            run.session.note(f"these paths have no partition of {topic}, which has the groups")
         return
     whole, absent = topic_partitions(here, count)
     if not absent:
@@ -84,14 +86,17 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
     named = first_of(list(map(str, absent)), _MANY)
     least = "" if count is not None else "at least "
     text = (
-        f"{len(here)} of {least}{whole} partitions of {topic} are in these paths: the groups of the others are unknown"
+        f"{len(here)} of {least}{whole} partitions of {topic} are in these paths: the groups in the other "
+        "partitions are unknown"
     )
     run.session.note(f"{text} (absent: {named})")
     for group in groups:
         partition = coordinator_partition(group, whole)
         if count is not None and partition in absent and not _GLOB.search(group):
             run.session.fail(
-                UnreadableError(f"{topic}-{partition}", f"it is not in these paths, and group {group!r} would be in it")
+                UnreadableError(
+                    f"{topic}-{partition}", f"group {group!r} belongs to this partition, which is not in these paths"
+                )
             )
     if run.output == RESET and not groups:
         run.session.statuses.add(ExitStatus.UNREADABLE)
@@ -104,4 +109,6 @@ def _noted(run: Answering, lines: Iterable[AnswerLine], groups: Sequence[str]) -
         yield line
     for group in sorted(left):
         if not run.session.statuses:
-            run.session.note(f"there is no group {group!r} here; ids are exact, and globs such as 'billing-*' work")
+            run.session.note(
+                f"there is no group {group!r} in these paths; give the exact id, or a glob such as 'billing-*'"
+            )

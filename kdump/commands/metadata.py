@@ -47,12 +47,17 @@ class MetadataRequest(NamedTuple):
 
 
 @click.command("metadata")
-@click.option("--offset", type=AtLeast(0), metavar="N", help="The image of all records below this offset.")
-@click.option("--at", type=Moment(), metavar="TIME", help="The records up to this time: ISO 8601 (UTC), ms, or -2h.")
+@click.option("--offset", type=AtLeast(0), metavar="N", help="Use the records below this offset.")
+@click.option(
+    "--at",
+    type=Moment(),
+    metavar="TIME",
+    help="Use the records up to this time: ISO 8601 (UTC), ms, or -2h.",
+)
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'.")
 @click.option("--topics", "list_topics", is_flag=True, help="Topics with partitions, leaders, ISR and configs.")
 @click.option("--tree", metavar="NODE", help="The nodes of kafka-metadata-shell: /, /topics/orders, /cluster/brokers.")
-@click.option("--events", is_flag=True, help="The events in order. With --topic: of a topic, with all its ids.")
+@click.option("--events", is_flag=True, help="Show the events in order. With --topic: of a topic, with all its ids.")
 @click.option(
     "--diff", metavar="N..M|PATH", help="The changes from offset or time N to M (N..: to the end), or up to PATH."
 )
@@ -70,7 +75,7 @@ class MetadataRequest(NamedTuple):
     metavar="ID@HOST:PORT,...",
     help="With --write-snapshot: the controllers of a new quorum. Directory ids come from the PATHs, or as :ID.",
 )
-@click.option("--jobs", type=AtLeast(1), default=1, metavar="N", help="Has no effect: a replay uses one process.")
+@click.option("--jobs", type=AtLeast(1), default=1, metavar="N", help="No effect: the log is read in one process.")
 def command(**options: Any) -> int:
     """Show the contents of the KRaft metadata log.
 
@@ -180,7 +185,7 @@ def _of_one_cluster(found: Iterable[Partition]) -> None:
     known = [state.properties for state in map(states.of, found) if state.properties is not None]
     clusters = sorted({properties.cluster_id for properties in known if properties.cluster_id is not None})
     if len(clusters) > 1:
-        raise UsageError(f"these are the logs of several clusters, {', '.join(clusters)}: give copies of one")
+        raise UsageError(f"the logs belong to several clusters ({', '.join(clusters)}): name copies of one cluster")
 
 
 def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None = None) -> ClusterImage:
@@ -188,7 +193,7 @@ def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None 
     if image.end_offset == 0 and offset != 0:
         begins = None if at is None else log.begins_at()
         if at is not None and begins is not None and at < begins:
-            raise UsageError(f"the log begins at {iso_or_ms(begins)}: nothing here is as old as {iso_or_ms(at)}")
+            raise UsageError(f"the log begins at {iso_or_ms(begins)}: there is no image at {iso_or_ms(at)}")
         raise UnreadableError(shown_paths(run.paths), "no record of the metadata log can be read")
     if offset is not None and image.end_offset < offset:
         run.session.note(f"the log ends at offset {image.end_offset}")
@@ -211,7 +216,7 @@ def _events(run: Answering, log: MetadataLog, request: MetadataRequest) -> int:
     status = run.answer(meant(), tables.events)
     for name in request.topics:
         if not any(takes((name,), topic) for topic in seen):
-            run.session.note(f"there is no event of a topic {name!r}{did_you_mean(name, seen)}")
+            run.session.note(f"no event names a topic {name!r}{did_you_mean(name, seen)}")
     return status
 
 
@@ -241,7 +246,7 @@ def _define(run: Answering, image: ClusterImage, form: str, *, show_secrets: boo
     from kdump.printers.definitions import shell_lines, strimzi_lines
 
     if run.output != "table":
-        raise UsageError("--definitions prints sh or strimzi: it cannot be combined with --output")
+        raise UsageError("--definitions cannot be combined with --output: its formats are sh and strimzi")
     write = shell_lines if form == "sh" else strimzi_lines
     with open_output() as out:
         for line in write(image, show_secrets=show_secrets):
@@ -305,7 +310,7 @@ def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, fo
     from kdump.rebuild.nodes import parse_voters
 
     if ExitStatus.UNREADABLE in run.session.statuses:
-        raise UsageError("no snapshot is written, because an input cannot be read: leave it out, or repair it")
+        raise UsageError("no snapshot is written, because an input cannot be read: leave out this input")
     if log.breaks:
         raise UsageError("a record cannot be replayed: choose an --offset below the first such record")
     files.outside(run.paths, folder)
@@ -335,8 +340,8 @@ def _with_directories(run: Answering, voters: list[Voter], copies: Iterable[Part
         if voter.directory_id is not None:
             if text is not None and uuid(text) != voter.directory_id:
                 raise UsageError(
-                    f"voter {voter.id}: its meta.properties has directory.id={text}, not the id of --voters: "
-                    "a node with another id never joins the quorum"
+                    f"voter {voter.id}: its meta.properties has directory.id={text}, but --voters has another id: "
+                    "the node would never join the quorum"
                 )
             known.append(voter)
         elif text is not None:

@@ -36,7 +36,7 @@ STATES: Final = ("whole", "merged", "partial", "lost")
     metavar="ID@HOST:PORT[/CONTROLLERPORT]",
     help="A new node; with a controller port it is a controller too.  [default: 1@localhost:9092/9093]",
 )
-@click.option("--cluster-id", metavar="ID", help="The id of the new cluster.  [default: that of the volumes]")
+@click.option("--cluster-id", metavar="ID", help="The id of the new cluster.  [default: the id of the volumes]")
 @click.option(
     "--release",
     metavar="RELEASE",
@@ -56,10 +56,10 @@ STATES: Final = ("whole", "merged", "partial", "lost")
     "--replication",
     type=AtLeast(1),
     metavar="N",
-    help="Replicas of each partition.  [default: as before, at most one for each node]",
+    help="Number of replicas of each partition.  [default: as before, but at most the number of nodes]",
 )
 @click.option("--committed-only", is_flag=True, help="Leave out records above the high watermark.")
-@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics and Kafka's own; globs too.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics, and Kafka's own; globs too.")
 @click.option("--plan", "plans", is_flag=True, help="Print the plan, and write nothing.")
 @click.option(
     "-o",
@@ -160,7 +160,9 @@ def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
     for error in errors:
         run.fail(error)
     if volumes is None or not all(error.is_of_disk for error in errors):
-        run.insist("nothing was written: every named volume must be readable; leave one out only on purpose")
+        run.insist(
+            "nothing was written, because a named volume is not readable: repair the volume, or leave it out on purpose"
+        )
         return None
     return volumes
 
@@ -196,7 +198,7 @@ def _prepare(
         for lost in each.lost:
             run.damage(f"{each.name}: offsets {lost.from_offset} to {lost.until_offset - 1} are lost: {lost.why}")
         if each.state == "lost" and not each.lost:
-            run.damage(f"{each.name} is lost: no volume has it; it begins empty at offset {each.end}")
+            run.damage(f"{each.name} is lost: no volume has the partition, which begins empty at offset {each.end}")
         if each.repaired:
             run.damages()
     for warning in rebuilt.account.warnings if options["output"] != "table" else ():
@@ -208,12 +210,12 @@ def _confirmed(rebuilt: RebuiltCluster) -> bool:
     dropped = rebuilt.account.dropped
     if not dropped or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
-    click.echo(f"{many(len(dropped), 'thing')} will be missing or different in the new cluster:", err=True)
+    click.echo(f"The new cluster will lack or change {many(len(dropped), 'thing')}:", err=True)
     for one in dropped[:20]:
         click.echo(f"  {one.what} {one.name}: {one.why}", err=True)
     if len(dropped) > 20:
         click.echo(f"  and {len(dropped) - 20} more: --plan lists them", err=True)
-    return click.confirm("Go on?", err=True)
+    return click.confirm("Write the new cluster?", err=True)
 
 
 def _publish(

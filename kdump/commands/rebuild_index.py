@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     type=click.Choice(["last", "first"]),
     default="last",
     show_default=True,
-    help="The offset of a batch in its entry: the last since Kafka 2.0, the first before.",
+    help="The offset of a batch in its index entry: the last offset since Kafka 2.0, the first offset before.",
 )
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @options.add(options.LIMITS)
@@ -88,9 +88,9 @@ def command(
             for segment, made in how.of(part):
                 if isinstance(made, DamageError):
                     left = [one for one in part.segments if (one.base_offset or 0) > (segment.base_offset or 0)]
-                    rest = f", and not for {many(len(left), 'later segment')} of its folder" if left else ""
+                    rest = f" and {many(len(left), 'later segment')} of its folder" if left else ""
                     advice = "kdump salvage recovers the valid batches"
-                    run.damage(f"{segment.name}: {made}: nothing was written for it{rest} ({advice})")
+                    run.damage(f"{segment.name}: {made}: no index was written for this segment{rest} ({advice})")
                 else:
                     for name, data in _contents(segment, made, folder).items():
                         new.add(str(PurePath(folder, name).relative_to(out)), data, access)
@@ -107,7 +107,7 @@ def _folders(parts: list[Partition], out: str) -> list[str]:
         if name in read:
             raise UsageError(
                 f"{read[name]} and {folder} would both be written to {PurePath(out) / name}: "
-                "run the command for each of them, with different --out folders"
+                "run the command for one folder at a time, each with another --out folder"
             )
         read[name] = folder
     return [str(PurePath(out) / name) for name in read]
@@ -119,7 +119,7 @@ def _refuse_to_overwrite(part: Partition, folder: str) -> None:
             try:
                 files.must_be_free(Path(folder) / name)
             except files.TakenError:
-                raise UsageError(f"{PurePath(folder) / name} exists already (--force overwrites it)") from None
+                raise UsageError(f"{PurePath(folder) / name} exists already (--force overwrites the file)") from None
 
 
 def _names(segment: Segment) -> tuple[str, str, str]:

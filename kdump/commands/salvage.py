@@ -98,8 +98,8 @@ def command(
 def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
     """Return the end of the conclusion: whether the output hides or may show records that DeleteRecords removed."""
     if any(written.below_log_start is not None for written in all_written):
-        return " but that of log start offsets, which hides the records below them"
-    return ": records that DeleteRecords removed may be back" if any(one.log_start is None for one in copies) else ""
+        return " except the one of log start offsets, which hides the records below these offsets"
+    return ": records that DeleteRecords removed may reappear" if any(one.log_start is None for one in copies) else ""
 
 
 def _conclusion(
@@ -130,7 +130,7 @@ def _conclusion(
     lost = posixpath.join(out, "lost+found")
     rest = "all other bytes" if ExitStatus.UNREADABLE not in run.statuses else "all other bytes that could be read"
     return (
-        f"{done}{gone}; {lost} has {rest}; account.json there lists them. What to do next: look at the "
-        "account, and add other replicas if there are any. Then copy the broker's meta.properties into a copy of the "
-        f"folder logs, and name that copy in log.dirs. No checkpoint is written{back}"
+        f"{done}{gone}; {lost} has {rest}; account.json there lists them. What to do next: read "
+        "account.json, and add other replicas if there are any. Then copy the folder logs, put the broker's "
+        f"meta.properties into the copy, and name the copy in log.dirs. No checkpoint is written{back}"
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("schemas")
 @PATHS
 @add(REMOTE)
-@click.option("--all", "deleted", is_flag=True, help="Also deleted versions that are still in the log.")
+@click.option("--all", "deleted", is_flag=True, help="List deleted versions too, if they are still in the log.")
 @click.option("--id", "number", type=AtLeast(0), metavar="N", help="Only this schema id.")
 @click.option("--guid", metavar="GUID", help="Only this GUID, as in record headers.")
 @click.option("--subject", metavar="GLOB", help="Only this subject; globs such as 'orders-*'.")

@@ -49,13 +49,13 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     run = session.Session(quiet=quiet)
     partitions = list(Finder(Wanted(max_batch_bytes=max_batch_bytes), Reporter(note=run.note)).find([path]))
     if len(partitions) != 1:
-        raise UsageError(f"{without_secret(path)} holds {len(partitions)} partitions: name one")
+        raise UsageError(f"{without_secret(path)} holds {len(partitions)} partitions: name the folder of one partition")
     segments = partitions[0].segments
     if out == "-":
-        raise UsageError("standard output cannot be taken back after an error: name a file")
+        raise UsageError("a segment is not written to standard output, because an error could not undo it: name a file")
     files.outside([path], out, partitions)
     if SEGMENT_NAME.fullmatch(Path(out).name) and any(_beside(segment.path, out) for segment in segments):
-        raise UsageError(f"{out} would become a segment of the log that is read: name a file outside that folder")
+        raise UsageError(f"{out} would become a segment of the input log: name a file outside of its folder")
     files.writable_file(out)
 
     def lost(segment: Segment, damage: Damage) -> None:
@@ -65,7 +65,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     if written is not None:
         count = many(written.batches, "batch", "batches")
         begins, ends = written.first[0], written.last[1]
-        run.note(f"{count}, offsets {begins} to {ends}: a broker expects the name {begins:020}.log")
+        run.note(f"{count}, offsets {begins} to {ends}: a broker expects the file name {begins:020}.log")
         for text in _beyond(written, wanted):
             run.note(text)
     elif run.statuses:
@@ -78,9 +78,9 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
 def _beyond(written: slice_segment.Slice, wanted: slice_segment.SliceRange) -> Iterator[str]:
     (begins, first_ends), (last_begins, ends) = written.first, written.last
     if wanted.first is not None and begins < wanted.first:
-        yield f"the first batch has offsets {begins} to {first_ends}: it starts before {wanted.first}"
+        yield f"the first batch has offsets {begins} to {first_ends}: it starts before offset {wanted.first}"
     if wanted.last is not None and ends > wanted.last:
-        yield f"the last batch has offsets {last_begins} to {ends}: it ends after {wanted.last}"
+        yield f"the last batch has offsets {last_begins} to {ends}: it ends after offset {wanted.last}"
 
 
 def _beside(path: str, out: str) -> bool:

@@ -222,7 +222,9 @@ def _sum_up(run: session.Session, export: Export, added: Added) -> None:
     for unreadable in done.unreadable:
         run.fail(unreadable)
     if added.lost:
-        run.damage(f"records were deleted unread, {len(added.lost)} times: {export.account}/_manifest.json")
+        run.damage(
+            f"records were deleted before they were read, {len(added.lost)} times: see {export.account}/_manifest.json"
+        )
     _report_damage(run, export, done)
 
 
@@ -243,7 +245,7 @@ def _listener(run: session.Session, progress: _Progress) -> Listener:
 def _report_damage(run: session.Session, export: Export, done: Summary) -> None:
     run.sum_up()
     if done.damaged_ranges or done.damaged_bytes:
-        run.damage(f"there are damaged ranges: {export.account}/_damaged has the bytes, and _manifest.json lists them")
+        run.damage(f"there are damaged ranges: {export.account}/_manifest.json lists them, and _damaged has the bytes")
 
 
 def _folders(text: str) -> tuple[str, ...]:

@@ -205,13 +205,13 @@ def _query(words: tuple[str, ...], file: str | None) -> tuple[str, tuple[str, ..
     if query == "-":
         return sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), _some(tuple(paths))
     if option_values.is_there(query) and not paths:
-        raise UsageError(f"the query before the PATH {query} is missing, for example 'from offsets'")
+        raise UsageError(f"a query is missing before the PATH {query}, for example 'from offsets'")
     return query, _some(tuple(paths))
 
 
 def _some(paths: tuple[str, ...]) -> tuple[str, ...]:
     if not paths:
-        raise UsageError("a PATH is missing: it comes after the query")
+        raise UsageError("a PATH is missing after the query")
     return option_values.log_dirs(paths)
 
 
@@ -282,7 +282,7 @@ class _Command:
         if self.output == "parquet" and self.out is None:
             raise UsageError("-o parquet needs a file: name it with --out FILE")
         if self.output == "arrow" and self.out is None and is_terminal():
-            raise UsageError("-o arrow is not for a terminal: name a file with --out, or send it through a pipe")
+            raise UsageError("-o arrow is binary: name a file with --out FILE, or send it through a pipe")
         if self.given["timeout"] is not None and self.given["timeout"] <= 0:
             raise UsageError("--timeout is a number of seconds above 0")
         if self.given["decode"] != "none" and self.given["no_payload"]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @options.add(FINDINGS)
 @options.add(WORKERS)
 @options.add(options.LIMITS)
-@click.option("-q", "--quiet", is_flag=True, help="Print findings only; nothing if all is well.")
+@click.option("-q", "--quiet", is_flag=True, help="Print findings only, and nothing if there are none.")
 def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     """Check the indexes of segments against their log. Files are opened read-only.
 

@@ -190,7 +190,7 @@ def _worst(shown: Sequence[Finding]) -> str:
         return (
             "records are missing, or a start loses them"
             if not any(finding.fatal for finding in shown)
-            else "it is wrong"
+            else "a file is wrong"
         )
     worst = max((finding.level for finding in shown), key=list(WORDS).index)
     is_lost = worst is Level.DERIVED and any(finding.code == Code.NO_LOG for finding in shown)
@@ -383,8 +383,8 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(
-            "What to do next: copy the batches before and after those batches with kdump slice. kdump salvage copies "
-            "them too, because a broker accepts them."
+            "What to do next: use kdump slice to copy the batches before and after such a batch. kdump salvage copies "
+            "such batches too, because a broker accepts them."
         )
     if summary.fatal and not summary.verdicts:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")

@@ -191,7 +191,7 @@ _FINDING_DOCS: Final = {
     "expected": "The expected value.",
     "found": "The value in the file.",
     "advice": "The next step.",
-    "fatal": "Whether it prevents a broker's start.",
+    "fatal": "Whether the problem prevents a broker's start.",
 }
 FINDINGS: Final = "findings"
 RECORDS: Final = "records"
@@ -214,7 +214,9 @@ class Views(Mapping[str, View]):
             DAMAGE: lambda: RowView(DAMAGE, "dump", "damage", "The damaged ranges of logs."),
             FINDINGS: lambda: FindingView(FINDINGS, "The problems that a check finds.", whole=False),
             FINDING_DETAILS: lambda: FindingView(
-                FINDING_DETAILS, "The same problems with codes, counts of records and commands.", whole=True
+                FINDING_DETAILS,
+                "The same problems, with codes, counts of records and commands.",
+                whole=True,
             ),
         }
         for question in QUESTIONS:

@@ -81,7 +81,7 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
             left -= each.size
             continue
         swap = next((swap for swap in swaps if base_of(swap) == base_of(each)), swaps[min(number, len(swaps) - 1)])
-        cut = lost(each, _border(each, max(left, 0)), f"{swap.name} replaces it, and is not checked")
+        cut = lost(each, _border(each, max(left, 0)), f"{swap.name} replaces this segment without a check")
         cuts.append(cut._replace(code=Code.SWAPPED, replaced_by=swap.name, is_replaced_by_nothing=not swap.size))
         left = 0
     if not all(_is_of(gone, swap) for swap in swaps):

@@ -71,7 +71,7 @@ def ticket(report: LogDirReport) -> list[str]:
         shown = [f"{WORDS[one.weight]}: {one.text}", *(f"  {command}" for command in one.commands[:1])]
         left = TICKET - 1 - len(lines)
         if len(shown) + (number < len(found) - 1) > left:
-            lines.append(f"and {counted(len(found) - number, 'sentence')} more, in the report")
+            lines.append(f"and {counted(len(found) - number, 'more sentence')} in the report")
             break
         lines += shown
     return [*lines, again]

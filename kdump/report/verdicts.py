@@ -28,7 +28,7 @@ _KEEP: Final = "Keep the broker stopped, and keep a copy of these folders. kdump
 _HOLES: Final = (
     "A broker accepts these logs unchanged. Another replica may have the missing records: give its log dirs too."
 )
-_REBUILD: Final = "They can be rebuilt: each finding has the command."
+_REBUILD: Final = "The files can be rebuilt: each finding has the command."
 _MUCH: Final = 0.5
 """A topic is reported if its logs, without indexes, have at least this share of the bytes of all folders on disk."""
 
@@ -219,15 +219,15 @@ def _transactions(report: LogDirReport) -> Iterator[ReportVerdict]:
             yield ReportVerdict(
                 "bad" if option == "abort" else "warn",
                 f"{many(len(lines), 'transaction')} {what[len(lines) != 1]}: {_named(names)}.",
-                f"read_committed consumers wait there. {advice}",
+                f"read_committed consumers wait at this offset. {advice}",
                 (lines[0][option],),
                 "transactions",
             )
 
 
-_WHERE_LEADER_AGREES: Final = "If the partition's leader agrees, this command ends it:"
+_WHERE_LEADER_AGREES: Final = "If the partition's leader agrees, this command ends the transaction:"
 _WHERE_DECIDED: Final = (
-    "Look at its coordinator outside of Kafka (KIP-939). If the coordinator did not commit it, this command aborts it:"
+    "Ask the external coordinator (KIP-939). If it did not commit the transaction, this command aborts the transaction:"
 )
 
 
@@ -256,7 +256,7 @@ def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
         yield ReportVerdict(
             "info",
             f"The logs of topic {first['topic']} take {share(first['logBytes'], whole)} of {size(whole)}.",
-            "Its retention decides what stays.",
+            "The retention of the topic limits this size.",
             (report.command("du-topics"),),
             "disk",
         )

@@ -64,7 +64,7 @@ _BATCH: Final = (
 )
 _TRANSACTION: Final = (
     Column("isTransactional", "boolean", "batch.is_transactional", "Whether the batch belongs to a transaction."),
-    Column("isControl", "boolean", "batch.is_control", "Whether it holds control records, which consumers do not get."),
+    Column("isControl", "boolean", "batch.is_control", "Whether the batch holds control records, which consumers do not get."),
     Column("transactionState", "string", "state.transaction", "committed, aborted or open for a transactional batch, else none; null if unknown.", nullable=True),
     Column("deleteHorizonMs", "long", "batch.delete_horizon_ms", "The time from which the cleaner may remove the batch's tombstones or markers, in ms; null if it is not set.", nullable=True),
     Column("batchAttributes", "int", "batch.attributes", "The attribute bits of the batch as stored."),
@@ -79,7 +79,7 @@ RECORD: Final = (
     _TOPIC,
     _PARTITION,
     Column("offset", "long", "record.offset", "The record's offset."),
-    Column("timestampMs", "long", "record.timestamp", "Its timestamp as stored, in ms since 1970; -1 for none."),
+    Column("timestampMs", "long", "record.timestamp", "The timestamp as stored, in ms since 1970; -1 for none."),
     Column("timestamp", "timestamp", "record.timestamp", "The timestamp in ISO 8601, UTC; null for -1 and for years outside 1 to 9999.", nullable=True),
     _TIMESTAMP_TYPE,
     Column("key", "binary", "record.key", "The key; null is Kafka's null, which is not the empty key.", nullable=True),
@@ -132,10 +132,10 @@ def decoded_field(name: str) -> Column | None:
 
 # fmt: off
 TYPED: Final = (
-    Column("keyDecoded", "json", "typed.key", "The key with the types of its subject; null if it has no such value."),
-    Column("valueDecoded", "json", "typed.value", "The value with the types of its subject; null if it has no such value."),
+    Column("keyDecoded", "json", "typed.key", "The key with the types of its subject; null if the key does not fit these types."),
+    Column("valueDecoded", "json", "typed.value", "The value with the types of its subject; null if the value does not fit these types."),
     Column("schemaId", "int", "typed.schema_id", "The schema id in the payload of the subject."),
-    Column("problem", "string", "typed.problem", "A short stable word for the reason why a payload has no such value."),
+    Column("problem", "string", "typed.problem", "A short stable word for the reason why a payload does not fit the types of its subject."),
     Column("why", "string", "typed.why", "The reason as a sentence."),
 )
 """The columns that a subject adds after ``decoded``, in binary formats and SQL. Its schema decides their types."""
@@ -145,17 +145,17 @@ BATCH: Final = (
     _TOPIC,
     _PARTITION,
     Column("baseOffset", "long", "batch.base_offset", "The first offset of the batch."),
-    Column("lastOffset", "long", "batch.last_offset", "Its last offset."),
-    Column("count", "int", "batch.count", "The number of records in its header; null below magic 2.", nullable=True),
+    Column("lastOffset", "long", "batch.last_offset", "The last offset of the batch."),
+    Column("count", "int", "batch.count", "The number of records as stored in the batch header; null below magic 2.", nullable=True),
     Column("maxTimestampMs", "long", "batch.max_timestamp", "The greatest timestamp as stored, in ms; -1 for none."),
     Column("maxTimestamp", "timestamp", "batch.max_timestamp", "The greatest timestamp in ISO 8601, UTC; null for -1 and for years outside 1 to 9999.", nullable=True),
     _TIMESTAMP_TYPE,
     _FILE,
     Column("position", "long", "batch.position", "The position of the batch in the file, in bytes."),
-    Column("batchSize", "int", "batch.size", "Its size in bytes, the log overhead included."),
+    Column("batchSize", "int", "batch.size", "The size of the batch in bytes, the log overhead included."),
     *_BATCH,
-    Column("baseSequence", "int", "batch.base_sequence", "The sequence number of its first record; -1 for none, null below magic 2.", nullable=True),
-    Column("lastSequence", "int", "batch.last_sequence", "The sequence number of its last record; -1 for none, null below magic 2.", nullable=True),
+    Column("baseSequence", "int", "batch.base_sequence", "The sequence number of the first record; -1 for none, null below magic 2.", nullable=True),
+    Column("lastSequence", "int", "batch.last_sequence", "The sequence number of the last record; -1 for none, null below magic 2.", nullable=True),
     *_TRANSACTION,
     *_MARKS,
 )
@@ -167,9 +167,9 @@ DAMAGE: Final = (
     _PARTITION,
     _FILE,
     Column("position", "long", "damage.position", "The position of the damaged range in the file, in bytes."),
-    Column("size", "long", "damage.size", "Its size in bytes."),
+    Column("size", "long", "damage.size", "The size of the damaged range in bytes."),
     Column("damage", "string", "damage.kind", "A short stable word for the damage, such as crc or record size."),
-    Column("reason", "string", "damage.reason", "The same as a sentence."),
+    Column("reason", "string", "damage.reason", "The damage as a sentence."),
     Column("at", "long", "damage.at", "The position of the wrong field in the file, in bytes."),
     Column("expected", "any", "damage.expected", "The expected value of this field.", optional=True),
     Column("found", "any", "damage.found", "The stored value of this field.", optional=True),

@@ -83,7 +83,7 @@ def test_a_future_time_blocks_what_follows(folder):
     table = kdump("retention", folder, "--at", NOW, "--config", f"t:retention.ms={HOUR}").stdout.decode()
     titles = [line for line in table.splitlines() if re.match(r"\d+ segments? ", line)]
     assert [title.partition(":")[0] for title in titles] == [
-        "1 segment goes at the next check",
+        "1 segment is deleted at the next check",
         "1 segment stays and blocks 1 segment after it",
         "1 segment is due and blocked",
         "1 segment stays",
@@ -161,8 +161,8 @@ def test_without_configs_nothing_is_said_to_go(folder):
     assert {(line["blocks"], line["blockedBy"], line["deletableAtMs"]) for line in lines[1:]} == {(0, None, None)}
     assert "the topic's configs are unknown without __cluster_metadata in the paths; with Kafka's" in lines[1]["why"]
     table = kdump("retention", folder, "--at", NOW).stdout.decode()
-    assert "1 segment goes at the next check" in table
-    assert "3 segments may go: the topic's configs are unknown" in table
+    assert "1 segment is deleted at the next check" in table
+    assert "3 segments may be deleted: the topic's configs are unknown" in table
     lines, (topic,) = answer(folder, config=["retention.ms=-1"])
     assert topic["known"] is True
     assert None not in {line["deletable"] for line in lines}
@@ -236,5 +236,5 @@ def test_two_processes_and_the_table_say_the_same(folder):
     config = ["--config", f"*:retention.ms={HOUR}"]
     assert answer(folder, *config, "--jobs", "2") == answer(folder, *config)
     table = kdump("retention", folder, "--at", NOW, *config).stdout.decode()
-    assert table.startswith("5 segments go at the next check: ")
+    assert table.startswith("5 segments are deleted at the next check: ")
     assert "retention.ms by given" in table

@@ -68,7 +68,7 @@ def test_names_that_say_nothing(logs, tmp_path):
     for folder in logs.iterdir():
         name = folder.name.replace("connect-", "c").replace("configs", "one").replace("status", "two")
         shutil.copytree(folder, tmp_path / name.replace("offsets", "three"))
-    assert b"name it with --configs-topic" in run(tmp_path, status=1).stderr
+    assert b"name the topic with --configs-topic" in run(tmp_path, status=1).stderr
     named = ["--configs-topic", "cone", "--status-topic", "ctwo", "--offsets-topic", "cthree"]
     found = lines(tmp_path, *named)
     assert {line["configsTopic"] for line in found if line["kind"] == "connector"} == {"cone"}
@@ -78,7 +78,7 @@ def test_names_that_say_nothing(logs, tmp_path):
 def test_a_cluster_without_its_other_topics(logs, tmp_path):
     shutil.copytree(logs / "connect-configs-0", tmp_path / "connect-configs-0")
     done = run(tmp_path)
-    assert done.stderr.decode().count("these paths have no topic of the") == 2
+    assert done.stderr.decode().count("topic of the Connect cluster of") == 2
     assert b"no state" in done.stdout
 
 

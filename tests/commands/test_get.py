@@ -46,10 +46,10 @@ def test_bytes_beside_their_fields():
 @pytest.mark.parametrize(
     ("what", "says"),
     [
-        ("c-zstd-0@30000", "the log ends with offset 223"),
-        ("compact-0@0", "the log begins with offset 92"),
-        ("compact-0@150", "offset 93 is followed by 170"),
-        ("nosuch-0@1", f"nothing of nosuch-0 was found in {BROKER}"),
+        ("c-zstd-0@30000", "the last offset of the log is 223"),
+        ("compact-0@0", "the log begins at offset 92"),
+        ("compact-0@150", "offset 170 follows offset 93"),
+        ("nosuch-0@1", f"no segment of nosuch-0 is in {BROKER}"),
     ],
 )
 def test_what_is_not_there_is_explained(what, says):
@@ -64,7 +64,7 @@ def test_an_offset_that_compaction_took_out_of_a_batch(tmp_path):
     (folder / "0.log").write_bytes(
         forge.batch([forge.record(b"a", b"b", offset=n) for n in (0, 4)], last_offset_delta=4)
     )
-    assert "the batch of offsets 0 to 4 no longer holds it" in get("t-0@2", "--in", tmp_path, status=5)[1]
+    assert "the batch of offsets 0 to 4 has lost this record" in get("t-0@2", "--in", tmp_path, status=5)[1]
 
 
 @pytest.mark.parametrize("what", ["@1", "foo-7@1"])
@@ -73,8 +73,8 @@ def test_a_loose_segment_is_looked_into(tmp_path, what):
     path.write_bytes(b"".join(forge.batch([forge.record(b"k%d" % n, b"v")], base_offset=n) for n in range(3)))
     (line,) = rebuild.lines(get(what, "--in", path, "-o", "jsonl")[0].encode())
     assert (line["offset"], line["key"]) == (1, "k1")
-    assert "the log ends with offset 2" in get("@9", "--in", path, status=5)[1]
-    assert "no segment was found in" in get("@9", "--in", tmp_path / "*.index", status=1)[1]
+    assert "the last offset of the log is 2" in get("@9", "--in", path, status=5)[1]
+    assert "no segment is in" in get("@9", "--in", tmp_path / "*.index", status=1)[1]
 
 
 def test_records_of_kafkas_own_topics_in_words():
@@ -103,7 +103,7 @@ def test_wrong_usage_and_damage(tmp_path):
     assert "1 (WRONG: the bytes have" in out
     assert "|a|" in out
     (folder / "0.log").write_bytes(b"nothing that is a batch, nothing at all")
-    assert "is not there" in get("t-0@0", "--in", tmp_path, status=3)[1]
+    assert "was not found" in get("t-0@0", "--in", tmp_path, status=3)[1]
 
 
 @pytest.mark.parametrize("offset", [0, 1])
@@ -138,7 +138,7 @@ def test_a_record_that_cannot_be_read_is_no_work_of_the_cleaner(tmp_path, attrib
     (folder / f"{5:020}.log").write_bytes(content)
     for options in ((), ("--batch",), ("--hexdump",), ("--hexdump", "--batch")):
         out, errors = get("t-0@6", "--in", tmp_path, *options, status=3)
-        assert "t-0@6 cannot be read: it belongs to the batch of offsets 5 to 7, whose crc is right: " in errors
+        assert "t-0@6 cannot be read: the batch of offsets 5 to 7 has a correct CRC, but a broken record: " in errors
         assert says in errors
         assert "compaction" not in errors
         assert bool(out) == bool(options)
@@ -163,4 +163,4 @@ def test_two_records_at_one_offset_of_a_log_are_shown_with_a_note(tmp_path):
     replica(tmp_path, {0: data(0, 3, leader_epoch=3) + data(0, 3, leader_epoch=4)})
     got = kdump("get", "orders-0@1", "--in", str(tmp_path))
     assert (got.returncode, got.stdout.count(b"leaderEpoch ")) == (0, 2)
-    assert b"2 batches hold offset 1, of leader epochs 3, 4: the one of the later epoch is valid" in got.stderr
+    assert b"2 batches hold offset 1, of leader epochs 3, 4: the batch of the highest epoch is valid" in got.stderr

@@ -82,7 +82,7 @@ def test_a_time_before_the_log_is_distinguished_from_a_log_that_cannot_be_read()
     done = kdump("metadata", LOG, "--topics", "--at", "2001-01-01")
     assert done.returncode == 2
     assert done.stderr.startswith(b"error: the log begins at 20")
-    assert done.stderr.endswith(b"Z: nothing here is as old as 2001-01-01T00:00:00.000Z\n")
+    assert done.stderr.endswith(b"Z: there is no image at 2001-01-01T00:00:00.000Z\n")
 
 
 def test_difference_between_times_is_that_between_their_offsets():

@@ -185,7 +185,7 @@ def test_who_sees_a_terminal_is_asked_before_something_is_left_out(volume, tmp_p
         args = ("rebuild-cluster", volume, "--out", tmp_path / "new")
         done, shown = on_a_terminal(kdump, *args, streams=("stdin", "stderr"), typed=typed)
         assert b"unknown-0" in shown
-        assert b"Go on?" in shown
+        assert b"Write the new cluster?" in shown
         assert done.returncode == (3 if written else 2)
         assert (tmp_path / "new").exists() == written
 

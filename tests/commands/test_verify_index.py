@@ -227,7 +227,7 @@ def test_damage_ends_the_indexes_of_its_folder_alone(partition, tmp_path):
     log.write_bytes(log.read_bytes()[:-10])
     done = kdump("rebuild-index", tmp_path / "log dir", "--out", tmp_path / "new")
     assert done.returncode == 3
-    assert b"nothing was written for it, and not for 1 later segment of its folder" in done.stderr
+    assert b"no index was written for this segment and 1 later segment of its folder" in done.stderr
     assert {file.name[:20] for file in (tmp_path / "new" / "broken-0").iterdir()} == {f"{0:020}"}
     assert {file.name[:20] for file in (tmp_path / "new" / "sound-0").iterdir()} == {f"{n:020}" for n in (0, 89, 180)}
 
@@ -242,7 +242,7 @@ def test_damage_before_the_named_segments_is_reported_for_its_own_segment(partit
     (error,) = done.stderr.decode().splitlines()
     position = int(error.partition(f"{logs[0]}: byte ")[2].partition(":")[0])
     assert 0 < position < size
-    assert "nothing was written for it, and not for 2 later segments of its folder" in error
+    assert "no index was written for this segment and 2 later segments of its folder" in error
     assert not (tmp_path / "new").exists()
 
 
@@ -303,5 +303,8 @@ def test_what_is_there_already_is_reported_before_anything_is_written(tmp_path):
     taken.parent.mkdir(parents=True)
     taken.write_bytes(b"old")
     done = kdump("rebuild-index", TXN, "--out", tmp_path / "f")
-    assert (done.returncode, done.stderr) == (2, f"error: {taken} exists already (--force overwrites it)\n".encode())
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error: {taken} exists already (--force overwrites the file)\n".encode(),
+    )
     assert names(taken.parent) == [taken.name]

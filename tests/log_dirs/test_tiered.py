@@ -392,11 +392,11 @@ def test_objects_of_a_store_are_no_damaged_logs_where_the_store_is_named_as_a_pa
 def test_get_says_that_a_record_may_be_in_remote_storage():
     """This also holds after an error of the store, which may have the record."""
     logs, store = GOLDEN / "tiered" / "logs", GOLDEN / "tiered" / "store"
-    why = b"the log begins with offset 63, and the log start offset is 0: the record may be in remote storage (--remote"
+    why = b"the log begins at offset 63, and the log start offset is 0: the record may be in remote storage (--remote"
     done = kdump("get", "orders-0@5", "--in", logs)
     assert (done.returncode, done.stdout) == (5, b"")
-    assert b"orders-0@5 is not there: " + why in done.stderr
+    assert b"orders-0@5 was not found: " + why in done.stderr
     done = kdump("get", "orders-0@5", "--in", logs, "--remote", store)
     assert done.returncode == 1
-    assert b"orders-0@5 is not there in what could be read: " + why in done.stderr
+    assert b"orders-0@5 was not found in the readable files: " + why in done.stderr
     assert b"remote storage" not in kdump("get", "orders-0@999", "--in", logs).stderr

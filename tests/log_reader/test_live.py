@@ -292,7 +292,7 @@ def test_the_name_of_a_file_need_not_be_text(tmp_path):
 def test_the_current_folder_may_be_gone(tmp_path, command):
     done = kdump(*command, shell='rmdir "$PWD"; exec "$@"', cwd=tmp_path, env=ANYWHERE)
     assert done.returncode == 1
-    assert done.stderr.startswith(b"error: the current folder does not exist any more")
+    assert done.stderr.startswith(b"error: the current folder was deleted")
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def test_a_transaction_in_two_phase_commit_is_distinguished_from_one_past_its_ti
     log_dirs.write(tmp_path, "__transaction_state-0", {0: tx})
     _, *lines = kdump("report", tmp_path).stdout.decode().splitlines()
     at = lines.index("look  1 transaction waits for its second phase: orders-0 at offset 0.")
-    assert "If the coordinator did not commit it" in lines[at + 1]
+    assert "If it did not commit the transaction" in lines[at + 1]
     assert lines[at + 2].endswith("forceTerminateTransaction --transactionalId tx")
 
 

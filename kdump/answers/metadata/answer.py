@@ -186,10 +186,8 @@ def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[Snapsh
 
 @dataclass(frozen=True)
 class MetadataOptions:
-    offset: int | None = option(
-        None, "count", "--offset", "The image of all records below this offset.", metavar="N", least=0
-    )
-    until: int | None = option(None, "moment", "--until", "The records up to this time.", metavar="TIME")
+    offset: int | None = option(None, "count", "--offset", "Use the records below this offset.", metavar="N", least=0)
+    until: int | None = option(None, "moment", "--until", "Use the records up to this time.", metavar="TIME")
     show_secrets: bool = option(False, "switch", "--show-secrets", "Show the values of secret and unknown configs.")
 
 

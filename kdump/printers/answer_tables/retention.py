@@ -28,10 +28,10 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     others = [line for line in segments if line.deletable is False and not line.blocks and line.blocked_by is None]
     after = counted(sum(line.blocks for line in blocking), "segment")
     for found, title in (
-        (going, ("goes at the next check", "go at the next check")),
+        (going, ("is deleted at the next check", "are deleted at the next check")),
         (blocking, (f"stays and blocks {after} after it", f"stay and block {after} after them")),
         (blocked, ("is due and blocked", "are due and blocked")),
-        (unknown, (f"may go: {UNKNOWN}",) * 2),
+        (unknown, (f"may be deleted: {UNKNOWN}",) * 2),
         (others, ("stays", "stay")),
     ):
         if not found and (found is blocking or found is unknown):
@@ -64,7 +64,7 @@ def _segment(line: SegmentRetention) -> tuple[object, ...]:
 
 def _topic(line: TopicRetention) -> tuple[object, ...]:
     if not line.known:
-        return line.topic, *["unknown"] * 3, None, None, "nowhere: --config sets them"
+        return line.topic, *["unknown"] * 3, None, None, "unknown: give them with --config"
     set_ones = [f"{key} by {source}" for key, source in line.from_.items() if source != "default"]
     local = (line.local_retention_ms, line.local_retention_bytes) if line.remote_storage_enable else (None, None)
     return line.topic, line.cleanup_policy, line.retention_ms, line.retention_bytes, *local, ", ".join(set_ones)
