@@ -86,8 +86,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
     named = first_of(list(map(str, absent)), _MANY)
     least = "" if count is not None else "at least "
     text = (
-        f"{len(here)} of {least}{whole} partitions of {topic} are in these paths: the groups in the other "
-        "partitions are unknown"
+        f"{len(here)} of {least}{whole} partitions of {topic} are in these paths: the groups in the others are unknown"
     )
     run.session.note(f"{text} (absent: {named})")
     for group in groups:

@@ -207,12 +207,12 @@ def test_a_slice_says_which_offsets_it_holds_beyond_those_asked_for(tmp_path):
     place = copy(tmp_path / "in", (0, forge.batch(records) + forge.batch(records, base_offset=5)))
     said = kdump("slice", place, "--offset", "2..7", "--out", tmp_path / "all.log").stderr.decode()
     assert "2 batches, offsets 0 to 9: a broker expects the file name" in said
-    assert "the first batch has offsets 0 to 4: it starts before 2" in said
-    assert "the last batch has offsets 5 to 9: it ends after 7" in said
+    assert "the first batch has offsets 0 to 4: it starts before offset 2" in said
+    assert "the last batch has offsets 5 to 9: it ends after offset 7" in said
     said = kdump("slice", place, "--offset", "5..9", "--out", tmp_path / "one.log").stderr.decode()
     assert said.count("note: ") == 1
     said = kdump("slice", place, "--offset", "0..0", "--out", tmp_path / "first.log").stderr.decode()
-    assert "the last batch has offsets 0 to 4: it ends after 0" in said
+    assert "the last batch has offsets 0 to 4: it ends after offset 0" in said
     assert "-1" not in said
 
 
