@@ -1038,6 +1038,8 @@ cdef class RowLines(Lines):
 
     cdef bint payload(self, int way, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
         """Write a key or a value in one of the WAYS."""
+        if way == _MARKED_CELL:
+            return self.marked_cell(is_value, at, size)
         if way == _STRING and self.string(at, size):
             return True
         if way == _JSON and self.json(is_value, at, size):
@@ -1052,8 +1054,6 @@ cdef class RowLines(Lines):
             return True
         if way == _MARK:
             return self.mark(at, size)
-        if way == _MARKED_CELL:
-            return self.marked_cell(is_value, at, size)
         return self.by_general(is_value)
 
     cdef bint marked_cell(self, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:

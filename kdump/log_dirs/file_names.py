@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import lru_cache
 from sys import intern
 from typing import Final, NamedTuple
 
@@ -202,6 +203,7 @@ def is_foreign(name: str) -> bool:
     return parse_folder(name) is None and name != REMOTE_INDEX_CACHE
 
 
+@lru_cache(1 << 10)
 def leftover_state(path: str) -> str | None:
     """Return delete, future or stray for a folder without a live replica, None for any other folder."""
     name = posixpath.basename(path.rstrip("/"))

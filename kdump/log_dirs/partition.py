@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump.errors import DamageError, refused
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 T = TypeVar("T")
+_split: Final = lru_cache(1 << 10)(posixpath.split)
+"""Remembers the last results, because a check uses the log dir of a partition nine times."""
 
 TURN_COST: Final = 1 << 16
 """The cost of opening a partition, as the number of bytes that are read in that time."""
@@ -125,7 +128,7 @@ class Partition(NamedTuple):
     @property
     def log_dir(self) -> str:
         """The path of the log dir. It is absolute if the path of the folder is absolute or ends in ``.`` or ``..``."""
-        folder, name = posixpath.split(self.folder.rstrip("/"))
+        folder, name = _split(self.folder.rstrip("/"))
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
 
     @property
