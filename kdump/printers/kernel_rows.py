@@ -72,6 +72,7 @@ class KernelRows:
         self.file: SegmentFacts | None = None
         self.marked: list[Column] = []  # the columns of ``marks`` that are not null in this file
         self.shapes: dict[object, Shape] = {}
+        self._literals: dict[str, bytes | None] = {}
         self._decoder: tuple[PayloadDecoder, str] | None = None
         """The decoder of the current batch, and its topic."""
         self._decoded: DecodedText | None = None
@@ -104,6 +105,20 @@ class KernelRows:
 
         ``nulls`` has the sources (``record.key``, ``record.value``) that are null.
         """
+        raise NotImplementedError
+
+    def literal(self, column: Column, item: SelectedBatch) -> bytes | None:
+        """Return the text of a column that is the same in all rows of a shape; None for other columns and numbers.
+
+        It is made once for a shape: a log dir of many small partitions needs a shape for each.
+        """
+        if column.name not in self._literals:
+            is_same = number(column) is None and is_literal(column, item)
+            self._literals[column.name] = self.constant(column, item) if is_same else None
+        return self._literals[column.name]
+
+    def constant(self, column: Column, item: SelectedBatch) -> bytes:
+        """Return the text of a column of which :func:`is_literal` is true."""
         raise NotImplementedError
 
     def decoded(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
@@ -227,6 +242,7 @@ class KernelRows:
     def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
         """Return the shape of rows for batches of this kind; None if compiled code does not support a part."""
         variants = []
+        self._literals.clear()
         run = item.run
         if self.batches:
             item = item._replace(records=())
@@ -296,10 +312,10 @@ class JsonRows(KernelRows):
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         parts: list[Part] = []
         for column in self.columns:
-            slot = number(column)
-            if slot is None and is_literal(column, item):
-                parts.append(self.shape.constant(column, item).encode())
+            if (text := self.literal(column, item)) is not None:
+                parts.append(text)
                 continue
+            slot = number(column)
             if (decoded := self.decoded_slot(column, item)) is not None:
                 if not parts:  # ``decoded`` may be empty, and the next field begins with a comma
                     return None
@@ -313,6 +329,9 @@ class JsonRows(KernelRows):
         if first is not None and isinstance(part := parts[first], bytes):
             parts[first] = part.removeprefix(b",")
         return [self.before + b"{", *parts, b"}" + self.after]
+
+    def constant(self, column: Column, item: SelectedBatch) -> bytes:
+        return self.shape.constant(column, item).encode()
 
     def decoded(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
         text = self.decoded_text(key, value, headers)
@@ -358,10 +377,11 @@ class CsvRows(KernelRows):
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         parts: list[Part] = []
         for column in self.columns:
-            slot = number(column)
-            if slot is None and is_literal(column, item):
-                written: list[Part] | None = [self._constant(column, item)]
+            written: list[Part] | None
+            if (text := self.literal(column, item)) is not None:
+                written = [text]
             else:
+                slot = number(column)
                 slot = self.decoded_slot(column, item) if slot is None else slot
                 written = self._written(column, nulls) if slot is None else [slot]
             if written is None:
@@ -377,7 +397,7 @@ class CsvRows(KernelRows):
         text = self.decoded_text(key, value, headers)
         return b'"' + text.replace(b'"', b'""') + b'"' if text else b""
 
-    def _constant(self, column: Column, item: SelectedBatch) -> bytes:
+    def constant(self, column: Column, item: SelectedBatch) -> bytes:
         return cells.quoted(cells.constant_cell(column, item, self.encoding)).encode()
 
     def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
