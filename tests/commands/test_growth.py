@@ -11,6 +11,7 @@ WORST = {
     "partitions": "PATH,check,diff,du",
     "log_dirs": "PATH,check",
     "segments": "rebuild-index",
+    "members": "PATH,check,slice",
 }
 
 
@@ -25,3 +26,8 @@ def test_growth_is_seen(monkeypatch):
     counts = iter([900, 100, 600, 5100])
     monkeypatch.setattr(growth, "calls", lambda _: next(counts))
     assert growth.growth("junk", "du", 60) == 10
+
+
+def test_a_refused_command_is_not_taken_for_a_measured_one(tmp_path):
+    assert growth.calls(["dump", str(tmp_path), "--no-such-option"]) is None
+    assert growth.calls(["ls", str(tmp_path)])
