@@ -4,7 +4,7 @@
 
 Every command, output form and the Python API read every shape of batch that is large for its file or its limit. The
 table has the MiB of the largest process, and how many times the limit it needs in addition to the memory for a small
-batch. The exit status is 1 above 2.5 times, or if a command fails or takes more than ``--seconds``.
+batch. The exit status is 1 above 2.5 times (6 times for `sql`), or if a command fails or takes more than ``--seconds``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MIB: Final = 1 << 20
-MOST: Final = 2.5
-"""Maximum memory, as a multiple of the limit."""
+MOST: Final = {"sql": 6.0}
+"""Maximum memory of a command, as a multiple of the limit. DuckDB's input, its vectors and its result are copies."""
+OTHERS: Final = 2.5
+"""MOST of the other commands."""
 LOG: Final = f"{0:020}.log"
 LIMITED: Final = "--max-batch-bytes {limit}"
 FORMS: Final = (
@@ -54,7 +56,7 @@ FORMS: Final = (
     *("report {logs}", "salvage {logs} --out {out}"),
     *("dump {logs} -o parquet --out {out}", "dump {logs} -o arrow"),
     *("sql 'select sum(octet_length(value)) from records' {logs}", "sql 'select * from records' {logs}"),
-    "sql 'select * from records' {logs} -o parquet --out {out}",
+    *(f"sql 'select * from records' {{logs}} -o {form} --out {{out}}" for form in ("parquet", "csv", "jsonl")),
     *("--files {log}", "--files {log} --print-data-log", "--files {log} --print-data-log --skip-record-metadata"),
 )
 """Command lines; the option of the limit is added to each."""
@@ -200,7 +202,7 @@ def main() -> int:
                     peaks.setdefault(form, []).append(run(command_of(form, words), options.seconds))
             for form, (small, large) in peaks.items():
                 times = (large.mib - small.mib) / options.mib
-                bad = times > MOST or large.status != small.status
+                bad = times > MOST.get(form.split()[0], OTHERS) or large.status != small.status
                 wrong += bad
                 end = "" if large.status == small.status else f"  ended with {large.status} (small: {small.status})"
                 mark = "!" if bad else " "

@@ -6,7 +6,7 @@ import json
 import math
 import unicodedata
 from datetime import date
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ SHOWN: Final = 1000
 _HELD: Final = 8 << 20
 """Maximum number of characters in the rows that determine column widths."""
 _PIECE: Final = 1 << 20
+_WIDEST: Final = 1 << 12
+"""Maximum width of a column of a table in a file or pipe. Longer cells are not aligned, since padding takes memory."""
 _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -290,6 +292,26 @@ def _write_plans(batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> int:
     return rows
 
 
+class LargeCell:
+    """A cell of a table of more than _PIECE characters. Its control characters are escaped piece by piece."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return harmless_line(self._text[:_PIECE])
+
+    def __len__(self) -> int:
+        return len(self._text)
+
+    def pieces(self) -> Iterator[str]:
+        for at in range(0, len(self._text), _PIECE):
+            yield harmless_line(self._text[at : at + _PIECE])
+
+
+Row: TypeAlias = "Sequence[str | LargeCell]"
+
+
 class TextTable:
     """Writes rows as a table. On a terminal of ``width`` columns it fits the width, and has at most SHOWN rows."""
 
@@ -309,13 +331,16 @@ class TextTable:
         if self._names == _PLAN:
             return _write_plans(batches, out)
         rows = self._rows(batches)
-        first, size = [], 0
+        first: list[Row] = []
+        size = 0
         for row in rows:
             first.append(row)
             size += sum(map(len, row))
             if len(first) == SHOWN or size >= _HELD:
                 break
-        widths = [max(map(wide, column)) for column in zip(self._names, *first, strict=True)] if self._names else []
+        widths = [max(map(_width, column)) for column in zip(self._names, *first, strict=True)] if self._names else []
+        if self._width is None:
+            widths = [min(width, _WIDEST) for width in widths]
         if self._width is not None and sum(widths) + 2 * len(widths) - 2 > self._width:
             widths = self._shrunk(widths)
         if self._width is not None and sum(widths) + 2 * len(widths) - 2 > self._width:
@@ -324,9 +349,7 @@ class TextTable:
             out.writelines(self._line(row, widths))
         return self._rest(len(first), rows, out, lambda row: self._line(row, widths))
 
-    def _rest(
-        self, done: int, rows: Iterator[list[str]], out: IO[bytes], line: Callable[[list[str]], Iterable[bytes]]
-    ) -> int:
+    def _rest(self, done: int, rows: Iterator[Row], out: IO[bytes], line: Callable[[Row], Iterable[bytes]]) -> int:
         """Write the remaining rows, or on a terminal only their number. Return the number of all rows."""
         count = done
         for row in rows:
@@ -337,14 +360,20 @@ class TextTable:
             out.write(f"... {count - done:,} more rows (--out FILE or a pipe gets all)\n".encode())
         return count
 
-    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[str]]:
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         for batch in _pieces(batches):
             columns = [values_of(column) for column in batch.columns]
             for row in zip(*columns, strict=True):
                 yield [
-                    "NULL" if value is None else harmless_line(text(value))
+                    "NULL" if value is None else self._cell(text(value))
                     for text, value in zip(self._texts, row, strict=True)
                 ]
+
+    def _cell(self, text: str) -> str | LargeCell:
+        if len(text) <= _PIECE:
+            return harmless_line(text)
+        cell = LargeCell(text)
+        return cell if self._width is None else str(cell)  # a terminal is narrower than a piece
 
     def _shrunk(self, widths: list[int]) -> list[int]:
         """Return widths that fit the terminal. The widest columns shrink, but not below the width of their names."""
@@ -358,33 +387,31 @@ class TextTable:
             widths[at] -= 1
         return widths
 
-    def _line(self, cells: Sequence[str], widths: Sequence[int]) -> Iterator[bytes]:
+    def _line(self, cells: Row, widths: Sequence[int]) -> Iterator[bytes]:
         """Yield a row, in pieces if it is large, because copies of a large cell take much memory."""
-        shown = []
+        shown: list[str] = []
         for cell, width, right in zip(cells, widths, self._right, strict=True):
+            if isinstance(cell, LargeCell):
+                yield "".join(shown).encode("utf-8", "backslashreplace")
+                for text in cell.pieces():
+                    yield text.encode("utf-8", "backslashreplace")
+                shown = ["  "]
+                continue
             if self._width is not None and wide(cell) > width:
                 cell = cut(cell, width)
             space = " " * (width - wide(cell))
             shown += [space, cell, "  "] if right else [cell, space, "  "]
-        if sum(map(len, shown)) < _PIECE:
-            yield ("".join(shown).rstrip() + "\n").encode("utf-8", "backslashreplace")
-            return
-        last = ""
-        while shown and not last:
-            last = shown.pop().rstrip()
-        for text in (*shown, last, "\n"):
-            for at in range(0, len(text), _PIECE):
-                yield text[at : at + _PIECE].encode("utf-8", "backslashreplace")
+        yield ("".join(shown).rstrip() + "\n").encode("utf-8", "backslashreplace")
 
-    def _one_by_one(self, first: list[list[str]], rows: Iterator[list[str]], out: IO[bytes]) -> int:
+    def _one_by_one(self, first: list[Row], rows: Iterator[Row], out: IO[bytes]) -> int:
         """Write a line for each column of each row, because even the names are wider than the terminal."""
         name_width = max(map(wide, self._names))
         room = max(8, (self._width or 0) - name_width - 2)
 
-        def block(number: int, row: list[str]) -> bytes:
+        def block(number: int, row: Row) -> bytes:
             lines = [f"row {number}"]
             for name, cell in zip(self._names, row, strict=True):
-                lines.append(f"{name}{' ' * (name_width - wide(name))}  {cut(cell, room)}")
+                lines.append(f"{name}{' ' * (name_width - wide(name))}  {cut(str(cell), room)}")
             return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
 
         for number, row in enumerate(first, 1):
@@ -397,6 +424,10 @@ def _hex_or_text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return f"0x{value.hex()}"
+
+
+def _width(cell: str | LargeCell) -> int:
+    return _WIDEST if isinstance(cell, LargeCell) else wide(cell)
 
 
 def wide(text: str) -> int:

@@ -84,16 +84,36 @@ class Sizes(list):
         self.extend(map(len, pieces))
 
 
-@pytest.mark.parametrize("value", ["a" * 40, "é" * 21 + "\udcff  ", " ", ""])
-def test_a_large_row_of_a_table_is_written_in_pieces(value, monkeypatch):
-    table = writers.TextTable(
-        ["VARCHAR", "BIGINT", "VARCHAR"], pa.schema({"a": pa.string(), "n": pa.int64(), "last": pa.string()}), None
-    )
-    widths = [45, 3, 45]
-    row = [value, "1", value]
-    whole = [*table._line(row, widths)]
+@pytest.mark.parametrize("value", ["a" * 40, "é" * 21 + "\udcff  ", "\x1b[31m\n" * 8])
+def test_a_large_cell_of_a_table_is_escaped_and_written_in_pieces(value, monkeypatch):
+    schema = pa.schema({"a": pa.string(), "n": pa.int64(), "last": pa.string()})
+
+    def lines():
+        table = writers.TextTable(["VARCHAR", "BIGINT", "VARCHAR"], schema, None)
+        row = [table._cell(value), "1", table._cell(value)]
+        return [*table._line(row, [45, 3, 45])]
+
+    whole = lines()
     monkeypatch.setattr(writers, "_PIECE", 7)
-    pieces = [*table._line(row, widths)]
+    pieces = lines()
     assert len(whole) == 1
-    assert b"".join(pieces) == whole[0]
+    assert b"".join(pieces).split() == whole[0].split()
     assert max(map(len, pieces)) <= 7 * len("\\udcff")
+
+
+def test_a_large_cell_does_not_widen_the_other_rows():
+    batch = pa.record_batch({"a": ["x", "\0" * (3 << 20), "y"], "b": [1, 2, 3]})
+    out = io.BytesIO()
+    assert writers.TextTable(["VARCHAR", "BIGINT"], batch.schema, None).write([batch], out) == 3
+    names, line, short, large, last = out.getvalue().decode().splitlines()
+    width = len(line) - len("  -")
+    assert names == f"a{' ' * (width - 1)}  b"
+    assert (short, large, last) == (f"x{' ' * (width - 1)}  1", "\\x00" * (3 << 20) + "  2", f"y{' ' * (width - 1)}  3")
+    assert width < 5000
+
+
+def test_a_large_cell_is_cut_on_a_terminal():
+    batch = pa.record_batch({"a": ["\x1b" * (3 << 20)]})
+    out = io.BytesIO()
+    writers.TextTable(["VARCHAR"], batch.schema, 30).write([batch], out)
+    assert out.getvalue().decode().splitlines()[2] == ("\\x1b" * 8)[:29] + "…"
