@@ -56,7 +56,8 @@ FORMS: Final = (
     *("report {logs}", "salvage {logs} --out {out}"),
     *("dump {logs} -o parquet --out {out}", "dump {logs} -o arrow"),
     *("sql 'select sum(octet_length(value)) from records' {logs}", "sql 'select * from records' {logs}"),
-    *(f"sql 'select * from records' {{logs}} -o {form} --out {{out}}" for form in ("parquet", "csv", "jsonl")),
+    "sql 'select * from records' {logs} -o parquet --out {out}",
+    *("sql 'select * from records' {logs} -o csv", "sql 'select * from records' {logs} -o jsonl"),
     *("--files {log}", "--files {log} --print-data-log", "--files {log} --print-data-log --skip-record-metadata"),
 )
 """Command lines; the option of the limit is added to each."""

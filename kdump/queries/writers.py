@@ -6,7 +6,7 @@ import json
 import math
 import unicodedata
 from datetime import date
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from kdump.arrow import files
 from kdump.primitives.encodings import to_text
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.json_text import harmless_json
+from kdump.rows.pieces import to_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,30 +37,38 @@ def write(form: str, types: Sequence[str], schema: pa.Schema, batches: Iterable[
 
 
 def _jsonl(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    names = distinct(schema.names)
     fields = [
-        (_quote(name) + ":", _quote(f"{name}Encoding") + ':"base64"', to_json(field.type, kind))
-        for name, field, kind in zip(names, schema, types, strict=True)
+        (("," if at else "{") + _quote(name) + ":", _quote(f"{name}Encoding") + ':"base64"', to_json(field.type, kind))
+        for at, (name, field, kind) in enumerate(zip(distinct(schema.names), schema, types, strict=True))
     ]
     blobs = [pa.types.is_binary(field.type) and kind == "BLOB" for field, kind in zip(schema, types, strict=True)]
     rows = 0
     for batch in _pieces(batches):
         columns = [values_of(column) for column in batch.columns]
-        lines = []
-        for row in zip(*columns, strict=True):
-            cells = []
-            for (name, encoding, text), is_blob, value in zip(fields, blobs, row, strict=True):
-                if value is None:
-                    cells.append(name + "null")
-                elif is_blob:
-                    made = to_text(value, "auto")
-                    cells.append(name + _quote(made.text))
-                    if made.encoding is not None:
-                        cells.append(encoding)
-                else:
-                    cells.append(name + text(value))
-            lines.append("{" + ",".join(cells) + "}\n")
-        out.write(harmless_json("".join(lines)).encode("utf-8", "backslashreplace"))
+        lines: list[str] = []
+        with Parts(out, harmless_json) as parts:
+            for row in zip(*columns, strict=True):
+                cells = []
+                for (name, encoding, text), is_blob, value in zip(fields, blobs, row, strict=True):
+                    if value is None:
+                        cells.append(name + "null")
+                    elif not is_blob:
+                        cells.append(name + text(value))
+                    elif len(value) > _PIECE:
+                        pieces = to_pieces(value, "auto")
+                        parts.add(*lines, *cells, name, '"')
+                        lines = []
+                        for piece in pieces.texts():
+                            parts.add(_quote(piece)[1:-1])
+                        cells = ['"' if pieces.encoding is None else f'",{encoding}']
+                    else:
+                        made = to_text(value, "auto")
+                        cells.append(name + _quote(made.text))
+                        if made.encoding is not None:
+                            cells.append("," + encoding)
+                cells.append("}\n")
+                lines.append("".join(cells))
+            parts.add(*lines)
         rows += batch.num_rows
     return rows
 
@@ -70,13 +79,43 @@ def _csv(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBat
     rows = 0
     for batch in _pieces(batches):
         columns = [values_of(column) for column in batch.columns]
-        lines = [
-            ",".join("" if value is None else _csv_cell(text(value)) for text, value in zip(texts, row, strict=True))
-            for row in zip(*columns, strict=True)
-        ]
-        out.write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
+        lines: list[str] = []
+        for row in zip(*columns, strict=True):
+            cells = ["" if value is None else _csv_cell(text(value)) for text, value in zip(texts, row, strict=True)]
+            lines += (",".join(cells), "\n")
+        with Parts(out) as parts:
+            parts.add(*lines)
         rows += batch.num_rows
     return rows
+
+
+class Parts:
+    """Parts of a text, written when they are more than _PIECE characters. ``shown`` is applied to what is written."""
+
+    def __init__(self, out: BinaryIO, shown: Callable[[str], str] = str) -> None:
+        self._out, self._shown = out, shown
+        self._parts: list[str] = []
+        self._size = 0
+
+    def add(self, *texts: str) -> None:
+        self._parts += texts
+        self._size += sum(map(len, texts))
+        if self._size > _PIECE:
+            self._write()
+
+    def _write(self) -> None:
+        is_large = max(map(len, self._parts), default=0) > _PIECE
+        texts = self._parts if is_large else ["".join(self._parts)]  # a join copies large parts
+        self._parts, self._size = [], 0
+        for text in texts:
+            for at in range(0, len(text), _PIECE):
+                self._out.write(self._shown(text[at : at + _PIECE]).encode("utf-8", "backslashreplace"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._write()
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -117,3 +117,23 @@ def test_a_large_cell_is_cut_on_a_terminal():
     out = io.BytesIO()
     writers.TextTable(["VARCHAR"], batch.schema, 30).write([batch], out)
     assert out.getvalue().decode().splitlines()[2] == ("\\x1b" * 8)[:29] + "…"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+@pytest.mark.parametrize("value", [b'a"\0\n\xc2\x9b,' * 20, b"\xff" * 20], ids=["text", "bytes"])
+def test_a_large_value_is_written_in_pieces(form, value, monkeypatch):
+    batch = pa.record_batch({"n": [1, 2], "v": [value, b"s"], "w": [None, value]})
+
+    def pieces():
+        out = Sizes()
+        whole = io.BytesIO()
+        for file in (whole, out):
+            writers.write(form, ["BIGINT", "BLOB", "BLOB"], batch.schema, [batch], file)
+        return whole.getvalue(), out
+
+    whole, _ = pieces()
+    monkeypatch.setattr(writers, "_PIECE", 8)
+    monkeypatch.setattr("kdump.rows.pieces.PIECE", 9)
+    in_pieces, sizes = pieces()
+    assert in_pieces == whole
+    assert max(sizes) <= 8 * len("\\u009b")
