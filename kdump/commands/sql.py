@@ -16,6 +16,7 @@ from kdump.arrow.files import small_arrow
 from kdump.command_line import option_values, session
 from kdump.command_line import options as shared
 from kdump.command_line.answering import AT
+from kdump.command_line.command_help import Command
 from kdump.command_line.limit_options import ANY_PATH, AtLeast
 from kdump.errors import ExitStatus, KdumpError, UnreadableError, UsageError
 from kdump.output.parts import remove
@@ -26,7 +27,7 @@ from kdump.primitives.terminal import harmless_line
 from kdump.queries import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from kdump.arrow.typed import TypedColumns
     from kdump.log_dirs.finder import Wanted
@@ -40,11 +41,27 @@ BESIDE: Final = 1 << 30
 MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'"
 
 
+class _SqlCommand(Command):
+    """A command whose query may begin with a comment of SQL, which click would take for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = {name for param in self.get_params(ctx) for name in (*param.opts, *param.secondary_opts)}
+        end = args.index("--") if "--" in args else len(args)
+        words = [f" {word}" if _is_commented(word, options) else word for word in args[:end]]
+        return super().parse_args(ctx, words + args[end:])
+
+
+def _is_commented(word: str, options: Collection[str]) -> bool:
+    """Return whether a word is a text that begins with a comment of SQL, and not an option."""
+    comment = word.startswith("--") and ("\n" in word or word[2:3].isspace())
+    return comment and word.partition("=")[0] not in options
+
+
 def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
     return option_values.pairs("--param", pairs, "NAME=VALUE", "topic=orders")
 
 
-@click.command("sql")
+@click.command("sql", cls=_SqlCommand)
 @click.argument("words", nargs=-1, metavar="[QUERY|-] PATH...", type=ANY_PATH)
 @click.option("-f", "--file", "file", metavar="FILE", help="Read the query from a file.")
 @click.option(

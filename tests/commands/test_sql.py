@@ -53,6 +53,18 @@ def test_json_lines_are_those_of_dump():
         }
 
 
+@pytest.mark.parametrize("query", ["-- count\nselect 1 as n", "--\nselect 1 as n", "--x=1\nselect 1 as n"])
+@pytest.mark.parametrize("end", [[], ["--"]])
+def test_a_query_may_begin_with_a_comment(query, end):
+    assert sql("-o", "csv", *end, query, f"{BROKER}/one-0").stdout == b"n\n1\n"
+
+
+def test_an_option_is_no_query_that_begins_with_a_comment():
+    assert sql("select $x as n", f"{BROKER}/one-0", "--param=x=-- a\nb", "-o", "csv").stdout == b'n\n"-- a\nb"\n'
+    assert b"No such option" in sql("--nosuch", f"{BROKER}/one-0", status=2).stderr
+    assert b"there is no statement" in sql("-- nothing", f"{BROKER}/one-0", status=2).stderr
+
+
 def test_what_was_read_is_counted():
     done = sql("select key from records where topic = 'c-none' and \"offset\" = 5", BROKER, "--stats", "-q")
     reported = json.loads(done.stderr.decode().split("kdump: stats ", 1)[1])
