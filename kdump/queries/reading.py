@@ -49,8 +49,9 @@ if TYPE_CHECKING:
 
 _ROWS: Final = 4096
 """Maximum number of rows in a block of an answer."""
+_FEWEST: Final = 2
 _FEW: Final = 8
-"""Maximum number of columns for blocks of ROWS rows (:func:`_most_rows`)."""
+"""Maximum numbers of columns for blocks of 2 * ROWS rows, and of ROWS rows (:func:`_most_rows`)."""
 _STEP: Final = 1 << 20
 """Number of bytes of log after which progress is reported, and a stopped query is noticed."""
 _WORDS: Final = [TIMESTAMP_TYPES[0], TIMESTAMP_TYPES[1]]
@@ -529,7 +530,8 @@ def _filter(bounds: conditions.Bounds, *, committed: bool, out_of_order: bool) -
 
 def _most_rows(names: Sequence[str]) -> int:
     """Return the maximum number of rows in a block; DuckDB keeps a few blocks in memory for each of its threads."""
-    return ROWS if len(names) <= _FEW else ROWS // 8
+    columns = len(names)
+    return 2 * ROWS if columns <= _FEWEST else ROWS if columns <= _FEW else ROWS // 8
 
 
 def _shown_values(found: conditions.Values) -> object:
