@@ -350,7 +350,10 @@ def in_utc(schema: pa.Schema) -> pa.Schema:
 
 _ENDS: Final = re.compile(r"^(Possible solutions:|Detail:|Traceback \(most recent|See https?://)", re.MULTILINE)
 """Matches the start of the parts of DuckDB's messages that do not help a user of kdump."""
-_HINT: Final = re.compile(r"\b(INSTALL|LOAD|SET) [a-z_]+")
+_HINT: Final = re.compile(
+    r"(?:^|(?<=\. ))(?:Please try installing|Alternatively, consider|[^.]*\b(?:INSTALL|LOAD|SET) [a-z_]+).*"
+)
+"""Matches the sentences that name a statement which kdump refuses, up to the end of the line."""
 
 
 def message(error: BaseException) -> str:
@@ -360,5 +363,7 @@ def message(error: BaseException) -> str:
         text = text.split("\n")[0] + "\nhint: octet_length(value) is the size of a BLOB in bytes"
     elif "Could not allocate" in text or "failed to allocate" in text or "out of memory" in text.lower():
         text = f"{text}\nhint: --memory gives the query more"
-    lines = [line.rstrip() for line in text.split("\n") if line.strip() and not _HINT.search(line)]
+    found = text.split("\n")
+    shown = (line if line.startswith("LINE ") else _HINT.sub("", line) for line in found)
+    lines = [line.rstrip() for line in shown if line.strip()] or found
     return "\n".join(line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..." for line in lines[:MOST_LINES])

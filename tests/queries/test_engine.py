@@ -139,6 +139,23 @@ def test_a_message_has_few_lines_and_no_hint_that_does_not_work():
     error = duckdb.OutOfMemoryException("Out of Memory: failed\n\nPossible solutions:\n* SET memory_limit='1GB'")
     assert message(error) == "Out of Memory: failed\nhint: --memory gives the query more"
     assert len(message(duckdb.Error("x\n" * 1000)).split("\n")) == engine.MOST_LINES
+    assert message(duckdb.Error("SET x")) == "SET x"
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        (f"select {'(' * 1100}1{')' * 1100}", "Parser Error: Max expression depth limit of 1000 exceeded."),
+        ("select st_point(1, 2)", "is not in the catalog, but it exists in the spatial extension."),
+        ("select x set threads", 'syntax error at or near "threads"\nLINE 1: select x set threads\n'),
+    ],
+    ids=["depth", "extension", "own text"],
+)
+def test_the_reason_stays_when_a_hint_is_left_out(ask, query, text):
+    with pytest.raises(WrongQueryError) as refused:
+        ask(query)
+    assert text in str(refused.value)
+    assert not {"Please", "Use", "INSTALL", "Alternatively,"} & set(str(refused.value).split())
 
 
 def test_an_error_of_a_scan_is_reported_as_it_is(ask, monkeypatch):
