@@ -1,12 +1,14 @@
 """The restricted DuckDB: the check of the Dataset way, the stream as its replacement, and refused queries."""
 
+import random
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 duckdb = pytest.importorskip("duckdb")
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
 
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives import compression, timestamps
@@ -277,3 +279,50 @@ def test_a_query_runs_in_a_notebook_without_widgets():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "True\n[{'n': 1}]\n"
+
+
+def _atoms(column, values):
+    """Return conditions on a column, with its own values as literals; those on nulls without values."""
+    null = [f"{column} is null", f"{column} is not null", f"{column} is distinct from null"]
+    if not values:
+        return null
+    one, other = values[0], values[-1]
+    signs = ("=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from")
+    return [
+        *null,
+        *(f"{column} {sign} {one}" for sign in signs),
+        *(f"{column} {word} ({one}, {end})" for word in ("in", "not in") for end in (other, "null")),
+        *(f"{column} {word} {one} and {other}" for word in ("between", "not between")),
+    ]
+
+
+def test_conditions_over_nulls_give_the_rows_of_a_full_table(tmp_path):
+    """For every view: DuckDB's own filter over a copy of all rows is the reference."""
+    chosen, views, plain = random.Random(54), Views(), duckdb.connect()
+    plain.execute("set timezone = 'UTC'")
+    reading = QueryReading(SqlInputs((BROKER,), Wanted(siblings=True), timestamps.now()), Kept())
+    asked = Engine(views, QueryLimits(256 << 20, 2, tmp_path)).connect(reading, list(views))
+    for name in views:
+        plain.register("rows", asked.sql(f"from {name}").to_arrow_table())
+        plain.execute(f'create table "{name}" as from rows')
+        atoms = []
+        for field in views[name].schema:
+            column = f'"{field.name}"'
+            cast = "blob" if pa.types.is_binary(field.type) else "varchar"
+            found = plain.sql(
+                f'select distinct {column}::{cast}::varchar from "{name}" where {column} is not null limit 9'
+            )
+            of_type = (
+                "" if pa.types.is_nested(field.type) else f"::{plain.sql(f'select {column} from {name}').types[0]}"
+            )
+            values = [f"'{value.replace(chr(39), chr(39) * 2)}'{of_type}" for (value,) in sorted(found.fetchall())]
+            atoms += _atoms(column, values if of_type else [])
+        for _ in range(12):
+            one, other, third = chosen.choices(atoms, k=3)
+            where = chosen.choice(
+                [one, f"not ({one})", f"{one} and not ({other})", f"not ({one} or {other}) or {third}"]
+            )
+            query = f'select * from "{name}" where {where}'
+            rows = [Counter(map(repr, one.execute(query).fetchall())) for one in (asked, plain)]
+            assert rows[0] == rows[1], query
+    assert sum(scan.condition is not None for scan in reading.scans) > len(views) * 6
