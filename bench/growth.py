@@ -3,9 +3,9 @@
     python -m bench.growth [--kinds junk,members] [--size 60]
 
 Calls are counted, not time, so a busy machine gives the same figures. `sql` is left out: DuckDB's threads call it, and
-their calls are not counted. It prints a line for each command and kind whose
-calls grow by more than LIMIT when there are four times as many things, and for each command that kdump refuses or
-accepts against REFUSED. The exit status is 1 if it prints a line.
+their calls are not counted. A line is printed for each command and kind whose calls grow by more than LIMIT when there
+are four times as many things. It also names each command that kdump refuses or accepts against REFUSED.
+The exit status is 1 if it prints a line.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class KernelRows:
         return self._literals[column.name]
 
     def constant(self, column: Column, item: SelectedBatch) -> bytes:
-        """Return the text of a column of which :func:`is_literal` is true."""
+        """Return the text of a column for which :func:`is_literal` is true."""
         raise NotImplementedError
 
     def decoded(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
