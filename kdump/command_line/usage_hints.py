@@ -80,7 +80,7 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
         return error
     if isinstance(command, click.Group):
         name = next((word for word in words if word in commands), None)
-        text = f"{error.message} Options of {name} follow its name."
+        text = f"{error.message} Write the options of {name} after its name."
         return error if name is None else HintedUsageError(text, error.ctx)
     if error.option_name == IN:
         return HintedUsageError(error.message, error.ctx, _without_in(words))

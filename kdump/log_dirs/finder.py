@@ -271,11 +271,13 @@ class Finder:
 
     def _no_archive(self, head: bytes, shown: str) -> UnreadableError:
         if not head.strip(b"\0"):
-            return UnreadableError(shown, "the archive is empty" if head else "the file is empty, and no archive")
+            return UnreadableError(
+                shown, "the archive is empty" if head else "the file is empty, so it is not an archive"
+            )
         from kdump.primitives.terminal import shell_path
 
         hint = f"7z x {shell_path(shown)}, then name the folder"
-        return UnreadableError(shown, "its name is that of an archive, but it does not begin like one", hint)
+        return UnreadableError(shown, "the name is the name of an archive, but the content is not an archive", hint)
 
     def _one_file(self, entry: Entry, place: Files) -> Iterator[Partition]:
         """Yield the partition of a file without a path: standard input, or a compressed file."""
@@ -317,7 +319,7 @@ class Finder:
             hint = "name a segment, a partition's folder or a log dir; "
             hint += f"a damaged segment is read under its own name, such as {0:0{file_names.PADDED}}.{file_names.LOG}"
             raise UnreadableError(shown, f"it is {what}: {wrong}", hint)
-        self.note(f"{shown} does not begin like a segment: {wrong}; it is read anyway")
+        self.note(f"{shown} does not begin like a segment ({wrong}), but kdump reads it")
 
     def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
         """Yield the partition of files that were named in one folder, and one for each copy of a segment."""

@@ -96,7 +96,7 @@ def _bars(console: Quiet, title: str, sizes: Counter[str], report: LogDirReport)
     if not topics:
         return
     axis = series.time_axis(report.lines("stats", "hour"), report.at)
-    span = f"; came in from {time(axis.start)} on, {axis.step} a column" if axis else ""
+    span = f"; one column is {axis.step}, the first begins at {time(axis.start)}" if axis else ""
     for line in _folded(console, f"{title}{span}"):
         console.print(Text(line, style="bold"), soft_wrap=True)
     names = [_shortened(harmless_line(topic), max(NAME, console.width // 4)) for topic in topics]

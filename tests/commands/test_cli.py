@@ -40,7 +40,7 @@ def test_bare_kdump_shows_how_it_is_used():
         (["--compat", "0.7", "--files", "x.log"], b"older than"),
         (["--compat", "new", "--files", "x.log"], b"not a Kafka release"),
         (["no-such-command"], b"No such command"),
-        (["-o", "jsonl", "check", "x"], b"No such option '-o'. Options of check follow its name."),
+        (["-o", "jsonl", "check", "x"], b"No such option '-o'. Write the options of check after its name."),
         (["dump", "--from", "3", "x"], b"No such option '--from'. Did you mean '--since'?"),
         (["offsets", "--max-messages", "3", "x"], b"No such option '--max-messages'."),
         (["check", "--format", "json", "x"], b"No such option '--format'. Did you mean '--output'?"),

@@ -738,9 +738,9 @@ def test_a_file_with_the_name_of_an_archive_and_without_its_bytes_is_no_log(tmp_
     path = tmp_path / name
     whole = zipped(tmp_path / "whole.zip", LOGS).read_bytes()
     for data, says in (
-        (b"", "the file is empty, and no archive"),
+        (b"", "the file is empty, so it is not an archive"),
         (bytes(10240), "the archive is empty"),
-        (b"#!/bin/sh\n" * 20 + whole, "its name is that of an archive, but it does not begin like one"),
+        (b"#!/bin/sh\n" * 20 + whole, "the name is the name of an archive, but the content is not an archive"),
     ):
         path.write_bytes(data)
         for command in ("dump", "check", "stats", "report"):
