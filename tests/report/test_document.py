@@ -216,7 +216,7 @@ def test_a_segment_that_blocks_retention_is_named_with_its_reason(tmp_path):
     lines = kdump("report", tmp_path, "--at", now, *config).stdout.decode().splitlines()
     (at,) = [number for number, line in enumerate(lines) if "past retention" in line]
     assert "1 segment past retention stays, 70 B: an older one blocks, segment 0 of orders-0." in lines[at]
-    assert "Of segment 0 of orders-0: its largest timestamp is 1 d in the future; it blocks" in lines[at + 1]
+    assert "Of segment 0 of orders-0: the largest timestamp is 1 d in the future; this segment blocks" in lines[at + 1]
 
 
 def test_missing_offsets_are_distinguished_from_damage(tmp_path):
