@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kdump.checks import log_dir
 from kdump.checks.log_dir import HALF_WRITTEN, Effect, IfBroken, broken
 from kdump.errors import DamageError, UnreadableError, many, raise_it
-from kdump.findings import Finding, Level, remark
+from kdump.findings import TAKE_SEGMENT, Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
@@ -123,7 +123,7 @@ def _no_files(partition: Partition) -> Iterator[Finding]:
             expected="a file",
             found=f"a {what}",
             missing=0 if is_lost else None,
-            advice="With the broker stopped, move it away, and take the segment from a backup or from another replica."
+            advice=TAKE_SEGMENT
             if is_lost
             else "With the broker stopped, move it away: a start writes a missing index again.",
         )
