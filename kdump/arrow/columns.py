@@ -53,6 +53,16 @@ def growing(most: int) -> Iterator[int]:
         rows = min(2 * rows, most)
 
 
+def end_of_block(schema: pa.Schema) -> pa.RecordBatch:
+    """Return the empty batch that stands before damage: rows before the damage come in a block of their own.
+
+    So a reader that stops at these rows, because of a limit, does not meet the damage.
+    """
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
 def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Schema:
     """Return the schema of the columns with these names. ``typed`` has the columns of a subject."""
     import pyarrow as pa

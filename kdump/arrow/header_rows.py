@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.arrow import schema
-from kdump.arrow.columns import ROWS, Rows, growing, spark_timestamps
+from kdump.arrow.columns import ROWS, Rows, end_of_block, growing, spark_timestamps
 from kdump.errors import DamageError
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_reader.filter import Filter
@@ -75,6 +75,8 @@ class HeaderRows:
         most = next(sizes)
         for item in items:
             if not isinstance(item, SelectedBatch):
+                yield from self._take()
+                yield end_of_block(self._schema)
                 self._lost(item)
                 continue
             if isinstance(item.batch, Batch) and (item.run is not None or not item.records):
@@ -170,6 +172,9 @@ def of_batches(
     most = next(sizes)
     for item in items:
         if not isinstance(item, SelectedBatch):
+            if values[0]:
+                yield _batches(columns, values)
+                values = [[] for _ in columns]
             lost(item)
             continue
         found = [_of_item(column, item, item.batch_count) for column in columns]

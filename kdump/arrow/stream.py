@@ -46,6 +46,7 @@ def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> I
     """Join consecutive small record batches, such as those of small segments.
 
     The first results are small, and each may be twice as large as the previous one, so that the first row comes soon.
+    An empty batch (:func:`kdump.arrow.columns.end_of_block`) ends the result before it.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -53,9 +54,12 @@ def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> I
     sizes = blocks.growing(most_rows // 2)
     least = next(sizes)
     for batch in batches:
-        if held and (rows + batch.num_rows > most_rows or size + batch.nbytes > blocks.BYTES):
+        ends = not batch.num_rows
+        if held and (ends or rows + batch.num_rows > most_rows or size + batch.nbytes > blocks.BYTES):
             yield _in_one(held)
             held, rows, size = [], 0, 0
+        if ends:
+            continue
         held.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= least or size >= blocks.BYTES // 2:
@@ -135,6 +139,8 @@ class RowStream:
     ) -> Iterator[pa.RecordBatch]:
         for item in items:
             if not isinstance(item, SelectedBatch):
+                yield from self._take()
+                yield blocks.end_of_block(blocks.schema_of(self._names, self._typed))
                 self._lost(item)
                 continue
             self.batch_count += item.batch_count

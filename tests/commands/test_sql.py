@@ -216,6 +216,23 @@ def test_a_limit_reads_the_beginning_of_a_log(view, columns, tmp_path):
     assert 0 < reported["batchesRead"] <= 2048 + 64
 
 
+@pytest.mark.parametrize(("view", "columns"), [("records", "*"), ("records", "topic"), ("batches", "*")])
+def test_a_limit_before_damage_does_not_meet_it(view, columns, tmp_path):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    batches = [
+        forge.batch([forge.record(None, b"v")], base_offset=number, crc=1 if number == 3 else None)
+        for number in range(30)
+    ]
+    (folder / f"{0:020}.log").write_bytes(b"".join(batches))
+    assert len(rows(f"select {columns} from {view} limit 3", folder)) == 3
+    assert len(rows(f"select {columns} from {view} limit 4", folder, status=3)) == 4
+    assert package.open(folder, limit=3).to_arrow(["offset"]).read_all()["offset"].to_pylist() == [0, 1, 2]
+    log = package.open(folder)
+    assert next(iter(log.to_arrow(["value"]))).num_rows == 3
+    assert not log.damage
+
+
 def test_a_prompt_reads_the_schemas_once(registries):
     script = """
 import sys
