@@ -1,4 +1,4 @@
-"""The question ``diff``: the replicas of several brokers, compared pair by pair.
+"""The question ``diff``: the replicas of several brokers, each compared with each other one.
 
 Source: KIP-101, KIP-279. Followers append the leader's bytes, so batches with equal base offset and leader epoch have
 equal bytes. Log start offsets, segment boundaries, indexes and cleaned records differ even between valid replicas.
@@ -271,7 +271,7 @@ class ReplicaPair(NamedTuple):
 
     @property
     def is_one(self) -> bool:
-        """Whether both sides have the same files: one folder named twice, links to one folder, or hard links."""
+        """Whether both sides are the same files (one folder named twice, links). A note says so."""
         left, right = (side.place.partition.segments for side in self)
         return bool(left) and list(map(_identity, left)) == list(map(_identity, right))
 

@@ -444,7 +444,7 @@ and batches of magic 0 and 1, stay unchanged.
 @dataclass(frozen=True)
 class StatisticsOptions:
     records: bool = option(
-        False, "switch", "--records", "Read records too: sizes of keys and values, tombstones, ratio."
+        False, "switch", "--records", "Read records too: sizes of keys and values, tombstones, compression ratio."
     )
     top: int = option(LARGEST, "count", "--top", "Number of largest keys and values to list.", metavar="N", shown=True)
     hours: bool = option(False, "switch", "--hours", "Add a line for each topic and hour.")

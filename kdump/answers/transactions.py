@@ -268,7 +268,7 @@ def _best(replicas: Iterable[_Replica]) -> _Replica:
 
 
 def _is_old(place: Place) -> bool:
-    """Return whether a broker before 3.0 wrote the files: ``partition.metadata`` (from 2.8 on) is missing."""
+    """Return whether a broker of 0.11 to 2.x wrote the files: with leader epochs, without ``partition.metadata``."""
     names = {entry.name for entry in place.partition.others}
     return LEADER_EPOCHS in names and PARTITION_METADATA not in names
 

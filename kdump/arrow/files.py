@@ -141,7 +141,7 @@ class _NotInstalled:
 
 
 def small_arrow() -> None:
-    """Reduce the memory of a command: no pandas, NumPy and memory pool of Arrow, and one heap for all threads.
+    """Reduce the memory of a command: no pandas, no NumPy, malloc instead of Arrow's pool, one heap for all threads.
 
     pyarrow and DuckDB import pandas and NumPy if they are installed, which takes 65 MiB and 0.4 s of CPU. DuckDB tries
     again at each connection, and pyarrow crashes if NumPy is imported later, so this function blocks the import.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start.outcome import StartOutcome
 from kdump.checks.log_dir import STARTS_WITHOUT_BOOTSTRAP
-from kdump.checks.repair_commands import aside, metadata_command
+from kdump.checks.repair_commands import aside, in_turn, metadata_command
 from kdump.errors import many
 from kdump.findings.codes import Code
 from kdump.formats.partition_metadata import id_text
@@ -42,8 +42,8 @@ ADVICE: Final = {
     Code.LEADER_EPOCHS_BROKEN: "Move the file away: no record is lost, and a broker writes a new file.",
     Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
     Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins at the log start.",
-    Code.FOLDER_IS_DANGLING: "Mount the disk to which the link points. If the disk is lost, move the link away: the "
-    "partition then begins empty.",
+    Code.FOLDER_IS_DANGLING: "The folder is a link, and its target is missing. Mount the disk of the target. Move the "
+    "link away only if the disk is lost: the partition then begins empty.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id.",
     Code.DIRECTORY_ID_RESERVED: "Remove the line directory.id from the file: a broker assigns a new id.",
@@ -78,6 +78,8 @@ NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut
 """A shell word that expands to the line ``cluster.id=`` with a new id."""
 SOLE_NODE: Final = ": 'only for the sole node of a cluster, if its old cluster id is not found' && "
 """A shell command without effect: it labels a command that must not run on a node of a larger cluster."""
+DISK_IS_LOST: Final = ": 'only if the disk is lost' && "
+"""A label like SOLE_NODE."""
 
 
 class Repairs:
@@ -141,7 +143,7 @@ class Repairs:
             yield from self._write_ids(cause)
         elif cause.code is Code.FOLDER_IS_DANGLING:
             yield f"ls -l {shell_path(file)}"
-            yield aside(file)
+            yield DISK_IS_LOST + aside(file)
         elif cause.code is Code.METADATA_REPLAY_BROKEN and self._start.fatal[0] is cause:
             yield from self._begin_with_a_snapshot(cause)
 
@@ -220,8 +222,9 @@ class Repairs:
             return
         made = f"{log_dir.rstrip('/')}.snapshot" if log_dir != "." else "../snapshot"
         yield f"kdump metadata {shell_path(log_dir)} --offset {cause.offset} --write-snapshot {shell_path(made)}"
-        yield aside(folder)
-        yield f"mkdir {shell_path(folder)} && mv {shell_path(made)}/*.checkpoint {shell_path(folder)}"
+        new = f"{shell_path(made)}/*.checkpoint"
+        begin = f"mkdir {shell_path(folder)}", f"mv {new} {shell_path(folder)}"
+        yield in_turn([f"ls {new}", aside(folder), *begin])
 
 
 def _properties(file: str) -> str:

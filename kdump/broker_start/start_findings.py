@@ -14,7 +14,7 @@ from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text
 from kdump.checks.evidence import proves_end
-from kdump.checks.repair_commands import aside, metadata_command, swaps_aside
+from kdump.checks.repair_commands import aside, in_turn, metadata_command, swaps_aside
 from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import first_of, many, many_are
 from kdump.findings import ALONE, Finding, Level, salvage
@@ -331,18 +331,21 @@ class _StartFindings:
         commands.append(f"mv {shell_path(where)} {shell_path(target)}")
         if log.topic_id is None and topic_id is not None:
             commands.append(metadata_command(target, id_text(topic_id)))
-        state = "is missing" if live is None else "is empty"
+        state, advice = "is missing", "With the broker stopped, rename this folder to it."
+        if live is not None:
+            state = "has no records"
+            advice = "With the broker stopped, move that folder away, and rename this folder to it."
         directory = self.context.directories.get(log.log_dir or "")
         state += f" (directory.id {directory})" if directory else ""
         yield Finding(
             level=Level.LOG,
             file=where,
             kind=Code.ONLY_COPY_IS_STRAY,
-            text=f"this folder has {many(records, 'record')} of {name}, but the current folder {state}: "
+            text=f"this folder has {many(records, 'record')} of {name}, but the folder {target} {state}: "
             "consumers do not receive these records",
             missing=records,
-            advice="Keep this folder. With the broker stopped, rename it.",
-            commands=tuple(commands),
+            advice=advice,
+            commands=(in_turn(commands),),
         )
 
     def _created(self, log: LogStart) -> Iterator[Finding]:
@@ -404,7 +407,7 @@ class _StartFindings:
         return max(found, key=self._end, default=None)
 
     def _future_ahead(self, future: LogStart, current: LogStart, name: str) -> Finding:
-        """Return the finding on a -future folder that is ahead of the current log: a start truncates it."""
+        """Return the finding on a -future folder ahead of the current log: a start truncates the -future folder."""
         where = future.path or future.folder or ""
         records = min(self._end(future) - (current.log_end_offset or 0), self._records(future))
         nodes = self.context.replicas.get((current.topic, current.partition), ())
@@ -427,7 +430,7 @@ class _StartFindings:
             text=text,
             loses=records if is_certain else None,
             advice="Keep this folder. With the broker stopped, let it take the place of the current folder.",
-            commands=(rename,) if current.path is None else (aside(current.path), rename),
+            commands=(rename if current.path is None else in_turn([aside(current.path), rename]),),
         )
 
     def _damaged_future(self, log: LogStart) -> Iterator[Finding]:
@@ -723,8 +726,8 @@ class _StartFindings:
             expected=f"{least} or no line",
             found=first,
             loses=first - least,
-            advice="Correct the line of the checkpoint before a broker starts: a broker deletes segments below "
-            "this offset.",
+            advice="Correct the line of the checkpoint before a broker starts: a broker deletes the segments below "
+            f"offset {first}.",
             commands=(self._log_start_command(log, least),),
         )
 
@@ -750,7 +753,7 @@ class _StartFindings:
             )
         else:
             text = (
-                f"after the clean stop a broker searches offset {log.log_end_offset} with this index, but the entry "
+                f"after the clean stop a broker looks up offset {log.log_end_offset} in this index, but the entry "
                 "for this offset points past the segment: consumers would not receive new records"
             )
         yield Finding(
@@ -778,7 +781,8 @@ class _StartFindings:
             offset=log.checkpoint_start,
             found=log.checkpoint_start,
             loses=records,
-            advice="Correct the line of the checkpoint before a broker starts.",
+            advice="Correct the line of the checkpoint before a broker starts. With log start offset "
+            f"{first} the broker keeps all segments.",
             commands=(self._log_start_command(log, first),),
         )
 

@@ -184,7 +184,7 @@ class IndexCheck:
                 file=files.beside(next(suffix for suffix in INDEXES if getattr(files, suffix) is not None)),
                 kind=Code.NO_LOG,
                 text=f"the log {files.beside(LOG)} is missing",
-                advice="The log was lost, moved or renamed. A broker removes index files without a log when it starts.",
+                advice="The log was lost, moved or renamed: find it. A start removes index files without a log.",
             )
             readable = False
         yield from self._markers

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kdump.log_dirs import file_names
 from kdump.primitives.terminal import shell_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ASIDE: Final = ".aside"
 """The suffix of the folder that receives moved files. The folder is next to the log dir."""
@@ -24,6 +27,11 @@ def aside(path: str) -> str:
         log_dir = posixpath.abspath(log_dir)
     target = posixpath.join(f"{log_dir.rstrip('/')}{ASIDE}", inside, "")
     return f"mkdir -p {shell_path(target)} && mv {shell_path(path)} {shell_path(target)}"
+
+
+def in_turn(commands: Iterable[str]) -> str:
+    """Return one shell command that runs commands until one fails: later ones rely on the results of earlier ones."""
+    return " && ".join(commands)
 
 
 def swaps_aside(path: str) -> str:

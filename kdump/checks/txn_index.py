@@ -108,18 +108,18 @@ class TxnIndexCheck(IndexFileCheck):
             self.faults[slot] = Fault(Code.PRODUCER_ID, text, str(transaction.producer_id), entry.producer_id)
         elif first is None and entry.first_offset != entry.last_offset:
             text = "begins at an offset at which its producer has no batch"
-            self._below(slot, "first offset", text, "no data before the marker", entry.first_offset)
+            self._below(slot, Code.FIRST_OFFSET, text, "no data before the marker", entry.first_offset)
         elif first is not None and entry.first_offset > first:
             text = "begins after the first batch of the transaction"
             self.faults[slot] = Fault(Code.FIRST_OFFSET, text, str(first), entry.first_offset)
         elif first is not None and entry.first_offset < first:
-            self._below(slot, "first offset", "begins before its transaction begins", str(first), entry.first_offset)
+            self._below(slot, Code.FIRST_OFFSET, "begins before its transaction begins", str(first), entry.first_offset)
         elif entry.last_stable_offset > stable:
             text = "has a last stable offset after the start of the oldest open transaction"
             self.faults[slot] = Fault(Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
         elif entry.last_stable_offset < stable:
             text = "has a last stable offset at which no transaction was open"
-            self._below(slot, "last stable offset", text, str(stable), entry.last_stable_offset)
+            self._below(slot, Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
 
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
         """Save the fault of an offset that is too low.

@@ -215,7 +215,7 @@ PRIVACY: Final[list[Decorator]] = [
         "Privacy",
         "--no-payload",
         is_flag=True,
-        help="Leave out keys, values and headers, but not the headers' names in text.",
+        help="Leave out keys, values and headers. Text output still shows the names of headers.",
     ),
     REDACT,
     REDACT_FILE,

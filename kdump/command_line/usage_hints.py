@@ -1,4 +1,4 @@
-"""Hints for a wrong command line; imported only after a usage error."""
+"""Hints for a wrong command line or missing rights. A command that works does not import this module."""
 
 from __future__ import annotations
 

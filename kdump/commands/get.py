@@ -174,7 +174,7 @@ def partitions_of(
 
 @dataclass(frozen=True)
 class Hide:
-    """Hides payloads completely, or replaces them by their hashes."""
+    """What is shown of records: hides payloads completely, or replaces them by their hashes, and selects columns."""
 
     no_payload: bool
     redactor: Redactor | None

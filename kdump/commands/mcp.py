@@ -48,7 +48,7 @@ ONLY: Final = {
     "sql": {"param", "out_of_order"},
     "sql_schema": set(),
 }
-"""The tools with only some options of their command: name -> these options."""
+"""Tool -> its options of the command. Other tools have all options but those of output, paths and workers."""
 _COMMON: Final = {"paths", "topics", "partitions", "at"}
 _FORM: Final = {"output", "quiet", "no_pager", "as_json", "verbose", "folder", "import_script", "show_secrets"}
 _HOW: Final = {"jobs", "master", "conf", "packages", "cache", "max_batch_bytes", "remote", "remote_keys", "configs"}
@@ -57,7 +57,7 @@ _PLACES: Final = ("PATH", "FILE", "DIR", "URL")
 
 @click.command("mcp")
 @click.argument("roots", nargs=-1, required=True, metavar="ROOT...", type=ANY_PATH)
-@click.option("--payloads", is_flag=True, help="Show keys, values and headers, hashed with a secret.")
+@click.option("--payloads", is_flag=True, help="Show keys, values and values of headers, hashed with a secret.")
 @click.option("--no-redact", "plain", is_flag=True, help="With --payloads: show them unchanged.")
 @click.option("--redact-key", metavar="FILE", help="The secret that hashes payloads, from a file.")
 @click.option("--at", metavar="TIME", help="The time that counts as now, for calls without a time.")

@@ -59,7 +59,9 @@ class MetadataRequest(NamedTuple):
 @click.option("--tree", metavar="NODE", help="The nodes of kafka-metadata-shell: /, /topics/orders, /cluster/brokers.")
 @click.option("--events", is_flag=True, help="Show the events in order. With --topic: of a topic, with all its ids.")
 @click.option(
-    "--diff", metavar="N..M|PATH", help="The changes from offset or time N to M (N..: to the end), or up to PATH."
+    "--diff",
+    metavar="N..M|PATH",
+    help="The changes from offset or time N to M (N..: to the end), or from this log to the one in PATH.",
 )
 @click.option(
     "--definitions",

@@ -118,19 +118,19 @@ def _conclusion(
     where = posixpath.join(out, "logs")
     done = f"{contents} of {many(len(all_written), 'partition')} {'is' if number == 1 else 'are'} in {where}"
     gone = f", {many(missing, 'offset')} missing in between" if missing else ""
+    if missing and not run.statuses:
+        gone += " (by compaction or lost segments)"
     if lacking:
         lack = "lacks" if len(lacking) == 1 else "lack"
         gone += f"; {many(len(lacking), 'partition')} of these log dirs {lack} all records"
     if not run.statuses:
-        if lacking and not missing:
+        if gone:
             return f"{done}{gone}; the given copies have no other records"
-        if missing:
-            return f"{done}{gone} (by compaction or lost segments); the given copies have no other records"
         return f"nothing is missing: {done}" if batches else f"{done}: no batch was found"
     lost = posixpath.join(out, "lost+found")
     rest = "all other bytes" if ExitStatus.UNREADABLE not in run.statuses else "all other bytes that could be read"
     return (
-        f"{done}{gone}; {lost} has {rest}; account.json there lists them. What to do next: read "
+        f"{done}{gone}; {lost} has {rest}, and a list of them in account.json. What to do next: read "
         "account.json, and add other replicas if there are any. Then copy the folder logs, put the broker's "
         f"meta.properties into the copy, and name the copy in log.dirs. No checkpoint is written{back}"
     )

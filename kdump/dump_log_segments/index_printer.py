@@ -51,7 +51,7 @@ NEAR: Final = 1 << 18
 def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
     """Return the end of a log and the largest accepted batch (bytes), for a check of entries by batch headers alone.
 
-    The end is 0 if headers are not enough, because the release compares more than the last offset of a batch.
+    The end is 0 if headers are not enough: the release compares first offsets, or --max-message-size is not positive.
     """
     most = run.options.max_message_size
     usable = most > 0 and not run.state.names_first_offset and not run.dialect.message

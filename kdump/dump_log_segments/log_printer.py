@@ -245,7 +245,7 @@ class LogPrinter(LineValues):
                 self.out.write(piece)
 
     def content(self, entry: Record | Message) -> Iterator[bytes]:
-        """Yield the texts of key and value. The caller joins them: if the value is unreadable, no key is printed."""
+        """Yield the texts of key and value. The caller joins both before it prints one."""
         if self.run.parser is not None:
             from kdump.dump_log_segments.decoders.texts import parsed
 

@@ -100,7 +100,7 @@ KDUMP: Final = "kdump "
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Return a finding on read-only copies: only with kdump's own commands, and with advice to copy the files."""
+    """Return the finding on files that cannot be changed in place: with kdump's commands only, and advice to copy."""
     kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
     if kept == finding.commands:
         return finding
@@ -150,7 +150,7 @@ TAKE_SEGMENT: Final = (
     "With the broker stopped, move it away, and take the segment from a backup or from another replica."
 )
 TAKE_PARTITION: Final = "The loader of this topic fails at it or skips it: take the partition from another replica."
-ALONE: Final = "The partition has one replica: no other broker has them. Look for a backup or the disk."
+ALONE: Final = "The partition has one replica: no other broker has the records. Look for a backup or the lost disk."
 _ALONE: Final = {
     TAKE_SEGMENT: "The partition has one replica: with the broker stopped, move it away, and take the segment from a "
     "backup.",

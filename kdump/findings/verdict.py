@@ -19,7 +19,7 @@ NO_START_TEXT: Final = "a broker does not start: "
 DAMAGED: Final = " damaged: "
 MISSING: Final = "but offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
-NOT_KNOWN: Final = "the losses of a start are unknown"
+NOT_KNOWN: Final = "it is unknown what a start would lose"
 """Parts of a verdict's sentence. A report finds the sentences that repeat the verdict by these parts."""
 OPEN: Final = Code.METADATA_ELSEWHERE
 """The code of a finding that leaves the result of a start unknown."""
@@ -106,7 +106,7 @@ def _held(findings: Sequence[Finding]) -> str:
     """Return the sentence on records in stray folders, which a broker does not serve."""
     names = list(dict.fromkeys(basename(finding.file).rpartition(".")[0] for finding in findings))
     shown = first_of(names, SHOWN)
-    how = "the commands below restore them"
+    how = "the commands below restore these"
     if not all(finding.commands for finding in findings):
         how = "the stray folders in these log dirs hold them"
     return f"does not serve {_sum(findings, 'missing')} of {shown}: {how}"

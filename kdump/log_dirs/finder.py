@@ -110,7 +110,7 @@ def _hint(topic: str | None, names: Collection[Name]) -> str:
 
 
 def _no_segment(head: bytes) -> str | None:
-    """Return why a file with these first bytes is not a segment; None if it may be one (zeros are preallocated)."""
+    """Return why a file with these first bytes is not a segment; None if it may be one, as zeros are (preallocated)."""
     at = record_layout.MAGIC_POSITION
     if not head.strip(b"\0"):
         return None
@@ -521,7 +521,7 @@ class Finder:
             elif is_unread or entry.name.endswith(f".{file_names.LOG}"):
                 is_number = file_names.offset_of(entry.name) is not None
                 why = "a broker opens no file of this name" if is_number else "its name does not begin with an offset"
-                self.note(f"{files.shown(entry.path)} is left out: {why} (name it to read it)")
+                self.note(f"{files.shown(entry.path)} is left out: {why} (give its path to read it)")
         limit = self.wanted.max_batch_bytes
         segments.sort(key=_order)
         return Partition(files, path, *name, tuple(segments), tuple(others), limit=limit, folders=folders)

@@ -283,5 +283,5 @@ def first_offset_of(files: Files, path: str) -> int | None:
 
 
 def listed_log_dirs(partitions: Iterable[Partition]) -> dict[tuple[Files, str], Partition]:
-    """Return the folders that may be log dirs: (place, path) -> listed folder without a topic."""
+    """Return the folders that may be log dirs, by files and path: those that were listed and belong to no topic."""
     return {(one.files, one.folder): one for one in partitions if one.topic is None and one.is_listed}

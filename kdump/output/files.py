@@ -179,8 +179,9 @@ def new_folder(
     ``resumes`` returns whether this run continues in the folder of a dead run, given the folder's path. If ``resumes``
     is given, the folder is kept when the block fails.
 
-    If ``target`` is an empty folder, the entries are moved into it. The entry ``last`` is moved last, so that it shows
-    that all entries are there. An empty ``lost+found`` is ignored. Raises the errors of :func:`new_file`.
+    If ``target`` is an empty folder, the entries of the returned folder are moved into it. The entry ``last`` is moved
+    last, so that it shows that all entries are there. An empty ``lost+found`` is ignored. Raises the errors of
+    :func:`new_file`.
     """
     path = Path(target)
     folder_must_be_free(path)

@@ -69,7 +69,7 @@ UNPACKING: Final = 8
 """The cost of a compressed byte divided by the cost of an uncompressed byte."""
 
 BUDGET: Final = 1 << 16
-"""Number of records that a search through damage may always skip without success. Reading more bytes allows more."""
+"""Number of records that a search through damage may skip without finding a valid batch, before it reads more bytes."""
 UNKNOWN: Final = -(1 << 63)
 """Stands for the unknown last offset before a part. Any offset after this value is a gap."""
 

@@ -95,8 +95,8 @@ def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 def scala_2_12_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
     """Return the order of ``mutable.HashSet`` of Scala 2.10 to 2.12 after adding immutable sets one after the other.
 
-    The table has 32 slots of one key, and doubles when 45 % are taken. The highest bits of its mixed hash are the slot
-    of a key; if that is taken, the key gets the next free slot.
+    The table has 32 slots, each for one key, and doubles when 45 % are taken. The highest bits of a key's mixed hash
+    are its slot; if that is taken, the key gets the next free slot.
     """
     table: list[list[Key]] = [[] for _ in range(SMALLEST_SET)]
 

@@ -108,7 +108,7 @@ def has_links() -> bool:
 
 
 def did_you_mean(name: str, known: Iterable[str], start: str = "; did") -> str:
-    """Return ``; did you mean 'txn'?`` (after ``start``) for an unknown ``name``, or "" if no name is similar."""
+    """Return ``; did you mean 'txn'?`` for an unknown ``name``, or "". ``start`` replaces the words before "you"."""
     near = nearest(name, known)
     return "" if near is None else f"{start} you mean {near!r}?"
 

@@ -42,7 +42,7 @@ def _escapes() -> dict[int, str]:
 
 
 def harmless_line(text: str) -> str:
-    """Return ``text`` as one line, with control characters and bytes that are not UTF-8 escaped."""
+    """Return ``text`` as one line, with control characters (but tabs) and bytes that are not UTF-8 escaped."""
     if text.isascii() and text.isprintable():  # ten times as fast for most texts
         return text
     return harmless(path_text(text)).replace("\n", "\\x0a")
@@ -106,7 +106,7 @@ def shell_path(path: str) -> str:
 
 
 def shell_word(text: str) -> str:
-    """Return a text quoted for a shell. ``*`` replaces characters that cannot be shown or typed.
+    """Return a text quoted for a shell. ``*`` replaces characters that cannot be shown, and then wildcards too.
 
     The shell, or else kdump, expands this pattern to the file's name.
     """
@@ -119,7 +119,7 @@ def shell_word(text: str) -> str:
 
 
 def shell_pattern(name: str) -> str:
-    """Return a name, such as a topic, quoted for a shell and for an option that takes a glob."""
+    """Return a name, such as a topic, quoted for a shell. With unprintable characters it becomes a glob."""
     from shlex import quote
 
     if re.search(_UNSHOWN, name):

@@ -34,7 +34,7 @@ class AnswerTable(NamedTuple):
     """Columns that may be omitted on a narrow terminal, in the order of omission."""
 
     def below(self) -> Iterator[str]:
-        """Yield the lines below the rows, as a shell script."""
+        """Yield the commands below the rows, each after a comment: together the lines are a shell script."""
         if self.commands:
             yield ""
         for what, command in self.commands:

@@ -128,7 +128,7 @@ def _without_spare(
 ) -> tuple[AnswerTable, list[list[str]], list[int], list[str]]:
     """Return the table, rows and widths with only the columns that fit, and the names of the removed columns.
 
-    Columns of ``spare`` are removed first, then other columns from the last on. The first of these others stays.
+    Columns of ``spare`` are removed first, then the others from right to left; the leftmost of these stays.
     """
     spare = [name for name in table.spare if name in table.columns]
     others = [name for name in table.columns if name not in table.spare]

@@ -372,9 +372,7 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
         lines.append(f"Damaged: {_named(summary.damaged)}")
         keep = "What to do next: keep the broker stopped, and keep a copy of these folders"
         if set(summary.damaged) <= set(summary.without_batches):
-            lines.append(
-                f"{keep}. No valid batch is left in them for kdump salvage: look for a backup or another replica."
-            )
+            lines.append(f"{keep}. No valid batch is left in them for kdump salvage.")
         else:
             left = [shell_path(each) for each in summary.damaged if each not in summary.without_batches]
             is_below = any(is_salvage(command) for start in summary.verdicts for command in start.commands)
@@ -383,8 +381,8 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(
-            "What to do next: use kdump slice to copy the batches before and after such a batch. kdump salvage copies "
-            "such batches too, because a broker accepts them."
+            "A broker accepts a batch there that stops consumers. What to do next: use kdump slice to copy the batches "
+            "before and after it. kdump salvage copies it too."
         )
     if summary.fatal and not summary.verdicts:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")

@@ -137,7 +137,7 @@ def statements(lines: Iterator[str | None]) -> Iterator[str]:
 
 
 class _Asked:
-    """``more``: whether the next line continues a statement."""
+    """The state of the prompt. ``more``: whether the next line continues a statement."""
 
     more = False
 

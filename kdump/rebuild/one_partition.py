@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder
 
 SEGMENT_BYTES: Final = 1 << 30
-"""The size in bytes after which batches of other copies start a new segment: the default of a broker."""
+"""The size in bytes after which batches copied from several copies start a new segment: a broker's default."""
 
 _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with the copies that have a topic id"
 

@@ -23,7 +23,7 @@ def check_size(size: int) -> None:
     if size < SMALLEST_ENTRY:
         raise DamageError(
             "record size",
-            f"a record size of {size} is smaller than the smallest record",
+            f"a record size of {size} is smaller than any record can be",
             position=LOG_OVERHEAD.offsets["size"],
             expected=f"{SMALLEST_ENTRY} or more",
             found=size,

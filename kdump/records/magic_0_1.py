@@ -382,7 +382,7 @@ def frames(data: memoryview) -> Iterator[Frame]:
         if size < SMALLEST_MESSAGE[0]:
             raise DamageError(
                 "message size",
-                "an inner message is smaller than the smallest message",
+                "an inner message is smaller than any message can be",
                 position=position + LOG_OVERHEAD.offsets["size"],
                 expected=f"{SMALLEST_MESSAGE[0]} or more",
                 found=size,

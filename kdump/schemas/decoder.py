@@ -34,7 +34,7 @@ def has_own_layouts(topic: str) -> bool:
 
 
 class WrittenPayload(NamedTuple):
-    """The writer's schema, the message's position in the payload, and the Protobuf path or its error (``broken``)."""
+    """The writer's schema, the message's position in the payload, and its Protobuf indexes or their error."""
 
     schema: PayloadReader
     position: int
@@ -127,7 +127,8 @@ class PayloadDecoder:
     def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
         """Return the schema versions that a frame may refer to; empty if its schema is unknown.
 
-        Return None if the bytes only look like a frame: no schema has the fingerprint, or none has the id 0.
+        Return None if the bytes only look like a frame: no schema has its fingerprint, or its id is 0 and no schema has
+        this id.
         """
         if frame.framing == "single-object":
             return self._by_fingerprint.get(frame.fingerprint) if "avro" in self._formats else None

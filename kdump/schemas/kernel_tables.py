@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
 _LOCAL: Final = 16
-"""A bit in the number of digits that marks a time without a zone."""
+"""A flag added to the number of fractional digits: the time has no zone."""
 _Node: TypeAlias = tuple[int, int, int, int, int]
 """(kind, number, first, count, size), ``struct Node`` of the compiled code."""
 

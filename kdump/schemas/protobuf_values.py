@@ -1,8 +1,9 @@
 """Converts Protobuf messages to values of typed columns (:mod:`kdump.schemas.shapes`).
 
 A message is read as JSON (:mod:`kdump.schemas.protobuf`) and converted: 64-bit integers from text, bytes from base64,
-timestamps from ISO 8601. Types without a fixed shape (Struct, Value, Any, recursive messages) stay JSON text. As in
-Protobuf's own readers, the version with the types of the columns reads the messages of all other versions.
+timestamps from ISO 8601, enums from the name to its index (a number without a name stays text). Types without a fixed
+shape (Struct, Value, Any, recursive messages) stay JSON text. The schema version that gives the columns their types
+also reads the messages of all other versions, as Protobuf's own readers do.
 """
 
 from __future__ import annotations

@@ -78,7 +78,9 @@ def _written(
     if frame is None:
         return _NO_SCHEMA
     if frame.framing == "file":
-        return TypedValue(problem="schema-mismatch", why="an Avro container file holds any number of records")
+        return TypedValue(
+            problem="schema-mismatch", why="an Avro container file can hold several records, and a column takes one"
+        )
     candidates = decoder.candidates(frame)
     if candidates is None:
         return _NO_SCHEMA

@@ -262,7 +262,7 @@ class MadeLines(NamedTuple):
 class LinesAhead(Generic[L]):
     """Makes the output lines of batch runs.
 
-    ``writer`` is the printer's own writer of compiled code; threads use others. A thread makes the first lines of a run
+    ``writer`` is the compiled writer of the printer; threads have their own. A thread makes the first lines of a run
     (:meth:`make`). The printer prints them and makes the rest.
     """
 
@@ -287,7 +287,7 @@ class LinesAhead(Generic[L]):
         return MadeLines(writer, writer.run(head, shape, AHEAD))
 
     def begin(self, run: Run, row: int, stop: int, made: MadeLines | None) -> MadeLines:
-        """Return ``made`` if ``row`` to ``stop`` (exclusive) is the whole run, else a result without lines."""
+        """Return ``made`` if it has the lines of ``row`` to ``stop`` (exclusive), else a result without lines."""
         if made is not None and (row, stop) == (0, run.batch_count):
             return made
         self.writer.stack(run.block, run.rows, WIDTH, row, stop)

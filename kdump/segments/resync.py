@@ -60,7 +60,7 @@ KEPT: Final = 16
 FORGOTTEN: Final = 1 << 16
 """Maximum number of stored checksums before the current position."""
 FRAMED: Final = 8
-"""For each FRAMED bytes read, one record may be skipped without success, in addition to BUDGET records."""
+"""For each FRAMED bytes read, a search may skip one record more than BUDGET without finding a valid batch."""
 NEAR: Final = 1 << 21
 """Bytes after the start of a part in which a guess first searches for the leader epoch of the segment's first batch."""
 LOOKS: Final = 1024

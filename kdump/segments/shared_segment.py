@@ -211,7 +211,7 @@ class BriefBatch(Batch):
 
 
 class Brief(NamedTuple):
-    """The rows of a run, and the bytes that ``look`` of :func:`brief` returned. The records are not held."""
+    """A batch run without its records: the header rows, and the bytes that ``look`` of :func:`brief` returned."""
 
     rows: array[int]
     found: bytearray

@@ -130,7 +130,7 @@ def test_files_of_another_account_decide_nothing(log_dir, monkeypatch, capfd, cl
         assert "DO NOT START" not in out
         assert "nothing is lost" not in out
         assert "meta.properties\n" not in out
-        assert "the losses of a start are unknown" in out or not closed
+        assert "it is unknown what a start would lose" in out or not closed
         assert "Permission denied" in err
 
 

@@ -416,7 +416,7 @@ def test_a_name_without_zeros_beside_the_name_that_a_broker_opens_is_left_out_wi
     (partition,), notes, fails = found(tmp_path / "t-0", leftovers=True)
     assert names(partition) == [f"{8:020}.log{state}"]
     assert notes == [
-        f"{tmp_path}/t-0/8.log{state} is left out: a broker opens no file of this name (name it to read it)"
+        f"{tmp_path}/t-0/8.log{state} is left out: a broker opens no file of this name (give its path to read it)"
     ]
     assert not fails
 

@@ -81,7 +81,7 @@ class Question(NamedTuple):
         return self.block.log.records.get(self.offset)
 
     def bytes_left(self) -> tuple[Whereabouts, tuple[Fact, ...]]:
-        """Return the place outside the log that holds the record, and a fact with its file; or "nowhere"."""
+        """Return where else the record exists (deleted file, replica, "nowhere"), and a fact that names the file."""
         aside = self.block.put_aside(self.offset)
         if aside is not None:
             return "deleted-file", (_holds(aside),)
@@ -398,9 +398,7 @@ def aborted_transaction(question: Question) -> Cause | None:
     seen = question.seen
     if seen is None or seen.transaction != "aborted":
         return None
-    because = (
-        f"producer {seen.batch.producer_id} aborted its transaction: read_committed consumers do not get the record"
-    )
+    because = f"producer {seen.batch.producer_id} aborted its transaction"
     return Cause("aborted-transaction", "log", because, True, facts=(_holds(seen),))
 
 
@@ -477,7 +475,8 @@ def cleaned(question: Question) -> Cause | None:
         because = "the log cleaner removed the record, a transaction marker without data"
         return Cause("control-marker-cleaned", where, because, facts=facts)
     because = (
-        "the log cleaner removed the record: it was superseded by a newer record of its key, or an expired tombstone"
+        "the log cleaner removed the record: it was superseded by a newer record of its key, or it was an expired "
+        "tombstone"
     )
     if batch is None:
         facts = (Fact(_folder(question), None, "no batch of the log covers the offset"), *facts)

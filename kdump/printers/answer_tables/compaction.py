@@ -31,7 +31,7 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     title = f"{of}; superseded in {'it' if due == 1 else 'them'}: {freed}"
     yield AnswerTable(title, _DUE, list(map(_due, partitions)), frozenset(_DUE[2:-1]), spare=("from", "to", "clean"))
     if partitions:
-        title = "What a cleaning would remove now: superseded, expired (of the tombstones), keyless, aborted, markers"
+        title = "Records that a cleaning would remove now: superseded, expired tombstones, keyless, aborted, markers"
         yield AnswerTable(title, _GOES, list(map(_goes, partitions)), frozenset(_GOES[1:]))
     if held := [_held(line, one) for line in partitions for one in line.held_back]:
         total = size(sum(line.uncleanable_bytes for line in partitions))

@@ -24,7 +24,7 @@ _ONE: Final = Lock()
 
 
 def register(spark: SparkSession) -> None:
-    """Add the source ``kdump`` to ``spark``, so that several of its streams can begin at the same time.
+    """Add the source ``kdump`` to ``spark``. Unlike with PySpark's own call, streams can begin at the same time.
 
     The source reads stores with the settings of the session (:func:`kdump.spark.session.store_settings`). Raises
     KdumpError if PySpark or pyarrow is missing, or PySpark is older than 4.0, which has no data sources in Python.

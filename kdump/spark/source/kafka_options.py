@@ -60,7 +60,9 @@ _ISOLATION: Final = "kafka.isolation.level"
 
 OPTIONS: Final = (
     KafkaOption(
-        "subscribe", TAKEN, "Names of topics. This option and the next two select the options of Kafka's source."
+        "subscribe",
+        TAKEN,
+        "Names of topics. With this option or one of the next two, all options are those of Kafka's source.",
     ),
     KafkaOption(
         "subscribePattern",

@@ -185,10 +185,10 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
 def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
     """Return the offset at which the log differs from the records read before ``mark``, or None.
 
-    Only the batch that now has the last offset read is compared. If it also has the next offset, the log differs from
-    its base offset on. A batch that ends at the last offset, lacks no record and has no delete horizon (KIP-534) was
-    not compacted. If its checksum has changed, the log differs from the log's start on. Wrappers of magic 0 and 1 are
-    not compared, because compaction rebuilds them.
+    Only the batch that now has the last offset read is compared. If this batch also has the next offset, the result is
+    its base offset. If it ends at the last offset, lacks no record and has no delete horizon (KIP-534), it was not
+    compacted: another checksum means another log, and the result is the log start. Wrappers of magic 0 and 1 are not
+    compared, because compaction rebuilds them.
     """
     offset = mark.offset or 0
     for batch in _batches(older[-1], offset - 1) if older else ():

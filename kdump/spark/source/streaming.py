@@ -341,7 +341,7 @@ class _Meter:
         return (room.bytes is None or size <= room.bytes) and (room.records is None or records <= room.records)
 
     def takes(self, size: int, records: int) -> bool:
-        """Count bytes and records if they are within the limits, else stop. A trigger's first batch always fits."""
+        """Return whether a batch fits into the trigger, and count it. The first batch always fits."""
         if self._bytes and not self.holds(size, records):
             self.is_stopped = self.is_full = True
             return False
