@@ -155,9 +155,13 @@ class LogFolder:
 
     @cached_property
     def partition(self) -> Partition:
-        """The folder as a partition; its segments include ``.swap``, ``.cleaned`` and ``.deleted`` files."""
+        """The folder as a partition; its segments include ``.swap``, ``.cleaned`` and ``.deleted`` files.
+
+        As in a broker, only regular files are segments (``LogLoader.loadSegmentFiles``).
+        """
         if self._listed is not None:
-            return self._listed
+            found = self._listed.segments
+            return self._listed._replace(segments=tuple([each for each in found if not each.special]))
         finder = Finder(Wanted(leftovers=True, max_batch_bytes=self.limit))
         name = file_names.Name(self.parsed.topic, self.parsed.partition)
         regular = [entry for entry in self.inside.values() if entry.is_regular]

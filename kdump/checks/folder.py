@@ -105,7 +105,9 @@ def _no_files(partition: Partition) -> Iterator[Finding]:
     A segment of this name had records if its index is there.
     """
     names = {entry.name for entry in partition.others}
-    for entry in partition.folders if partition.topic is not None else ():
+    for entry in partition.entries if partition.topic is not None else ():
+        if entry.is_regular:
+            continue
         stem, _, suffix = entry.name.rpartition(".")
         if not file_names.is_padded(stem) or suffix not in {file_names.LOG, *file_names.INDEXES}:
             continue

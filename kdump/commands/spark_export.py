@@ -245,7 +245,8 @@ def _listener(run: session.Session, progress: _Progress) -> Listener:
 def _report_damage(run: session.Session, export: Export, done: Summary) -> None:
     run.sum_up()
     if done.damaged_ranges or done.damaged_bytes:
-        run.damage(f"there are damaged ranges: {export.account}/_manifest.json lists them, and _damaged has the bytes")
+        out = export.account
+        run.damage(f"there are damaged ranges: {out}/_manifest.json lists them, and {out}/_damaged has the bytes")
 
 
 def _folders(text: str) -> tuple[str, ...]:

@@ -429,8 +429,8 @@ class Finder:
                 self.unread.add(name)
                 self.fail(error)
                 continue
-            inside = [entry for entry in entries if entry.is_regular]
-            others = tuple([entry for entry in entries if not entry.is_regular])
+            inside = [entry for entry in entries if entry.is_regular or _is_special_segment(entry)]
+            others = tuple([entry for entry in entries if not entry.is_regular and not _is_special_segment(entry)])
             folders = [entry for entry in others if entry.is_folder]
             self._packed += [entry for entry in inside if entry.name.endswith(archive_formats.SUFFIXES)]
             is_log_dir = any(entry.name == file_names.META_PROPERTIES for entry in inside)
@@ -440,7 +440,6 @@ class Finder:
                 self.found_names.add(name)
                 if self._takes(name, None) and not self._is_packed(inside, folder.path, files):
                     found = self.partition(folder.path, name, inside, files, others)
-                    self._note_special(files, others)
                     yield found._replace(foreign=True) if folder.path in foreign else found
             if not folders:
                 continue
@@ -467,12 +466,6 @@ class Finder:
             self.fail(error)
             return True
         return False
-
-    def _note_special(self, files: Files, others: Iterable[Entry]) -> None:
-        """Report each pipe, socket or device with the name of a segment as a note."""
-        for entry in others:
-            if entry.special and SEGMENT_NAME.fullmatch(entry.name):
-                self.note(f"{files.shown(entry.path)} is left out: it is a {entry.special}, not a file")
 
     def _holds(self, inside: list[Entry]) -> bool:
         return self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
@@ -503,7 +496,7 @@ class Finder:
     def partition(
         self, path: str, name: Name, inside: list[Entry], files: Files, folders: tuple[Entry, ...] = ()
     ) -> Partition:
-        """Return the partition of a folder; ``inside`` are its regular files, ``folders`` all else in it."""
+        """Return the partition of a folder; ``inside`` are its files, ``folders`` all else in it."""
         beside = {entry.name: entry.path for entry in inside}
         segments, others = [], []
         for entry in inside:
@@ -646,6 +639,11 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
     return (segment.base_offset is None, segment.base_offset or 0, segment.path)
 
 
+def _is_special_segment(entry: Entry) -> bool:
+    """Return whether a pipe, socket or device has the name of a segment: reading it fails, so no answer lacks it."""
+    return bool(entry.special and SEGMENT_NAME.fullmatch(entry.name))
+
+
 def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: dict[str, str], limit: int) -> Segment:
     if found is None:
         base = first_offset_of(files, entry.path)
@@ -653,7 +651,8 @@ def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: di
     stem, state = found["stem"], found["state"] or ""
     siblings = {suffix: beside[name] for suffix in SIBLINGS if (name := f"{stem}.{suffix}{state}") in beside}
     base = int(found["offset"])
-    return Segment(files, entry.path, entry.size, base, siblings, limit, entry.modified, entry.disk_size)
+    known = entry.modified, entry.disk_size
+    return Segment(files, entry.path, entry.size, base, siblings, limit, *known, special=entry.special)
 
 
 def _unnamed(beside: Iterable[str], segments: Iterable[Segment]) -> tuple[int, ...]:

@@ -49,12 +49,14 @@ class Segment(NamedTuple):
     """The offset at which the next segment continues; None if this segment is read to its end."""
     start: int = 0
     """The first byte of the file that belongs to the segment. It is not 0 for a part of a split segment."""
+    special: str = ""
+    """Like ``special`` of :class:`kdump.log_dirs.files.Entry`."""
 
     @property
     def entry(self) -> Entry:
         """The entry of the file in its folder, with the path as ``identity``."""
         name = posixpath.basename(self.path)
-        return Entry(name, self.path, False, self.size, self.path, self.modified, self.disk_size)
+        return Entry(name, self.path, False, self.size, self.path, self.modified, self.disk_size, self.special)
 
     @property
     def name(self) -> str:
@@ -105,7 +107,7 @@ class Partition(NamedTuple):
     is_named: bool = False
     """Whether the user named the folder or its files, and not only a folder above."""
     is_listed: bool = True
-    """Whether ``others`` has all other files of the folder, and ``folders`` everything that is not a regular file."""
+    """Whether ``others`` has all other files of the folder, and ``folders`` all else in it but special segments."""
     folders: tuple[Entry, ...] = ()
     unnamed: tuple[int, ...] = ()
     """The base offsets of the folder's other segments, if the user named single files of it."""

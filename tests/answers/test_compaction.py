@@ -234,7 +234,7 @@ def test_what_is_not_compacted_is_said_where_it_was_asked_for(tmp_path):
         assert said in done.stderr.decode()
     done = kdump("compaction", tmp_path, "--config", "t:cleanup.policy=compact")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"What a cleaning would remove now" in done.stdout
+    assert b"Records that a cleaning would remove now" in done.stdout
 
 
 def test_limits_may_be_beyond_all_numbers(tmp_path):
