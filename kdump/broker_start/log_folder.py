@@ -297,9 +297,7 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
             cause = StartCause(code=Code.INDEX_UNREADABLE, file=folder.shown(entry.name), text=_refusal(entry))
             is_flushed = number + 1 < len(bases) and (how.clean or bases[number + 1] <= how.recovery_point)
             is_txn = suffix == file_names.TXN_INDEX
-            if (entry.special == "device" and (is_flushed or is_txn)) or (
-                entry.special == "pipe" and not is_txn and is_flushed
-            ):
+            if entry.special == "device" if is_txn else is_flushed and entry.special in {"pipe", "device"}:
                 continue
             if is_txn or not is_flushed:
                 raise StopsError(cause, is_io=True)

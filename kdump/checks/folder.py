@@ -104,15 +104,14 @@ def _no_files(partition: Partition) -> Iterator[Finding]:
 
     A segment of this name had records if its index is there.
     """
-    names = {entry.name for entry in partition.others}
-    for entry in partition.entries if partition.topic is not None else ():
-        if entry.is_regular:
-            continue
+    special = [segment.entry for segment in partition.segments if segment.special]
+    for entry in sorted((*special, *partition.folders)) if partition.topic is not None else ():
         stem, _, suffix = entry.name.rpartition(".")
         if not file_names.is_padded(stem) or suffix not in {file_names.LOG, *file_names.INDEXES}:
             continue
         what = entry.special or "folder"
-        is_lost = suffix == file_names.LOG and file_names.beside_log(entry.name, file_names.INDEX) in names
+        index = file_names.beside_log(entry.name, file_names.INDEX)
+        is_lost = suffix == file_names.LOG and any(each.name == index for each in partition.others)
         text = f"a {what} has the name of an index: a broker cannot use it as a file"
         if suffix == file_names.LOG:
             text = f"a {what} has the name of a segment: a broker does not read it"

@@ -429,8 +429,10 @@ class Finder:
                 self.unread.add(name)
                 self.fail(error)
                 continue
-            inside = [entry for entry in entries if entry.is_regular or _is_special_segment(entry)]
-            others = tuple([entry for entry in entries if not entry.is_regular and not _is_special_segment(entry)])
+            inside: list[Entry] = []
+            others: list[Entry] = []
+            for entry in entries:
+                (inside if entry.is_regular or _is_special_segment(entry) else others).append(entry)
             folders = [entry for entry in others if entry.is_folder]
             self._packed += [entry for entry in inside if entry.name.endswith(archive_formats.SUFFIXES)]
             is_log_dir = any(entry.name == file_names.META_PROPERTIES for entry in inside)
@@ -439,7 +441,7 @@ class Finder:
             if self._holds(inside):
                 self.found_names.add(name)
                 if self._takes(name, None) and not self._is_packed(inside, folder.path, files):
-                    found = self.partition(folder.path, name, inside, files, others)
+                    found = self.partition(folder.path, name, inside, files, tuple(others))
                     yield found._replace(foreign=True) if folder.path in foreign else found
             if not folders:
                 continue
