@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from kdump.arrow import columns as blocks
@@ -119,6 +120,10 @@ class RowStream:
         """The number of batches that were read."""
         reader.outcomes = "transactionState" in wanted
 
+    @cached_property
+    def _end(self) -> pa.RecordBatch:
+        return blocks.end_of_block(blocks.schema_of(self._names, self._typed))
+
     def batches(self, partitions: Iterable[Partition]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of partitions. Raises UnreadableError."""
         for partition in partitions:
@@ -140,7 +145,7 @@ class RowStream:
         for item in items:
             if not isinstance(item, SelectedBatch):
                 yield from self._take()
-                yield blocks.end_of_block(blocks.schema_of(self._names, self._typed))
+                yield self._end
                 self._lost(item)
                 continue
             self.batch_count += item.batch_count

@@ -90,7 +90,7 @@ def _csv(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBat
 
 
 class Parts:
-    """Parts of a text, written when they are more than _PIECE characters. ``shown`` is applied to what is written."""
+    """Collects parts of a text, and writes ``shown(text)`` whenever they have more than _PIECE characters."""
 
     def __init__(self, out: BinaryIO, shown: Callable[[str], str] = str) -> None:
         self._out, self._shown = out, shown
@@ -108,14 +108,18 @@ class Parts:
         texts = self._parts if is_large else ["".join(self._parts)]  # a join copies large parts
         self._parts, self._size = [], 0
         for text in texts:
-            for at in range(0, len(text), _PIECE):
-                self._out.write(self._shown(text[at : at + _PIECE]).encode("utf-8", "backslashreplace"))
+            for piece in _in_pieces(text):
+                self._out.write(self._shown(piece).encode("utf-8", "backslashreplace"))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._write()
+
+
+def _in_pieces(text: str) -> Iterator[str]:
+    return (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -344,8 +348,7 @@ class LargeCell:
         return len(self._text)
 
     def pieces(self) -> Iterator[str]:
-        for at in range(0, len(self._text), _PIECE):
-            yield harmless_line(self._text[at : at + _PIECE])
+        return map(harmless_line, _in_pieces(self._text))
 
 
 Row: TypeAlias = "Sequence[str | LargeCell]"
