@@ -4,7 +4,7 @@
 
 Calls are counted, not time, so a busy machine gives the same figures. `sql` is left out: DuckDB's threads call it, and
 their calls are not counted. A line is printed for each command and kind whose calls grow by more than LIMIT when there
-are four times as many things. It also names each command that kdump refuses or accepts against REFUSED.
+are four times as many things. A line also names each command that kdump refuses or accepts against REFUSED.
 The exit status is 1 if it prints a line.
 """
 

@@ -19,6 +19,7 @@ import pytest
 from kdump.parallel.chunks import _ChunkThreads
 from kdump.primitives import threads as process_threads
 from testing import GOLDEN, ROOT
+from testing.spark_java import BRIEF_JAVA, java_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +33,6 @@ with suppress(ImportError):
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# Spark's drivers and daemons live for seconds here: what Java's second compiler takes of them never comes back.
-BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ["KDUMP_PAGER"] = ""  # a pager would wait for a key
 os.environ |= {"SPARK_SUBMIT_OPTS": BRIEF_JAVA, "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA}
 
@@ -149,8 +148,6 @@ def spark(tmp_path_factory) -> Iterator:
     if reason := java_is_missing():
         pytest.skip(reason)
     from pyspark.sql import SparkSession
-
-    from tests.spark.conftest import java_options
 
     place = tmp_path_factory.mktemp("spark")
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -10,28 +10,18 @@ from functools import cache
 import pytest
 
 from testing import GOLDEN, ROOT
-from tests.conftest import BRIEF_JAVA
+from testing.spark_java import BRIEF_JAVA, archive, java_options
 
 
 @pytest.fixture(autouse=True)
 def archived_classes(request, monkeypatch):
     """Pass the archive to Java. A test that starts drivers makes it, unless an earlier run has made it."""
+    pytest.importorskip("pyspark")
     mark = request.node.get_closest_marker("xdist_group")
     if mark is not None and mark.args == ("spark-processes",) and shutil.which("java"):
         made()
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", java_options())
     monkeypatch.setenv("SPARK_DAEMON_JAVA_OPTS", java_options())
-
-
-def java_options():
-    """Return the options of a short-lived Java, with the archive if it exists."""
-    return f"{BRIEF_JAVA} -XX:SharedArchiveFile={archive()} -Xlog:cds=error" if archive().exists() else BRIEF_JAVA
-
-
-@cache
-def archive():
-    """Return the path of this Spark's archive. Java refuses one that another Java or Spark has made."""
-    return ROOT / "build" / f"spark-{pytest.importorskip('pyspark').__version__}.jsa"
 
 
 @cache

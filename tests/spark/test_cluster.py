@@ -16,7 +16,7 @@ import pyarrow.dataset as dataset
 
 from testing import GOLDEN, ROOT, forge
 from testing.processes import dump
-from tests.conftest import BRIEF_JAVA
+from testing.spark_java import BRIEF_JAVA
 from tools.prove import spark as prove_spark
 from tools.prove import spark_cluster
 

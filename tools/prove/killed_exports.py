@@ -38,10 +38,10 @@ from typing import Any, NamedTuple
 import duckdb
 import pandas as pd
 import polars as pl
-import pyspark
 from pyarrow import parquet
 
 from testing import ROOT, forge
+from testing.spark_java import java_options
 from tools import arguments
 from tools.prove import spark_cluster, stores
 
@@ -52,7 +52,6 @@ STORES = ("local", "s3", "hdfs")
 TOPICS, PARTITIONS, DAYS = 4, 2, 2
 PER_BATCH = 500
 DAY = 86_400_000
-BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 DAMAGE = 3
 """The exit status of an export with damage, which each of these exports has."""
 LEFT = ("_commit.json", "_parts", "_temporary")
@@ -190,19 +189,18 @@ def judge(seen: Seen, old: set[Row], new: set[Row], *, adds: bool, moves: bool) 
     return Faults(len(old - found) if adds else 0, len(seen.rows) - len(found), misleading)
 
 
-def java_options() -> str:
-    """Return the options of Java, with the tests' archive of Spark's classes if it exists."""
-    archive = ROOT / "build" / f"spark-{pyspark.__version__}.jsa"
-    return f"{BRIEF_JAVA} -XX:SharedArchiveFile={archive} -Xlog:cds=off" if archive.exists() else BRIEF_JAVA
-
-
 class Export:
     """One process that exports, in its own process group."""
 
     def __init__(self, place: Path, lake: stores.Lake, out: Path, words: list[str]) -> None:
         self._lake, self.log = lake, place / "said.txt"
         command = [sys.executable, "-m", "kdump", "spark-export", *words, "--out", lake.uri(out)]
-        env = {**os.environ, **spark_cluster.LOOPBACK, "PYTHONPATH": str(ROOT), "SPARK_SUBMIT_OPTS": java_options()}
+        env = {
+            **os.environ,
+            **spark_cluster.LOOPBACK,
+            "PYTHONPATH": str(ROOT),
+            "SPARK_SUBMIT_OPTS": java_options("off"),
+        }
         with self.log.open("wb") as said:
             self._process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=said, start_new_session=True)
 
