@@ -1,1 +1,1 @@
-"""Finds partitions and their segments in folders, archives and object stores."""
+"""Finds partitions and their segments in folders, archives and object stores. It reads no records."""

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 _LINKS_DEEP: Final = 8
 _COMPRESSED_DEEP: Final = 3
-"""Maximum number of compressions of a file. Without a limit, a stream that decompresses to itself would never end."""
+"""Maximum number of nested compressions of a file. Without a limit, a stream that decompresses to itself never ends."""
 _FOLDERS_DEEP: Final = 100
 _SHOWN: Final = 100
-"""Number of characters of a too long name in messages."""
+"""Maximum number of characters of a name in messages."""
 _LARGE_FILE: Final = 1 << 32
 """Largest size in bytes of a sparse or truncated member, if the archive is smaller. No segment is larger."""
 _NEWLINE: Final = 0x0A
@@ -168,7 +168,7 @@ class Archive:
         self._scan()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle only the name: another process, such as a worker of Spark, opens the archive again."""
+        """Pickle only the name: another process opens the archive again."""
         return reopened, (self.name,)
 
     def _scan(self) -> None:
@@ -467,7 +467,7 @@ def _milliseconds(info: tarfile.TarInfo) -> int | None:
 class OneFile:
     """Storage with a single file that has no path: standard input, or the content of a compressed file.
 
-    ``broken`` and ``hint`` have the meaning of :class:`Archive`, for a stream with a broken end.
+    ``broken`` and ``hint`` are explained at :class:`Archive`; here they describe a stream that breaks off.
     """
 
     left_out: Sequence[tuple[str, str]] = ()

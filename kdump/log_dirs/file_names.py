@@ -157,10 +157,7 @@ def offset_of(name: str) -> int | None:
 
 
 def opened_name(name: str) -> str | None:
-    """Return the name of a ``.log`` file (in any state) as a broker opens it, with the offset in 20 digits.
-
-    The result is None if :func:`offset_of` gives None.
-    """
+    """Return the name, with 20 digits, under which a broker opens a ``.log`` file (any state); None without offset."""
     offset = offset_of(name)
     if offset is None:
         return None

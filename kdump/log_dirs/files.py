@@ -114,7 +114,7 @@ def next_hole(source: Source, position: int) -> int:
 
 
 def data_end(source: Source, start: int, end: int) -> int:
-    """Return the first byte of the hole that ends at ``end``, but at least ``start``; ``end`` if there is no hole."""
+    """Return the start of the hole that ends at ``end``, but at least ``start``; ``end`` if no hole ends there."""
     if end <= start or next_data(source, end - 1) < end:
         return end
     low, high = start, end  # all bytes from high to end are a hole
@@ -164,7 +164,7 @@ def read_file(files: Files, path: str) -> bytes:
 
 
 def read_index(files: Files, path: str) -> bytes:
-    """Return the bytes of an ``.index`` or ``.timeindex``: a BeforeHole without the hole at its end, if it has one."""
+    """Return the bytes of an ``.index`` or ``.timeindex``: a BeforeHole, without its zeros, if it ends with a hole."""
     with files.open(path) as source:
         hole = next_hole(source, 0)
         if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):

@@ -51,7 +51,7 @@ _MANY: Final = 3
 
 
 class Wanted(NamedTuple):
-    """The partitions and files that a command reads. ``topics`` are names or globs; empty means all."""
+    """The partitions and files that a command reads. ``topics`` are names or globs; empty means all topics."""
 
     topics: tuple[str, ...] = ()
     partitions: frozenset[int] = frozenset()
@@ -60,7 +60,9 @@ class Wanted(NamedTuple):
     leftovers: bool = False
     """Whether ``.deleted``, ``.swap`` and ``.cleaned`` files and -delete, -future and -stray folders are selected."""
     siblings: bool = False
-    """Whether named files without records, such as indexes, are selected. They become ``Partition.others``."""
+    """Whether files without records, such as indexes, are selected if the user names them. They are in
+    ``Partition.others``.
+    """
     max_batch_bytes: int = DEFAULT_LIMIT
     """Largest batch accepted, compressed or decompressed, in bytes. The limit does not select files."""
     log_dirs: bool = False
@@ -305,10 +307,10 @@ class Finder:
         return True
 
     def _doubt(self, head: bytes, shown: str, *, may_begin_damaged: bool) -> None:
-        """Raise UnreadableError if a file without a segment's name does not begin like a segment either.
+        """Raise UnreadableError for a file that neither has the name of a segment nor begins like a segment.
 
-        With ``may_begin_damaged`` (a file that is named ``.log`` or has no name), the file is read with a note, unless
-        it begins as text.
+        If ``may_begin_damaged`` (the file is named ``.log`` or has no name), the file is read with a note, unless it
+        begins as text.
         """
         wrong = _no_segment(head)
         if wrong is None:
@@ -475,8 +477,8 @@ class Finder:
     def _enters(self, name: Name, folder: Entry, files: Files, in_log_dir: bool) -> bool:
         """Return whether to read a subfolder. A skipped leftover is reported as a note.
 
-        Outside a log dir, a folder with a name like that of a partition may be a log dir, such as ``broker-1``. The
-        marker of a clean shutdown may be a link to any folder of the machine.
+        Outside a log dir, a folder that is named like a partition may be a log dir, such as ``broker-1``. A folder that
+        is the marker of a clean shutdown is never read, because it may be a link to any folder.
         """
         if in_log_dir and folder.name == file_names.CLEAN_SHUTDOWN:
             return False
@@ -498,7 +500,7 @@ class Finder:
     def partition(
         self, path: str, name: Name, inside: list[Entry], files: Files, folders: tuple[Entry, ...] = ()
     ) -> Partition:
-        """Return the partition of a folder; ``inside`` are its files, ``folders`` all else in it."""
+        """Return the partition of a folder. ``inside``: files and special segments; ``folders``: all other entries."""
         beside = {entry.name: entry.path for entry in inside}
         segments, others = [], []
         for entry in inside:
@@ -574,7 +576,7 @@ def _is_glob(path: str) -> bool:
 
 
 def _held(entries: list[Entry]) -> str:
-    """Return the end of a sentence: the first names in an archive."""
+    """Return the first names in an archive, as the end of a sentence."""
     names = [entry.name for entry in entries]
     return f": it has {first_of(names, _MANY)}" if names else ", it is empty"
 
@@ -624,7 +626,7 @@ def _folder_order(below: tuple[Name, Entry]) -> tuple[str, int, str]:
 
 
 def _apart(segments: list[Segment]) -> list[list[Segment]]:
-    """Divide the segments of a folder into logs. A copy under a name that no broker writes gets a log of its own."""
+    """Divide the segments of a folder into logs. A copy with a name that no broker writes is a log of its own."""
     logs: list[list[Segment]] = [[]]
     for segment in segments:
         is_brokers = segment.base_offset is None or SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
@@ -642,7 +644,7 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
 
 
 def _is_special_segment(entry: Entry) -> bool:
-    """Return whether a pipe, socket or device has the name of a segment: reading it fails, so no answer lacks it."""
+    """Return whether a pipe, socket or device has the name of a segment. Reading it as a segment is then an error."""
     return bool(entry.special and SEGMENT_NAME.fullmatch(entry.name))
 
 
@@ -658,7 +660,7 @@ def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: di
 
 
 def _unnamed(beside: Iterable[str], segments: Iterable[Segment]) -> tuple[int, ...]:
-    """Return the base offsets of a folder's segments that are not among ``segments``, without leftover files."""
+    """Return the base offsets of the segments in a folder that the user did not name. Leftover files do not count."""
     named = {posixpath.basename(segment.path) for segment in segments}
     found = (SEGMENT_NAME.fullmatch(name) for name in beside if name not in named)
     return tuple(sorted(int(one["offset"]) for one in found if one and one["state"] is None))

@@ -1,4 +1,8 @@
-"""The files of this machine."""
+"""The local disk as a place of files (:class:`kdump.log_dirs.files.Files`): lists folders and reads files, never
+writes.
+
+:attr:`LocalFile.meter` counts the bytes read, and :attr:`LocalFile.watch` evicts pages (``--cache drop``).
+"""
 
 from __future__ import annotations
 
@@ -147,7 +151,7 @@ class LocalFile:
 
     @property
     def lost(self) -> int:
-        """Bytes by which the file has shrunk since it was opened. Brokers truncate live files."""
+        """Bytes by which the file has become shorter since it was opened. Brokers truncate live files."""
         return max(0, self.size - os.fstat(self._fd).st_size)
 
     @property
@@ -157,7 +161,7 @@ class LocalFile:
 
     def expect(self, position: int, size: int) -> None:
         """Advise the operating system to read these bytes ahead."""
-        if self._guard is not None or not hasattr(os, "posix_fadvise"):  # the guard would not evict these pages
+        if self._guard is not None or not hasattr(os, "posix_fadvise"):  # pages read ahead would not be evicted
             return
         last = min(position + size, self.size) - 1
         if position > last or not (self._cached(position) and self._cached(last)):

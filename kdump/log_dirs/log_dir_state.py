@@ -1,4 +1,7 @@
-"""Reads the files of a log dir outside its partition folders: the broker's ids, and checkpointed offsets."""
+"""Reads the files that describe a log dir: ``meta.properties``, checkpoints, and the marker of a clean shutdown.
+
+Broken files are reported as damage and left out. Partition folders are not read.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ READERS: Final[dict[str, Callable[[Bytes], object]]] = {
 
 
 class LogDirState(NamedTuple):
-    """The content of the files of a log dir. ``sound``: valid files; ``failed``: errors of unreadable files."""
+    """The files that describe a log dir. ``sound``: names of valid files; ``failed``: errors of unreadable files."""
 
     path: str
     sound: frozenset[str]
@@ -90,10 +93,10 @@ class LogDirState(NamedTuple):
 
 
 class LogDirStates:
-    """Reads the files of each log dir once. ``readers``: file name -> its reader.
+    """Reads the files of each log dir once. ``readers``: file name -> function that parses the file.
 
-    ``report`` receives broken files as damage, unreadable ones as failures. ``known``: (place, path) -> state of the
-    log dirs that were read before.
+    ``report`` receives broken files as damage, unreadable files as failures. ``known``: (place, path of the log dir) ->
+    state that was read before.
     """
 
     def __init__(
@@ -114,7 +117,7 @@ class LogDirStates:
         return self._known[key]
 
     def inside(self, partition: Partition) -> LogDirState:
-        """Return the state of a partition's folder that is itself a log dir. Its files are read in order of name."""
+        """Return the state of a partition's folder as a log dir. Its files are read in order of name."""
         key = partition.files, partition.folder
         if key not in self._known:
             path_of = partial(posixpath.join, partition.folder)
@@ -122,7 +125,7 @@ class LogDirStates:
 
             def content_of(name: str) -> bytes | None:
                 is_there = name in paths
-                if name == file_names.CLEAN_SHUTDOWN:  # for a broken link, File.exists is false
+                if name == file_names.CLEAN_SHUTDOWN:  # as for Java's File.exists, a broken link does not exist
                     is_there = is_there and partition.files.look(paths[name]) is not None
                 return read_file(partition.files, paths[name]) if is_there else None
 
@@ -163,9 +166,9 @@ class LogDirStates:
         return {state.path: state for state in self._known.values()}
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
-        """Return the parsed content of a file, or None after calling :meth:`wrong` for a broken file.
+        """Return the parsed content of a file. For a broken file call :meth:`wrong` and return None.
 
-        A broken ``.kafka_cleanshutdown`` is returned unparsed, because it counts too.
+        A broken ``.kafka_cleanshutdown`` is returned unparsed, because for a broker its existence is enough.
         """
         try:
             return self._readers[name](data)
@@ -179,7 +182,7 @@ class LogDirStates:
 
 
 def _is_folder(files: Files, path: str) -> bool:
-    """Return whether the marker of a clean shutdown is a folder, which counts too (CleanShutdownFileHandler.exists)."""
+    """Return whether the marker of a clean shutdown is a folder, which a broker accepts too."""
     marker = files.look(path)
     return marker is not None and marker.is_folder
 

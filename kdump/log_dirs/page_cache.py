@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = mmap.PAGESIZE
 AHEAD: Final = (16 << 20) // PAGE
-"""The state of this number of pages after a read of cached pages is noted too: the system may read them ahead."""
+"""Number of pages after a read of cached pages whose state is noted too: the system may read them ahead."""
 FOLIO: Final = (2 << 20) // PAGE
 """Number of pages of the largest folio of Linux. Linux does not evict a part of a folio."""
 _BEYOND: Final = (64 << 20) // PAGE
@@ -81,7 +81,9 @@ class Guard:
             self._was += self._cached(known, last)
 
     def _leave(self, count: int) -> None:
-        """Evict the first ``count`` noted pages, except pages that were cached before, and drop these notes."""
+        """Evict the first ``count`` noted pages, except those that were cached before the read, and drop their
+        notes.
+        """
         for run in _MISSING.finditer(self._was, 0, count):
             start, size = (self._first + run.start()) * PAGE, (run.end() - run.start()) * PAGE
             os.posix_fadvise(self._fd, start, size, os.POSIX_FADV_DONTNEED)
@@ -99,7 +101,7 @@ class Guard:
 
 
 class Watch:
-    """Makes a :class:`Guard` for each file. At the first failure in this process and its forks, ``note`` is called."""
+    """Makes a :class:`Guard` for each file. ``note`` is called at the first failure in this process and its forks."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note

@@ -1,4 +1,8 @@
-"""A partition folder with its segments, and groups of partitions for workers."""
+"""Partitions and segments as the finder returns them: paths, sizes and offsets of files. Opens segments, decodes no
+batch.
+
+Also the state of a partition's folder after a start (``.swap`` files), and groups of partitions for workers.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _split: Final = lru_cache(1 << 10)(posixpath.split)
-"""Remembers the last results, because a check uses the log dir of a partition nine times."""
+"""Cached, because a check uses the log dir of a partition nine times."""
 
 TURN_COST: Final = 1 << 16
-"""The cost of opening a partition, as the number of bytes that are read in that time."""
+"""The cost of opening a partition, expressed in bytes to read."""
 
 
 class Segment(NamedTuple):
-    """A file of batches. ``base_offset`` is the offset in its name, else the offset of its first batch, or None.
+    """A ``.log`` file. ``base_offset`` is the offset in its name; else the offset of its first batch, or None.
 
     ``siblings``: suffix (``index``, ``timeindex``, ...) -> path of the segment's file with this suffix, if it exists.
     """
@@ -46,7 +50,9 @@ class Segment(NamedTuple):
     disk_size: int | None = None
     """The occupied disk space in bytes; None if unknown."""
     until: int | None = None
-    """The offset at which the next segment continues; None if this segment is read to its end."""
+    """The segment ends before this offset, because the next segment has the later offsets; None for the end of the
+    file.
+    """
     start: int = 0
     """The first byte of the file that belongs to the segment. It is not 0 for a part of a split segment."""
     special: str = ""
@@ -89,8 +95,7 @@ class Segment(NamedTuple):
 class Partition(NamedTuple):
     """The segments of one folder in offset order. ``others`` are the other files of the folder.
 
-    ``whole`` is false if the user named single files, and the folder has another segment after the first of
-    ``segments`` or cannot be listed.
+    ``whole`` is false if the user named single files and segments after the first named one may be missing.
     """
 
     files: Files
@@ -107,7 +112,9 @@ class Partition(NamedTuple):
     is_named: bool = False
     """Whether the user named the folder or its files, and not only a folder above."""
     is_listed: bool = True
-    """Whether ``others`` has all other files of the folder, and ``folders`` all else in it but special segments."""
+    """Whether ``segments``, ``others`` and ``folders`` are all entries of the folder. False if the user named single
+    files.
+    """
     folders: tuple[Entry, ...] = ()
     unnamed: tuple[int, ...] = ()
     """The base offsets of the folder's other segments, if the user named single files of it."""
@@ -164,7 +171,7 @@ class Partition(NamedTuple):
         return None if found is None else found.topic_id
 
     def leader_epochs(self, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...] | None:
-        """Return the entries of ``leader-epoch-checkpoint`` in file order. None and errors: see :meth:`topic_id`."""
+        """Return the entries of ``leader-epoch-checkpoint`` in file order. None and errors: as in :meth:`topic_id`."""
         from kdump.formats import leader_epoch
 
         return self._sound(file_names.LEADER_EPOCHS, leader_epoch.read, wrong)
@@ -188,7 +195,7 @@ class Partition(NamedTuple):
 
 
 def index_swaps(partition: Partition) -> dict[str, str]:
-    """Return the index ``.swap`` files that a broker's start renames and that have no ``.log.swap``: new name -> path.
+    """Return new name -> path of the index ``.swap`` files without a ``.log.swap`` that a broker's start renames.
 
     A start renames each ``.swap`` file whose offset is below the offsets of all ``.cleaned`` files (LogLoader,
     ``removeTempFilesAndCollectSwapFiles`` and ``load``).
@@ -285,5 +292,5 @@ def first_offset_of(files: Files, path: str) -> int | None:
 
 
 def listed_log_dirs(partitions: Iterable[Partition]) -> dict[tuple[Files, str], Partition]:
-    """Return the folders that may be log dirs, by files and path: those that were listed and belong to no topic."""
+    """Return (files, path) -> partition of each listed folder without a topic: it may be a log dir."""
     return {(one.files, one.folder): one for one in partitions if one.topic is None and one.is_listed}

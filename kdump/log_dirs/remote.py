@@ -37,7 +37,7 @@ _BLOCK: Final = 1 << 20
 def places(
     paths: Iterable[str], place_of: Callable[[str], tuple[Files, str]] | None = None
 ) -> Iterator[tuple[Files, list[str]]]:
-    """Yield each place with consecutive ``paths`` in it. ``place_of``: :func:`place` (default), :func:`as_written`."""
+    """Yield each place with its consecutive ``paths``. ``place_of``: :func:`place` (default) or :func:`as_written`."""
     group: list[str] = []
     current: Files = LOCAL
     for path in paths:
@@ -95,7 +95,7 @@ def shown_paths(paths: Iterable[str]) -> str:
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Return whether the file that messages call ``shown`` exists. The user's ``paths`` have the credentials."""
+    """Return whether a file exists. ``shown`` is its path in messages, without the credentials that ``paths`` have."""
     for files, _ in places(paths):
         if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
             return True
@@ -310,9 +310,9 @@ def seconds() -> float:
 class Retries:
     """Retries the operations of one store after TRANSPORT and RIGHTS errors. Ctrl-C ends a pause.
 
-    After an operation has failed in all its tries, later errors of the same kind are not retried. For TRANSPORT this
-    ends when the store answers again; for RIGHTS it does not end. A RIGHTS error before the first answer is not
-    retried, because keys that never worked are wrong.
+    After an operation has failed in all its tries, later errors of the same kind are raised at once: TRANSPORT errors
+    until the store answers again, RIGHTS errors always. RIGHTS errors before the store's first answer are never
+    retried, because the keys are wrong.
     """
 
     def __init__(self) -> None:
@@ -325,7 +325,7 @@ class Retries:
     def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
         """Return the result of ``what``, which may raise OSError. Raises StoreError after the last try.
 
-        ``name`` (of the file) and ``done`` ("read" or "written") are for the error: NAME could not be DONE.
+        The error says that the file ``name`` could not be ``done`` ("read" or "written").
         """
         began: float | None = None
         pause = FIRST_PAUSE

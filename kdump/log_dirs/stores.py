@@ -277,6 +277,6 @@ def _one_line(call: Any) -> Any:
 
 
 def _short(text: str) -> str:
-    """Return the start of an error in Rust's notation: ``DataTransferError("All DataNodes failed: [...``."""
+    """Return the start of an error in Rust's notation, such as ``DataTransferError("All DataNodes failed: [...``."""
     words = re.split(r"\\n|\n|: \[", text, maxsplit=1)[0]
     return words.replace('("', ": ", 1).replace('", "', ": ").rstrip('")')

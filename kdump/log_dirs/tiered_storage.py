@@ -419,7 +419,7 @@ def each_offset_once(remote: Partition) -> Partition:
 
 
 def locked(segment: Segment) -> UnreadableError | None:
-    """Return why a listed segment cannot be decrypted, or None if it can be read."""
+    """Return the error of a listed segment that cannot be decrypted, or None if it can be read."""
     return segment.files.locked.get(segment.path) if isinstance(segment.files, TieredFiles) else None
 
 
@@ -429,7 +429,7 @@ def _ending(segment: Segment, offset: int) -> Segment:
 
 
 def _order(segment: Segment) -> tuple[int, int, int]:
-    """Return the sort key of a segment. The best segment of the same base offset is sorted last."""
+    """Return the sort key of a segment. Of segments with the same base offset the best one is last."""
     return segment.base_offset or 0, _epoch(segment), _end(segment) or 0
 
 

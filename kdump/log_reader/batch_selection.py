@@ -1,4 +1,6 @@
-"""Selects the records of a batch by a filter, in the form that the caller of the reader needs."""
+"""Selects the records of a batch that a filter wants. Yields them in the form :class:`Take` of the caller, with
+damage.
+"""
 
 from __future__ import annotations
 
@@ -297,7 +299,10 @@ def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
-    """Return damage in the records of a batch as a region of the whole batch; without a byte if it is compressed."""
+    """Return the damage of a record as a damaged range of the whole batch.
+
+    A wrong field in a compressed batch has no position in the file, so ``at`` is then the start of the batch.
+    """
     if batch.codec != compression.NONE:
         damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
     return walk.as_region(damage, batch.position, batch.size)

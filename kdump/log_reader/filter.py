@@ -314,10 +314,7 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
 
 
 def literal(grep: re.Pattern[bytes]) -> bytes:
-    """Return a text that each match of a local expression has; b"" if no such text is found.
-
-    A search for the text is several times as fast as a search for the expression.
-    """
+    """Return a text that all matches of a local expression contain, for a fast first search; b"" if none is found."""
     if grep.flags & re.IGNORECASE or re.search(rb"[|(?{]|\\[0-9A-Za-z]", grep.pattern):
         return b""
     found = [b""]
@@ -422,10 +419,7 @@ _SIDES: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 
 
 class DecodedSearch:
-    """Returns the ``data`` of the decoded keys and values of a topic's records, as compact JSON texts.
-
-    A key or value that has no schema or cannot be decoded has no text.
-    """
+    """Returns the ``data`` of decoded keys and values as compact JSON; undecoded ones are left out."""
 
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic

@@ -141,11 +141,10 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
 
 
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
-    """Return the survey of a segment. On a failing disk the segment is one chunk with unknown counts.
+    """Like :func:`survey`, but on a failing disk return one chunk with unknown counts.
 
-    Only the ``.txnindex`` then shows the outcomes of transactions, and the task that reads the chunk raises the error.
-    Other causes raise UnreadableError here. If they did not, a later task that can read the chunk would print records
-    without the outcomes of their transactions.
+    The outcomes of transactions then come from the ``.txnindex`` alone. The task that reads the chunk raises the error.
+    Other errors raise UnreadableError, because a later task might succeed and print records without these outcomes.
     """
     try:
         return survey(segment, split_bytes, checked=checked)

@@ -38,15 +38,12 @@ class TailRange(NamedTuple):
 
 
 class TailRanges:
-    """The damaged ranges of a segment or a part of it, and the ranges with its last records or batches."""
+    """The damaged ranges in a segment or part of a segment, and the ranges with its last records or batches."""
 
     def __init__(
         self, items: Iterable[SelectedBatch | DamagedRange], most: int, size: Callable[[SelectedBatch], int]
     ) -> None:
-        """Read ``items`` and keep the ranges of the last ``most`` records or batches, and perhaps of some more.
-
-        ``size`` returns the number of records or batches of an item.
-        """
+        """Keep the ranges of the last ``most`` records or batches, or a few more; ``size`` counts those of an item."""
         self.lost: list[DamagedRange] = []
         self.held = 0
         self._most = most

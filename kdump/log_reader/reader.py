@@ -95,19 +95,16 @@ class PartitionReader:
     def read(
         self, partition: Partition, only: Sequence[Segment] | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches of a partition in offset order, and each damaged range that is read.
-
-        ``only`` restricts the reader to these segments of the partition.
-        """
+        """Yield the selected batches in offset order, and the damaged ranges. ``only``: read only these segments."""
         for item, _ in self._read(partition, None, only):
             yield item
 
     def read_making(
         self, partition: Partition, make: Callable[[SelectedBatch, Run], M | None]
     ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
-        """Yield the items of :meth:`read`, each with a result of ``make`` or None.
+        """Yield the items of :meth:`read`, each with the result of ``make`` or None.
 
-        Threads that read ahead call ``make`` with runs if the filter selects all their records.
+        Threads that read ahead call ``make`` with a run if the filter selects all its records.
         """
         return self._read(partition, make)
 
@@ -144,7 +141,7 @@ class PartitionReader:
     def read_part(
         self, partition: Partition, segment: Segment, part: SegmentPart
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selection of a part, then set the part's results. The filter must have no offsets or times."""
+        """Yield the selected batches of a part, then set its results. The filter must not select offsets or times."""
         selection, facts = self._begin(partition, reported=part.start > 0 or segment != partition.segments[0])
         yield from self._segment(segment, selection, facts._replace(name=segment.name), part)
 

@@ -1,4 +1,7 @@
-"""Yields the regions of a segment, or of a range of its bytes, and batches with a wrong CRC; counts regions."""
+"""Yields the regions of a segment, or of a range of its bytes. Also finds plausible batches with a wrong CRC in damage.
+
+It does not filter records: the reader of partitions and ``--follow`` do.
+"""
 
 from __future__ import annotations
 

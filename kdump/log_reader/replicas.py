@@ -119,10 +119,7 @@ def _copy_numbers(logs: Sequence[Partition]) -> list[int]:
 
 
 def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int, int]]:
-    """Yield (replica, start, end) in offset order: the replica to read from ``start`` to ``end`` (exclusive).
-
-    ``runs`` are pairs of a replica's number and one of its ranges.
-    """
+    """Yield (replica, start, end) in offset order. ``runs`` are pairs of a replica's number and one of its ranges."""
     ordered = sorted(runs, key=lambda pair: pair[1].start)
     edges = sorted({edge for _, run in ordered for edge in (run.start, run.end)})
     waiting: list[tuple[int, int, int]] = []  # the highest epoch first, then the first replica

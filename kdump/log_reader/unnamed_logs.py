@@ -41,14 +41,15 @@ def with_names(
     every: bool = False,
     only_known: bool = False,
 ) -> Iterator[Partition]:
-    """Yield the partitions. A log that is a path of the user, and whose folder name has no topic, gets ``name``.
+    """Yield the partitions, with ``name`` for each log that the user named and whose folder name has no topic.
 
-    Other logs without a topic are skipped, or yielded unchanged with ``every``. Folders without a segment are yielded
-    unchanged. With ``only_known``, folders without a segment and logs of other topics than Kafka's own are skipped.
-    With BY_PATH, copies of a log (:class:`LogCopies`) get one name, and different logs different names.
+    - BY_PATH as ``name``: copies of a log (:class:`LogCopies`) get one name, and different logs different names.
+    - Logs without a topic that the user did not name are skipped; with ``every`` they are yielded unchanged.
+    - Folders without a segment are yielded unchanged.
+    - ``only_known`` skips these folders, and the logs of topics that are not Kafka's own.
 
-    ``note`` is called for each renamed log, and for each log that is skipped for another reason than ``only_known``. It
-    is also called for each given file without records, and for each folder if only some of its segments are given.
+    ``note`` is called for each renamed log, and each skipped log except by ``only_known``. It is also called for each
+    named file without records, and for each folder if only some of its segments are named.
     """
     of_topics: defaultdict[str, LogCopies] = defaultdict(LogCopies)
     by_path = _PathNames()

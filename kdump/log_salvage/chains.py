@@ -52,7 +52,7 @@ class BatchPlace(NamedTuple):
 
 
 class PlacesInARow(NamedTuple):
-    """The places of consecutive batches with increasing offsets."""
+    """The offsets and positions of consecutive batches of a run, whose offsets increase."""
 
     base_offset: int
     last_offset: int
@@ -147,12 +147,11 @@ class Chain:
         return self.end - self.position
 
     def goes_on(self, place: BatchPlace | PlacesInARow) -> bool:
-        """Return whether ``place`` follows the chain directly in the segment, with higher offsets, in the same cell."""
+        """Return whether ``place`` follows the chain directly in the segment, with higher offsets in the same cell."""
         follows = self.segment is place.segment and self.end == place.position
         return follows and place.base_offset > self.last_offset and place.base_offset < _end_of_cell(self.base_offset)
 
     def extend(self, place: BatchPlace | PlacesInARow) -> None:
-        """Add the next batch or batches."""
         self.gaps.between(self.last_offset, place.base_offset)
         if isinstance(place, BatchPlace):
             self._waiting.extend((place.base_offset, place.epoch, place.crc))
@@ -191,7 +190,7 @@ class Chain:
         self._make_sure(seen)
 
     def places(self) -> Iterator[BatchPlace]:
-        """Read the batches again, about 1 MiB at a time; yield their places. Raises UnreadableError if changed."""
+        """Read the batches again, about 1 MiB at a time; yield their places. Raises UnreadableError if they changed."""
         seen: list[Chain] = []
         at = self.position
         while at < self.end:
@@ -210,7 +209,7 @@ class Chain:
         self._make_sure(seen)
 
     def _seen(self, region: Region, seen: list[Chain]) -> Batches:
-        """Add a region that was read again to the chain ``seen``; return it. Raises UnreadableError if changed."""
+        """Add a region that was read again to ``seen``, and return it. Raises UnreadableError if it has changed."""
         if isinstance(region, Run) and region.rises:
             link(seen, row_of(self.segment, region, 0, region.batch_count))
         else:
@@ -242,7 +241,7 @@ def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
 
 
 def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Like :func:`places`, but batches of a run, except its first and its last one, may be one item per cell."""
+    """Like :func:`places`, but all batches of a run except the first and the last are combined, per cell of offsets."""
     for region in regions:
         if isinstance(region, Run) and region.batch_count > 2 and region.rises:
             yield from places(each, [region.batch(0)])
@@ -253,7 +252,7 @@ def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | P
 
 
 def _rows_of(each: Segment, run: Run) -> Iterator[PlacesInARow]:
-    """Yield the places of a run except its first and last batch, one cell of offsets at a time."""
+    """Yield the places of a run without its first and last batch, one item per cell of offsets."""
     bases, row = run.column("base_offset"), 1
     while row < run.batch_count - 1:
         end_row = bisect_left(bases, _end_of_cell(bases[row]), row, run.batch_count - 1)

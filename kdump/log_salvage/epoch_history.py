@@ -45,10 +45,10 @@ class EpochHistory:
         return self.entries[number - 1].epoch if number else None
 
     def limit(self, base_offset: int, epoch: int) -> int:
-        """Return the offset at which ``epoch`` ends in this history; NEVER for the newest epoch.
+        """Return the offset at which ``epoch``, the epoch of a batch at ``base_offset``, ends in this history.
 
-        Return ``base_offset`` if this history has another epoch at that offset: a batch of ``epoch`` at this offset
-        does not belong to it. If ``epoch`` is -1, or the history is empty, every batch belongs to it: return NEVER.
+        NEVER: the newest epoch, an ``epoch`` of -1, or an empty history. ``base_offset``: the history has another epoch
+        at this offset, so the batch does not belong to the log.
         """
         if epoch < 0 or not self.entries:
             return NEVER
@@ -61,10 +61,7 @@ class EpochHistory:
         return self._starts[following] if following < len(self._starts) else NEVER
 
     def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
-        """Return this history with the older entries of other copies.
-
-        A history that comes only from batches lacks the epochs of remote segments, and epochs without a batch.
-        """
+        """Return this history with older entries of other copies, such as the epochs of remote segments."""
         if not self.entries:
             return EpochHistory(entry for other in others for entry in other.entries)
         first = self.entries[0]

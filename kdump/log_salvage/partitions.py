@@ -138,8 +138,8 @@ class How(NamedTuple):
 def find(paths: tuple[str, ...], wanted: Wanted, report: Reporter) -> Found:
     """Return the partitions of ``paths`` and of remote storage (``wanted.remote``).
 
-    An unreadable file or folder is reported, and listed in ``unread``: a failing disk may never return more. An object
-    store that does not answer ends the run before anything is written (StoreError): a later run may read everything.
+    An unreadable file or folder is reported and listed in ``unread``. An object store that does not answer raises
+    StoreError, because a later run may read everything.
     """
 
     unread: list[UnreadableError] = []
@@ -184,7 +184,7 @@ def write(
     access = of_sources(parts)
     jobs = how.jobs
     if any(isinstance(part.files, RemoteFiles) for part in parts):
-        jobs = 1  # keys stay in this process, and connections do not work in forks
+        jobs = 1  # keys of remote storage stay in this process, and connections do not work in forks
     elif jobs is None:
         jobs = min(len(found.replicas), costs.processes_beside(parts, costs.enough_records(parts)))
     log_starts: list[PartitionOffset] = []

@@ -186,7 +186,7 @@ def _write_log(
 
 
 class _BytesDone:
-    """Reports the number of bytes done, and subtracts it again when all bytes must be read a second time."""
+    """Reports the number of bytes done. ``take_back`` subtracts them before all bytes are read a second time."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress, self._done = progress, 0
@@ -233,7 +233,7 @@ class _LogWriter:
             self._end_as_before()
 
     def _end_as_before(self) -> None:
-        """Write an empty last segment if the last old one begins after the last batch: no offset is used twice."""
+        """Add an empty last segment if the old log had a later base offset, so that a broker uses no offset twice."""
         if self._span.begin is None:
             return
         if not self.written.segments and self._span.begin < self._span.end:

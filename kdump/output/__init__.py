@@ -1,1 +1,1 @@
-"""Writers of files and standard output."""
+"""All writers of files and of standard output: locks, parts, permissions. The callers make the content."""

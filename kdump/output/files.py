@@ -50,7 +50,7 @@ LOST_AND_FOUND: Final = "lost+found"
 
 
 class NewFiles:
-    """New files of a folder, which may hold other files. They appear together, when all are written."""
+    """Files to be written into one folder, which may have other files. They appear together, when all are written."""
 
     def __init__(self, work: parts.OutputWork, part: Path, folder: Path) -> None:
         self._work, self._part, self._folder = work, part, folder
@@ -95,11 +95,11 @@ def new_files(
     note: Note = discard,
     written: Callable[[Path], object] = discard,
 ) -> Iterator[NewFiles]:
-    """Return the new files of ``folder``, which is created if it is missing. They appear when the block ends.
+    """Yield a :class:`NewFiles` of ``folder``, which is created if it is missing. The files appear when the block ends.
 
-    If the block fails, none of them appears. ``written`` receives the path of each file. ``force`` replaces existing
-    files. Raises TakenError if a file exists at the end of the block and ``force`` is false, UsageError if ``folder``
-    is a file, UnreadableError if writing fails. ``note`` is called about leftover parts of killed runs.
+    If the block fails, no file appears. ``written`` receives the path of each file. ``force`` replaces existing files.
+    Raises TakenError if a file exists at the end of the block and ``force`` is false, UsageError if ``folder`` is a
+    file, UnreadableError if writing fails. ``note`` is called about leftover parts of killed runs.
     """
     target = Path(folder)
     with parts.work_in(target, target, access, note) as work:
@@ -390,7 +390,7 @@ def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--o
 
 
 def no_room(where: str | None, reason: str) -> UnreadableError:
-    """Return the error for temporary files that cannot be written in the folder ``where`` (None if unknown)."""
+    """Return the error for temporary files that cannot be written to the folder ``where`` (None if it is unknown)."""
     return UnreadableError(
         where or "a temporary file", f"cannot be written: {reason}", "set TMPDIR to a folder with more room"
     )
@@ -443,7 +443,7 @@ def _refused(folder: Path) -> Iterator[None]:
 
 
 def _move_into(part: Path, target: Path, last: str) -> None:
-    """Move a new folder's entries into an empty folder, ``last`` last. Raises TakenError, OSError, after undoing it."""
+    """Move entries into an empty folder, ``last`` last. An error undoes the moves. Raises TakenError, OSError."""
     moves: list[Path] = []
     for name in sorted(_names(part), key=lambda name: (name == last, name)):
         is_there = name == LOST_AND_FOUND and (target / name).is_dir()

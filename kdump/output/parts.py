@@ -138,7 +138,9 @@ class OutputWork:
         note: Callable[[str], None],
         resumes: Callable[[Path], bool] | None = None,
     ) -> None:
-        """``resumes`` returns whether this run continues a part of a dead run. Then parts are kept after a failure."""
+        """``resumes`` returns whether this run continues a dead run's part. If it is given, a failure keeps the
+        parts.
+        """
         self._place, self._target, self._access, self._note = place, target, access, note
         self._resumes = resumes
         self._parts: list[AnyPart] = []
@@ -252,7 +254,7 @@ def work_in(
     *,
     again: bool = False,
 ) -> Iterator[OutputWork]:
-    """Begin work on an output. When the block ends, delete unpublished parts, unless ``resumes`` is true for them.
+    """Begin work on an output. When the block ends, delete its unpublished parts, unless ``resumes`` is set.
 
     Parts of other runs in ``place`` are reported, unless this run worked there before (``again``). Raises
     UnreadableError if writing fails.

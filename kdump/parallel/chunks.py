@@ -45,7 +45,7 @@ class Turn(Generic[S]):
 
 
 class ChunkWork(Protocol[C_contra, S, R]):
-    """What a worker does with a chunk."""
+    """The work on chunks: assume a state, make a result, and compute the next state."""
 
     def assume(self, chunk: C_contra) -> Any | None:
         """Return the assumed ``start`` of the state before a chunk, or None to wait for that state."""

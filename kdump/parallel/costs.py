@@ -71,7 +71,7 @@ UNPACKING: Final = 8
 BUDGET: Final = 1 << 16
 """Number of records that a search through damage may skip without finding a valid batch, before it reads more bytes."""
 UNKNOWN: Final = -(1 << 63)
-"""Stands for the unknown last offset before a part. Any offset after this value is a gap."""
+"""The last offset before a part, while it is unknown. Any offset after this value is a gap."""
 
 
 class Positioned(Protocol):
@@ -98,9 +98,9 @@ class Effort(Enum):
 class SegmentPart:
     """A part of a segment: the batches that begin at byte ``start`` or later, and before byte ``stop``.
 
-    The reader sets the other attributes. ``reached`` is the position of the first batch after the part. ``is_over``:
-    later parts are not needed. ``skips_left`` is the rest of BUDGET. ``lost`` is the number of bytes by which the file
-    became shorter.
+    Its reader sets the other attributes. ``reached`` is the position of the first batch after the part. ``is_over``:
+    later parts are not needed. ``skips_left`` is the unused rest of BUDGET. ``lost`` is the number of bytes by which
+    the file became shorter.
     """
 
     __slots__ = ("is_over", "lost", "reached", "skips_left", "start", "stop")

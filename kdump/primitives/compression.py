@@ -85,7 +85,7 @@ _JOINED: Final = 8 << 20
 
 
 class _Parts:
-    """Collects the parts of a decompressed stream. A large stream of many parts is not held twice."""
+    """Collects the parts of a decompressed stream, without holding a large stream twice."""
 
     __slots__ = ("_grown", "_held", "_room")
 

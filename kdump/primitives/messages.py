@@ -41,9 +41,8 @@ _VTE: Final = 5000
 
 
 def message(level: Level, text: object, hint: str = "") -> None:
-    """Write a message to standard error, and the hint below it.
-
-    If ``text`` ends with the hint in brackets, as the texts of errors do, it is written without this end.
+    """Write a message to standard error, and the hint below it. A hint in brackets at the end of ``text`` is
+    removed.
     """
     sys.stderr.write(_shown(level, _printable(str(text).removesuffix(f" ({hint})" if hint else ""))))
     if hint:
@@ -79,10 +78,7 @@ def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
 
 
 def linked(path: str) -> str:
-    """Return a path as a terminal link to its file.
-
-    Return the path itself if the file does not exist, or if the path is not of the form _PATH.
-    """
+    """Return a path as a terminal link; unchanged if the file does not exist or the path is not of the form _PATH."""
     if not re.fullmatch(_PATH, path) or not os.path.lexists(path):
         return path
     from socket import gethostname

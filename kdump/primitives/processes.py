@@ -33,7 +33,8 @@ class GoneError(Exception):
 class Children:
     """Forked processes, numbered from 0, and the results that they send.
 
-    A call that waits for one process receives the results of all, because a process with a full pipe is blocked.
+    A call that waits for one process also receives the results of the others, because a process with a full pipe
+    blocks.
     """
 
     def __init__(self, started: Sequence[tuple[int, int]], ended: dict[int, int]) -> None:
@@ -58,10 +59,7 @@ class Children:
         return results.popleft()
 
     def next_result(self) -> Any:
-        """Return the next result of any process.
-
-        Raises GoneError if a process failed, with its exit status, or if all processes have ended.
-        """
+        """Return the next result of any process. Raises GoneError if a process failed, or if all have ended."""
         while True:
             for results in self._received:
                 if results:
@@ -263,10 +261,7 @@ _NUMBER = 8
 
 
 class Processes:
-    """At most ``count`` forked processes, which take tasks from a queue and inherit open files from their parent.
-
-    Without ``threads`` the processes start no threads.
-    """
+    """At most ``count`` forked processes, which inherit open files. Without ``threads`` they start no threads."""
 
     def __init__(self, count: int, *, threads: bool = True) -> None:
         self.count, self._threads = count, threads

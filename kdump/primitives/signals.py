@@ -73,7 +73,7 @@ def _raise(number: int) -> None:
 
 
 class Interrupts:
-    """Raises KeyboardInterrupt again if a compiled library swallowed one after this object was made."""
+    """Raises a KeyboardInterrupt again if a compiled library swallowed it after this object was made."""
 
     def __init__(self) -> None:
         self._before = _State.interrupts
@@ -137,10 +137,7 @@ def by_default() -> None:
 
 
 def end_with(parent: int, number: int = signal.SIGKILL) -> None:
-    """On Linux, let this process get the signal ``number`` when its parent process ends.
-
-    On other systems the process ends when it sends its next result.
-    """
+    """On Linux, send this process the signal ``number`` when its parent ends. Elsewhere sending a result ends it."""
     from ctypes import CDLL
 
     if hasattr(CDLL(None), "prctl"):

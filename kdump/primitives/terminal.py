@@ -106,9 +106,10 @@ def shell_path(path: str) -> str:
 
 
 def shell_word(text: str) -> str:
-    """Return a text quoted for a shell. ``*`` replaces characters that cannot be shown, and then wildcards too.
+    """Return a text quoted for a shell.
 
-    The shell, or else kdump, expands this pattern to the file's name.
+    If the text has unprintable characters, it becomes a glob: ``*`` stands for them and for wildcards. The shell, or
+    else kdump, expands the glob to the file's name.
     """
     from shlex import quote
 

@@ -100,7 +100,6 @@ def _csv_cell(value: object) -> str:
 
 
 def json_cell(value: object) -> str:
-    """Return a value as the JSON text of one cell."""
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -142,10 +142,7 @@ def _without_spare(
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """Return column widths that fit into ``most``.
-
-    Wide columns shrink, but not below WHOLE characters. If a table has only one column, this column can be narrower.
-    """
+    """Return widths whose sum fits into ``most``. Only a single column may become narrower than WHOLE characters."""
     room = most - GAP * (len(widths) - 1)
     found = list(widths)
     left = len(widths)

@@ -70,7 +70,7 @@ class KernelRows:
         self.columns, self.encoding, self.redactor, self.batches = columns, encoding, redactor, batches
         self.marks = [column for column in columns if column.source in values.MARKS]
         self.file: SegmentFacts | None = None
-        self.marked: list[Column] = []  # the columns of ``marks`` that are not null in this file
+        self.marked: list[Column] = []  # the columns of ``marks`` whose offset is known for this file
         self.shapes: dict[object, Shape] = {}
         self._literals: dict[str, bytes | None] = {}
         self._decoder: tuple[PayloadDecoder, str] | None = None
@@ -108,10 +108,7 @@ class KernelRows:
         raise NotImplementedError
 
     def literal(self, column: Column, item: SelectedBatch) -> bytes | None:
-        """Return the text of a column that is the same in all rows of a shape; None for other columns and numbers.
-
-        It is made once for a shape: a log dir of many small partitions needs a shape for each.
-        """
+        """Return the text (cached per shape) of a column that is equal in all rows of the shape; None for others."""
         if column.name not in self._literals:
             is_same = number(column) is None and is_literal(column, item)
             self._literals[column.name] = self.constant(column, item) if is_same else None

@@ -217,7 +217,6 @@ class JsonLines(RecordRows):
         self.line(self.damage_shape.whole(item))
 
     def line(self, text: str) -> None:
-        """Write one object."""
         self.out.write(text.encode())
 
     def long_line(self, pieces: Iterable[str]) -> None:

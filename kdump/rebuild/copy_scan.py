@@ -260,9 +260,8 @@ class _Neighbours:
         self._gaps = sum(self._has_gap)
 
     def right_offset(self, number: int, least: int) -> int | None:
-        """Return the right base offset of a span with one batch, or None if its neighbours do not show the offset.
-
-        ``least`` is the end offset of the spans before it.
+        """Return the base offset of a one-batch span by its neighbours, or None. ``least``: end offset of earlier
+        spans.
         """
         span = self._spans[number]
         count = span.last_offset - span.base_offset + 1

@@ -371,10 +371,7 @@ def frame_at(data: memoryview, at: int) -> Frame:
 
 
 def frames(data: memoryview) -> Iterator[Frame]:
-    """Yield the frames of a decompressed set. As in Kafka, a truncated last message is ignored.
-
-    Raises DamageError for a size that is too small for a message.
-    """
+    """Yield the frames of a decompressed set, without a truncated last message. Raises DamageError for a wrong size."""
     position = 0
     while position + LOG_OVERHEAD.size <= len(data):
         frame = frame_at(data, position)

@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 
 class OffsetOverflowError(Exception):
-    """A segment has an offset too large for its index.
-
-    ``indexed`` is the position in the log that the last entry of the segment's new index has.
-    """
+    """An offset is too large for the segment's index. ``indexed``: position in the last entry of its new index."""
 
     def __init__(self, segment: Segment, position: int, offset: int, indexed: int) -> None:
         begins = f"a segment that begins at {segment.base_offset or 0}"

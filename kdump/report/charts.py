@@ -145,7 +145,6 @@ def _specs(report: LogDirReport) -> Iterator[_Drawn]:
 
 
 def short_name(name: str) -> str:
-    """Return a name, shortened for a chart."""
     text = harmless_line(name)
     return text if len(text) <= NAME else f"{text[: NAME // 2 - 1]}…{text[-NAME // 2 :]}"
 

@@ -429,10 +429,7 @@ def read_file(payload: bytes, limit: int) -> AvroFile:
 
 
 def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
-    """Return the content of a block.
-
-    Raises LimitError if it is larger than ``limit`` bytes, and UndecodableError if it is malformed.
-    """
+    """Return the content of a block. Raises LimitError above ``limit`` bytes, and UndecodableError."""
     try:
         if codec == "null":
             return data

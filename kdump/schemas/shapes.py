@@ -91,7 +91,6 @@ class Nesting:
         return True
 
     def leave(self) -> None:
-        """Leave the innermost type."""
         self._within.pop()
 
 

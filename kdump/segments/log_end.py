@@ -242,10 +242,7 @@ def is_written_at(files: Files, path: str) -> bool:
 
 
 def is_locked(log_dir: str) -> bool:
-    """Return whether a process on this machine holds the lock of a log dir. The lock is tested, but not taken.
-
-    False if the lock cannot be tested.
-    """
+    """Return whether a process on this machine holds the lock of a log dir; False if this cannot be tested."""
     if not hasattr(os, "lockf"):
         return False
     try:

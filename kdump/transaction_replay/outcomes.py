@@ -69,10 +69,7 @@ class Outcomes:
     doubts: tuple[Doubt, ...] = ()
 
     def of(self, batch: RecordBatch) -> Outcome | None:
-        """Return the outcome of a batch's transaction, or None if it is unknown.
-
-        It is unknown if the marker may be in a damaged range, or in a segment that was not read.
-        """
+        """Return the outcome of a batch's transaction; None if its marker may be in damage or in an unread segment."""
         if not batch.is_transactional or batch.producer_id is None:
             return "none"
         if batch.is_control:

@@ -344,10 +344,7 @@ class Work:
         return self.accounted(started, self.write())
 
     def write(self, *, always: bool = True) -> WrittenRows:
-        """Write the records and the damaged ranges, and check the number of rows.
-
-        Without damage, an empty file of damaged ranges is written, unless ``always`` is False.
-        """
+        """Write records and damaged ranges, and check the row count. ``always``: write an empty file without damage."""
         with session.interruptible(self.spark):
             return self._written(always=always)
 

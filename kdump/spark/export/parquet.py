@@ -184,10 +184,7 @@ class FolderLayout:
     columns: tuple[str, ...]
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Divide an Arrow batch of one segment by folder. Yield each folder and its rows, in the order of the batch.
-
-        The rows have the columns of the output files.
-        """
+        """Yield folder and rows (with the output's columns) of an Arrow batch of one segment, in the batch's order."""
         rows = batch.select([name for name in batch.schema.names if name in self.columns or name in typed.NAMES])
         if not {"date", "hour"} & self.folders.keys():
             yield self._folder(batch, None), rows

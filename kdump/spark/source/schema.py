@@ -112,15 +112,12 @@ def typed_columns(options: SourceOptions) -> TypedColumns | None:
 
 
 def arrow_schema(options: SourceOptions) -> pa.Schema:
-    """Return the schema of the output records."""
+    """Return the Arrow schema of the output records."""
     return schema_of(options.names, typed_columns(options))
 
 
 def spark_schema(options: SourceOptions) -> str | StructType:
-    """Return the schema of the output records.
-
-    If no column is typed, the schema is a text (DDL), because PySpark needs no pandas for a text.
-    """
+    """Return Spark's schema of the output records: as DDL, which needs no pandas, unless columns are typed."""
     if options.schema is None:
         return ddl(chosen(options.names))
     from pyspark.sql.pandas.types import from_arrow_schema
