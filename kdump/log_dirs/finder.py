@@ -81,10 +81,7 @@ class Wanted(NamedTuple):
         return not self.partitions or name.partition in self.partitions
 
     def missing(self, names: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
-        """Yield a sentence for each --topic, or for --partition alone, that selects no partition of ``paths``.
-
-        ``names`` are the names of the partitions in ``paths`` (:attr:`Finder.found_names`).
-        """
+        """Yield a sentence for each --topic, or a --partition alone, that selects none of ``names`` in ``paths``."""
         numbers = " with a number in --partition" if self.partitions else ""
         for topic in self.topics or ([None] if self.partitions else []):
             one = self._replace(topics=() if topic is None else (topic,))

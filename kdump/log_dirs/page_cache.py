@@ -81,9 +81,7 @@ class Guard:
             self._was += self._cached(known, last)
 
     def _leave(self, count: int) -> None:
-        """Evict the first ``count`` noted pages, except those that were cached before the read, and drop their
-        notes.
-        """
+        """Evict the first ``count`` noted pages, except those cached before the read, and drop their notes."""
         for run in _MISSING.finditer(self._was, 0, count):
             start, size = (self._first + run.start()) * PAGE, (run.end() - run.start()) * PAGE
             os.posix_fadvise(self._fd, start, size, os.POSIX_FADV_DONTNEED)

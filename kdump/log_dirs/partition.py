@@ -216,10 +216,7 @@ def index_swaps(partition: Partition) -> dict[str, str]:
 
 
 def least_cleaned(partition: Partition) -> int | None:
-    """Return the least base offset of the ``.cleaned`` files of a folder, or None if it has none.
-
-    A broker's start deletes ``.swap`` files from this offset on, because the compaction that wrote them did not finish.
-    """
+    """Return the least base offset of ``.cleaned`` files, or None. A start deletes ``.swap`` files from it on."""
     names = [posixpath.basename(each.path) for each in partition.segments] + [each.name for each in partition.others]
     return min((stem_offset(name) for name in names if name.endswith(f".{file_names.CLEANED}")), default=None)
 

@@ -264,10 +264,7 @@ def _info(path: str, status: Any) -> Any:
 
 
 def _one_line(call: Any) -> Any:
-    """Call a function of hdfs-native. Raises OSError with one line, without the name node's stack trace.
-
-    hdfs-native raises RuntimeError if the data nodes do not answer, and for unknown errors of the name node.
-    """
+    """Call a function of hdfs-native. Its errors become an OSError with one line, without a stack trace."""
     try:
         return call()
     except OSError as error:

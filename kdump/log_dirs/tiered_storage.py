@@ -57,10 +57,7 @@ KEPT_BYTES: Final = 64 << 20
 
 
 def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
-    """Raise UnreadableError if the segments of a folder with these entries are compressed or encrypted objects.
-
-    The first valid manifest decides, because a manager has one setting. :class:`TieredFiles` reads such objects.
-    """
+    """Raise UnreadableError if a folder's segments are compressed or encrypted, by the first valid manifest."""
     for entry in entries:
         if entry.name.endswith(f".{MANIFEST}"):
             try:

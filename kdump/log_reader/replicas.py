@@ -140,10 +140,7 @@ UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
-    """Return the best replica of each partition. ``note`` is called with a sentence on the :func:`spares`.
-
-    ``option`` is the name of the command's option that reads all replicas.
-    """
+    """Return the best replica of each partition. ``note`` gets a sentence on the others, which names ``option``."""
     left_out = spares(partitions, lambda text: note(f"{text} ({option} reads all)"))
     gone = set(map(id, left_out))
     return [one for one in partitions if id(one) not in gone]

@@ -90,11 +90,7 @@ def with_names(
 
 
 class LogCopies:
-    """Numbers logs: copies of a log have one number.
-
-    Two logs are copies if the first batch of a segment is the same in both, by last offset and CRC. Otherwise they
-    count as different partitions.
-    """
+    """Numbers logs. Copies, which share the first batch of a segment (last offset and CRC), have one number."""
 
     def __init__(self) -> None:
         self._first: Partition | None = None

@@ -138,9 +138,7 @@ class OutputWork:
         note: Callable[[str], None],
         resumes: Callable[[Path], bool] | None = None,
     ) -> None:
-        """``resumes`` returns whether this run continues a dead run's part. If it is given, a failure keeps the
-        parts.
-        """
+        """``resumes`` returns whether this run continues a dead run's part. If given, a failure keeps the parts."""
         self._place, self._target, self._access, self._note = place, target, access, note
         self._resumes = resumes
         self._parts: list[AnyPart] = []

@@ -20,10 +20,7 @@ class Checksum(Protocol):
 
 
 def _fastest() -> Checksum:
-    """Return the CRC-32C function of the package crc32c, or else the slower one of crcmod.
-
-    If possible, only its compiled module is loaded. The import of the package takes longer than reading a small file.
-    """
+    """Return the CRC-32C function of crc32c, without the slow import of the whole package, or else that of crcmod."""
     if (
         (package := find_spec("crc32c"))
         and (part := PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations))
@@ -60,10 +57,7 @@ CRC32: Final = Kind(crc32, 0xEDB88320)
 
 
 def combine(kind: Kind, first: int, second: int, size: int) -> int:
-    """Return the checksum of two adjacent ranges from both checksums; ``size`` is the second range's size in bytes.
-
-    The first checksum is multiplied by x to the power of 8 * size, modulo the polynomial.
-    """
+    """Return the checksum of two adjacent ranges from both checksums; ``size`` is the second range's size in bytes."""
     power, place = _ONE, 0
     while size:
         size, byte = divmod(size, 256)

@@ -41,9 +41,7 @@ _VTE: Final = 5000
 
 
 def message(level: Level, text: object, hint: str = "") -> None:
-    """Write a message to standard error, and the hint below it. A hint in brackets at the end of ``text`` is
-    removed.
-    """
+    """Write a message to standard error, and the hint below it. The hint in brackets is cut from ``text``."""
     sys.stderr.write(_shown(level, _printable(str(text).removesuffix(f" ({hint})" if hint else ""))))
     if hint:
         sys.stderr.write(_shown("hint", _printable(hint)))

@@ -33,10 +33,10 @@ Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
 def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, *, layout: Layout = "fitting") -> None:
     """Draw tables in ``width`` columns, by default those of the terminal.
 
-    A row is one line. If the columns are too wide, values that all rows share are printed once, above the rows. Then
-    columns are omitted, first the columns in ``spare``, then from the last column on; their names are printed below the
-    rows. Cells of more than ``WHOLE`` characters are shortened: paths in the middle, sentences at the end. If sentences
-    would be shortened, fewer than ``MANY`` rows are printed with a line per field instead.
+    A row is one line. If the columns are too wide, values that all rows share are printed once, above the rows. If they
+    are still too wide, columns are omitted, those in ``spare`` first, and their names are printed below the rows. Cells
+    of more than ``WHOLE`` characters are shortened. If sentences would be shortened, fewer than ``MANY`` rows are
+    printed with a line per field instead.
     """
     console = Quiet(file=out, highlight=False, width=width)
     for number, table in enumerate(tables):

@@ -21,7 +21,7 @@ SIDE_OF: Final = {column.source: column.name for column in SHOWN}
 
 
 def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Encoding) -> str | None:
-    """Return a key or value for a table: first the reason if it is not fully decoded, then its data, else its text."""
+    """Return a key or value for a table: the decoded data, else the text, both after the reason of a failure."""
     side = SIDE_OF[source]
     payload: bytes | None = getattr(record, side)
     if payload is None:
@@ -71,7 +71,7 @@ def _origin(part: dict[str, Any]) -> str:
 
 
 def _window(part: dict[str, Any]) -> str:
-    """Return a space and the window of a Kafka Streams key; empty if the key has no window."""
+    """Return the window of a Kafka Streams key, after a space; empty if the key has no window."""
     window = part.get("window")
     if window is None:
         return ""

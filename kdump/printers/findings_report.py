@@ -130,7 +130,7 @@ class CheckSummary:
 
 
 class FoldedFinding(NamedTuple):
-    """A finding in a block: its file and byte as text, and a line on the findings that are left out after it."""
+    """A finding in a block: its file and byte as text, and a line about the omitted findings like it."""
 
     finding: Finding
     place: str
@@ -198,13 +198,13 @@ def _worst(shown: Sequence[Finding]) -> str:
 
 
 def only_holes(findings: Sequence[Finding]) -> bool:
-    """Return whether the log has faults, and all of them are missing offsets."""
+    """Return whether missing offsets are the only fault of the log."""
     wrong = [finding for finding in findings if finding.level is Level.LOG]
     return bool(wrong) and all(finding.is_hole for finding in wrong)
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
-    """Yield the first ALIKE of similar findings. The last of these has a line with the number of omitted findings."""
+    """Yield the first ALIKE of similar findings. The last one has a line with the number of omitted findings."""
     for number, finding in enumerate(alike[:ALIKE]):
         inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
         place = inside if finding.position is None else f"{inside}byte {finding.position}: "
@@ -263,7 +263,7 @@ def finding_line(finding: Finding) -> dict[str, object]:
     """Return a finding or remark as a JSON object."""
     values = {field.name: getattr(finding, field.name) for field in fields(finding)}
     check = values.pop("kind")
-    del values["poison"]  # the advice has the same fact
+    del values["poison"]  # the advice contains this fact
     values["commands"] = [path_text(command) for command in finding.commands]
     kind = "remark" if finding.is_remark else "finding"
     line = {"kind": kind, "version": VERSION, "check": check, "code": finding.code, **values}

@@ -60,7 +60,7 @@ def content(column: Column, data: bytes, encoding: Encoding) -> str:
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Like :func:`payload`, but in pieces. Then yield ``before``, and a field ``mark`` for any encoding but utf8."""
+    """Like :func:`payload`, in pieces. Then yield ``before``, and for any encoding but utf8 the field ``mark``."""
     from kdump.rows.pieces import to_pieces
 
     pieces = to_pieces(data, encoding)

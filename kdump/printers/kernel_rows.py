@@ -1,7 +1,7 @@
 """Rows made by compiled code: JSON lines, CSV and format strings.
 
-A shape is a compiled row. It has slots (placeholders) for the fields of a record, and literal text for values that all
-batches of one kind share. If compiled code does not support a column, Python code prints all rows.
+A shape is the compiled form of a row: slots (placeholders) for the fields of a record, and literal text for values that
+are equal in all rows of the shape. If compiled code does not support a column, Python code prints all rows.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class KernelRows:
         if item.file is not self.file and item.file != self.file:
             self.marked = [column for column in self.marks if values.mark(column, item) is not None]
             self.shapes.clear()
-            self.file = item.file  # last, because make() in a thread compares only the file
+            self.file = item.file  # set last, because make() in a thread compares only the file
         marks = self._marks(item)
         if marks is None:
             return None
@@ -197,7 +197,7 @@ class KernelRows:
         return tuple([values.value(column, item) for column in self.marked])
 
     def _kind(self, item: SelectedBatch, marks: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the values that all rows of a shape share, as its key. ``marks`` is the result of :meth:`_marks`."""
+        """Return the key of a shape: the values that all its rows share. ``marks`` is the result of :meth:`_marks`."""
         batch = item.batch
         return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 
@@ -211,7 +211,7 @@ class KernelRows:
             yield lines
 
     def _of_run(self, shape: Shape, records: RunRecords, made: MadeLines | None) -> Iterator[Bytes]:
-        """Yield the rows of a run up to an unchecked batch that cannot be printed; ``records.stop`` is then its row."""
+        """Yield the rows of a run. If an unchecked batch cannot be printed, stop and set ``records.stop`` to it."""
         head, of_record = self.lines(shape)
         writer, lines = self.ahead.begin(records.run, records.row, records.stop, made)
         while True:

@@ -90,7 +90,7 @@ class TableRows(KernelRows):
         return [*parts[:-1], b" \n", ROW_SLOTS["end_of_row"]]
 
     def print_rows(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Return an iterator that draws rows, and yields batches for plain Python; None if plain Python draws all."""
+        """Return an iterator that draws rows and yields batches left to Python; None if Python must draw all."""
         records = item.records
         if not isinstance(records, (BatchRecords, RunRecords)):
             return None

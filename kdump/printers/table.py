@@ -129,7 +129,7 @@ class Tables:
                 self._records(item._replace(records=some))
 
     def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Return an iterator that draws by compiled code, and yields the batches left to Python; None if unused."""
+        """Return an iterator that draws by compiled code and yields batches left to Python; None if not possible."""
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel_rows is None:

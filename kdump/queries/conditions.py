@@ -1,8 +1,8 @@
-"""Reads the condition that DuckDB pushes down as bounds of columns, so that the reader can read less.
+"""Converts the condition that DuckDB pushes down to bounds of columns, so that the reader reads less.
 
 DuckDB passes the condition as an Arrow expression after its own optimizer; the text of the expression is parsed. An
-unknown part counts as true, so that the bounds never exclude a row that meets the condition. They may include other
-rows, because the expression itself is applied to each block afterwards.
+unknown part counts as true, so the bounds may include rows that do not meet the condition, but never exclude a row that
+does. The caller applies the expression itself to each block.
 """
 
 from __future__ import annotations

@@ -247,12 +247,12 @@ class Running:
 
     @property
     def late(self) -> str:
-        """The error after the time limit."""
+        """The message after the time limit."""
         return f"query: stopped after {self._engine.limits.timeout or 0:g} s (--timeout)"
 
     @property
     def seconds(self) -> float:
-        """The time since its start."""
+        """The seconds since the start of the query."""
         return time.monotonic() - self._began
 
     def _next(self) -> Any:
@@ -314,7 +314,7 @@ class Running:
         return self._connection.sql(query.text, params=dict(query.params) or None)
 
     def _disconnect(self) -> None:
-        """Close the connection; ``close`` no longer interrupts it."""
+        """Close the connection, so that ``close`` does not interrupt it."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -285,7 +285,7 @@ class QueryReading:
         return self.inputs.redactor is not None or may_hold_secrets(partition.topic)
 
     def _shown(self, item: SelectedBatch) -> Iterator[SelectedBatch]:
-        """Yield records without secrets, with hashed payloads if there is a redactor."""
+        """Yield records without secrets, and with hashed payloads if there is a redactor."""
         for one in self._secrets.without(item):
             yield one if self.inputs.redactor is None else self.inputs.redactor(one)
 
@@ -293,7 +293,7 @@ class QueryReading:
         self.report.lost(self._bare(item))
 
     def _bare(self, item: DamagedRange) -> DamagedRange:
-        """Return a damaged range, without values of fields if these may contain hidden data."""
+        """Return a damaged range, without values of fields if payloads are hidden or may be secret."""
         topic = item.file.topic
         may_be = self._secrets.may_be_in(item.file) if topic is None else may_hold_secrets(topic)
         return item._replace(damage=bare(item.damage)) if self._hides or may_be else item
@@ -412,7 +412,7 @@ class QueryReading:
                 yield as_json(line)
 
     def _asked(self, view: QuestionView) -> list[AnswerLine]:
-        """Return the answer for a view, which is computed once for all views with the same question and options."""
+        """Return the answer for a view, computed once for all views with the same question and options."""
         options = dict(view.table.options)
         key = view.question, repr(options)
         if key not in self._answers:

@@ -336,7 +336,7 @@ def _write_plans(batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> int:
 
 
 class LargeCell:
-    """A cell of a table of more than _PIECE characters. Its control characters are escaped piece by piece."""
+    """A table's cell of more than _PIECE characters. Control characters are escaped piece by piece."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -38,7 +38,7 @@ class RebuiltNode:
 
 @dataclass(frozen=True)
 class RebuiltMetadata:
-    """The sources of the metadata, and the new snapshot."""
+    """The sources of the old metadata, and the new snapshot."""
 
     kind: ClassVar[str] = "metadata"
 

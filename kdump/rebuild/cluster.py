@@ -1,8 +1,8 @@
-"""Plans the whole rebuilt cluster, and all its partitions: the batches of the new logs, and the copies that have them.
+"""Plans the whole rebuilt cluster: the nodes, the metadata, and the batches of each partition. Writes nothing itself.
 
-The leading copy has the newest leader epoch, and the highest end offset if several have this epoch. Its valid batches
-are taken. For its damaged or missing ranges, batches of other copies are taken if they belong to the same history
-(:func:`kdump.rebuild.copy_scan.history`). Other copies are read completely only if they are needed.
+The leading copy of a partition has the newest leader epoch, and the highest end offset if several have this epoch. Its
+valid batches are taken. For its damaged or missing ranges, batches of other copies are taken if they belong to the same
+history (:func:`kdump.rebuild.copy_scan.history`). Other copies are read completely only if they are needed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RebuildWish(NamedTuple):
 
 
 class RebuiltCluster(NamedTuple):
-    """The contents of each log dir, and the account."""
+    """The plan of the new cluster: nodes, image, partitions, and the account."""
 
     to: NewCluster
     lost: LostCluster

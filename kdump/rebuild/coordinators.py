@@ -67,7 +67,7 @@ class RebuiltTransaction:
 
 @dataclass(frozen=True)
 class RebuiltGroup:
-    """A group, its number of committed offsets, and their first expiry in ms with the default retention."""
+    """A group, the number of its committed offsets, and when the first of them expires (ms, default retention)."""
 
     kind: ClassVar[str] = "group"
 
@@ -231,11 +231,11 @@ def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, i
 
 
 def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
-    """Return a number of partitions, at least ``least``, for which each id is in its partition.
+    """Return a number of partitions, at least ``least``, for which the partition of each id is the one it was read
+    from.
 
-    Usually this is the smallest such number. A greater number that fits too is returned if it is unlikely to fit by
-    chance. If the smaller number were right, twice this number would put half of the ids into another partition.
-    Without ids, or if no number fits, ``least`` is returned.
+    This is the smallest such number, or a greater one that is unlikely to fit by chance: with twice the right number,
+    half of the ids would be in another partition. Without ids, or if no number fits, ``least`` is returned.
     """
     known = tuple(ids)
     fits = [

@@ -260,9 +260,7 @@ class _Neighbours:
         self._gaps = sum(self._has_gap)
 
     def right_offset(self, number: int, least: int) -> int | None:
-        """Return the base offset of a one-batch span by its neighbours, or None. ``least``: end offset of earlier
-        spans.
-        """
+        """Return the base offset of a one-batch span by its neighbours, or None. ``least``: end of earlier spans."""
         span = self._spans[number]
         count = span.last_offset - span.base_offset + 1
         after = self._spans[number + 1] if number + 1 < len(self._spans) else None
@@ -280,7 +278,7 @@ class _Neighbours:
         return right if (is_far or not may_have_gaps) and _is_flipped(span.base_offset, right) else None
 
     def _end_before(self, number: int, least: int) -> int | None:
-        """Return the end offset of the valid or damaged batches directly before a span, or None if unknown."""
+        """Return the end offset of the valid or damaged batches directly before a span; None if unknown."""
         position = self._spans[number].position
         if position == (self._spans[number - 1].end if number else 0):
             return least
@@ -300,7 +298,7 @@ def has_gap(one: BatchSpan, following: BatchSpan) -> bool:
 
 
 def _is_flipped(offset: int, right: int) -> bool:
-    """Return whether ``right`` becomes ``offset`` if one or two bits are flipped, or the first bytes are zero."""
+    """Return whether one or two flipped bits, or zeroed first bytes, turn ``right`` into ``offset``."""
     return (offset ^ right).bit_count() <= 2 or any(offset == right & (1 << bits) - 1 for bits in range(8, 64, 8))
 
 
@@ -312,7 +310,7 @@ def _is_flipped_low(span: BatchSpan, expected: int | None) -> bool:
 
 
 def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | None, noted: EpochHistory) -> bool:
-    """Return whether the leader epoch of the last kept span is wrong, and not the lower epoch of ``span``."""
+    """Return whether the leader epoch of the last kept span is wrong, and the lower epoch of ``span`` right."""
     higher, before = kept[-1], kept[-2].epoch if len(kept) > 1 else -1
     if higher.batches > 1 or before > span.epoch:
         return False
@@ -349,10 +347,9 @@ class ClaimedOffsets(NamedTuple):
 
 
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
-    """Return the offsets in the headers of a damaged range, as far as they continue from ``expected``; else 0 and 0.
+    """Return the offsets in the batch headers of a damaged range, as far as they continue from ``expected``; else 0, 0.
 
-    In a compacted log they may skip offsets. A truncated batch usually has its header, and a flipped bit is rarely in a
-    header.
+    In a compacted log they may skip offsets.
     """
     start = stop = 0
     position = one.position

@@ -75,7 +75,7 @@ class TakenSpan(NamedTuple):
 
 
 class MergedLog:
-    """The batches taken for the new log up to now, in offset order."""
+    """The batches taken for the new log so far, in offset order."""
 
     def __init__(self, history: EpochHistory) -> None:
         self.taken: list[TakenSpan] = []
@@ -121,7 +121,7 @@ class MergedLog:
         self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
 
     def cut(self, offset: int) -> None:
-        """Move uncommitted batches, whose last offset is ``offset`` or above, to ``left_out``. Drop corrected ones."""
+        """Move batches that end at ``offset`` or above (uncommitted) to ``left_out``. Drop corrected batches."""
         kept: list[TakenSpan] = []
         for one in self.taken:
             if one.last_offset < offset:

@@ -1,4 +1,4 @@
-"""The nodes of a rebuilt cluster: their options, their replicas, and their ``meta.properties``."""
+"""The nodes of a rebuilt cluster: options ``--node`` and ``--voters``, replicas of each node, ``meta.properties``."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with t
 
 
 class WantedPartition(NamedTuple):
-    """A partition of the image, and its copies; live ones come first.
+    """A partition of the image, and its copies, live ones first.
 
     ``known_end``: without copies, the highest offset in committed offsets and checkpoints; else 0.
     """
@@ -86,7 +86,7 @@ class _Copy:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The sort key of copies: the newest leader epoch, then the end offset. The leading copy has the highest."""
+        """The newest leader epoch, then the end offset. The copy with the highest rank is the leading copy."""
         if self._scanned is None:
             return self.newest, self.end
         return self.history().newest, max(self.scanned.end_offset, self.end)
@@ -367,14 +367,14 @@ class _Planning:
         return allows
 
     def _in_lineage(self) -> Iterator[_Copy]:
-        """Yield the copies that a broker would not truncate when they follow the leading copy."""
+        """Yield the copies that a broker would not truncate if they followed the leading copy."""
         leader = self._copies[0]
         for copy in self._copies:
             if copy is leader or copy.lineage.truncation(leader.lineage) is None:
                 yield copy
 
     def _high_watermark(self) -> int | None:
-        """Return the highest high watermark of the copies that are not truncated, or None if no checkpoint has one."""
+        """Return the highest high watermark of the copies of :meth:`_in_lineage`, or None if no checkpoint has one."""
         found = [copy.folder.high_watermark for copy in self._in_lineage()]
         return max((one for one in found if one is not None), default=None)
 
@@ -456,7 +456,7 @@ class _Planning:
         before: TakenSpan | None,
         one: TakenSpan,
     ) -> bool:
-        """Return whether the next span must start a new segment, although the leading copy has no segment there.
+        """Return whether the next span must start a new segment where the leading copy has none.
 
         The last segment in ``made`` has ``size`` bytes; ``most`` is the largest allowed size in bytes.
         """

@@ -1,4 +1,4 @@
-"""The plan of a partition."""
+"""The plan of a partition's new log: ``one_partition`` makes it, ``copying`` writes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOST: Final = "lost"
 
 @dataclass(frozen=True)
 class SourceRange:
-    """Offsets ``first_offset`` to ``end_offset`` - 1 from the folder ``path``, and the last batch's leader epoch."""
+    """The offsets ``first_offset`` to ``end_offset`` - 1 of the folder ``path``, and their last leader epoch."""
 
     path: str
     first_offset: int
@@ -30,7 +30,7 @@ class SourceRange:
 
 @dataclass(frozen=True)
 class LostOffsets:
-    """The offsets from ``from_offset`` to ``until_offset`` - 1: no copy has them. Compaction may have removed some."""
+    """The offsets ``from_offset`` to ``until_offset`` - 1, which no copy has. Compaction may have removed some."""
 
     from_offset: int
     until_offset: int

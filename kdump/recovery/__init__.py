@@ -1,1 +1,3 @@
-"""A broker's recovery of a log dir at its start, and the files that it rebuilds."""
+"""Simulates a broker's recovery of a log at its start, and makes the index files that a broker rebuilds. Changes no
+file.
+"""

@@ -1,4 +1,5 @@
-"""Writes new ``.index``, ``.timeindex`` and ``.txnindex`` files of segments, as a broker does.
+"""Makes the bytes of new ``.index``, ``.timeindex`` and ``.txnindex`` files from batches, as a broker does. Writes no
+file.
 
 Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``). Each batch may get an entry,
 as since Kafka 3.9. Older brokers write at most one entry per append, which may have several batches (KAFKA-806).
@@ -68,8 +69,8 @@ class IndexBuilder:
     def add(self, batches: Batches, ended: EndedTransaction | None = None, *, position: int | None = None) -> None:
         """Add the next batches. If they are a control batch, ``ended`` is the transaction that it ends.
 
-        ``position`` is the byte of the batches in the new segment, by default the byte at which they were read. Raises
-        DamageError if an offset does not fit into the segment.
+        ``position`` is the first byte of the batches in the new segment, by default their position in the old one.
+        Raises DamageError if an offset does not fit into the segment.
         """
         position = batches.position if position is None else position
         taken = 0 if batches.rows is None else add_run(self, batches.rows, position)

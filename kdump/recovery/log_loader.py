@@ -197,8 +197,8 @@ def dry_run(
     their names. A failing disk is part of the result. Raises UnreadableError for other causes.
     """
     partition, unread = opened(partition)
-    sound = None if unread else sound  # other segments were checked
-    snapshots = set() if sound is not None else _snapshots(partition)  # a valid log needs no snapshots
+    sound = None if unread else sound  # ``sound`` is about the listed segments
+    snapshots = set() if sound is not None else _snapshots(partition)  # only the replay of an unverified log needs them
     start = _Start(interval, log_start, snapshots, sound, rules)
     start.snapshot_folders = snapshot_folders
     fails: LoadFailure | None = None
@@ -291,7 +291,7 @@ class _Start:
 
         ``loading``: the broker recovers it while it loads the segments, before the recovery of the log.
         """
-        if self.sound is None or each not in self.read:  # a valid segment is not in _done, and may come twice
+        if self.sound is None or each not in self.read:  # a valid segment is not in _done, so it may come again
             self.read.append(each)
         if self.sound is not None:
             return False

@@ -109,7 +109,7 @@ def indexed_at(each: Segment, offset: int) -> int:
 
 
 def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
-    """Return the byte at which a search begins: a negative position of an entry counts as 0 (``translateOffset``)."""
+    """Return the byte at which a search begins. A negative position in an entry counts as 0 (``translateOffset``)."""
     return max(index.lookup(offset, among=among).position, 0)
 
 

@@ -1,4 +1,4 @@
-"""The segments that a start replaces or deletes because it finishes an interrupted swap of the log cleaner.
+"""Simulates the interrupted swap of a log cleaner that a start finishes: segments replaced or deleted, records lost.
 
 Source: Kafka's classes LogLoader (``removeTempFilesAndCollectSwapFiles``) and LogCleaner (``shouldRetainRecord``).
 """
@@ -137,7 +137,7 @@ MOST_KEYS: Final = 1 << 18
 
 
 def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return ``cuts`` with the number of records that compaction removed; unchanged if a swap file is damaged."""
+    """Return ``cuts`` with the numbers of records that compaction removed; unchanged if a swap file is damaged."""
     if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts
     dropped = _dropped(gone, left, _missing(gone, left))

@@ -1,4 +1,4 @@
-"""The short version of a report for a terminal: the verdict, bars and sparklines."""
+"""The short versions of a report: verdict, bars and sparklines for a terminal, and lines for a ticket."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def draw(report: LogDirReport, out: IO[str]) -> None:
 
 
 def ticket(report: LogDirReport) -> list[str]:
-    """Return at most TICKET lines for a ticket: paths, time and size, the gravest sentences, and the next commands."""
+    """Return at most TICKET lines for a ticket: paths, time, size, the gravest problems, and the next commands."""
     partitions = report.lines("du", "partition")
     times = [ms for line in partitions for ms in (line["oldestMs"], line["newestMs"]) if ms is not None]
     log = size(sum(line["logBytes"] for line in partitions))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SegmentFacts(NamedTuple):
-    """What rows show of a segment. The partition's offsets come from checkpoints of the log dir; None if missing."""
+    """The facts about a segment that rows show. The offsets come from checkpoints of the log dir; None if missing."""
 
     name: str
     topic: str | None = None
@@ -29,11 +29,11 @@ class SegmentFacts(NamedTuple):
     decoder: PayloadDecoder | None = None
     """Decodes payloads with a schema, for the column ``decoded``."""
     content: str | None = None
-    """The internal topic of Kafka to which the records of a log without a topic belong, if payloads are decoded."""
+    """The internal topic to which the records of a log without a topic belong; None unless payloads are decoded."""
 
     @property
     def layout(self) -> str | None:
-        """The topic whose layouts decode the records."""
+        """The topic whose layouts decode the records: ``topic``, else ``content``."""
         return self.topic if self.topic is not None else self.content
 
 
@@ -69,10 +69,10 @@ class SelectedBatch(NamedTuple):
         return self.batch.end if self.run is None else self.run.end
 
     def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
-        """Yield the batches one by one. If ``batches`` is true, the batches of a batch run come without records.
+        """Yield the batches one by one; if ``batches`` is true, without records.
 
-        A run that may have malformed records yields nothing, and becomes empty. Its reader then selects its batches one
-        by one.
+        A run that may have malformed records yields nothing and becomes empty. Its reader then selects its batches
+        singly.
         """
         run = self.run
         if run is None:

@@ -105,7 +105,7 @@ MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log
 
 
 def mark(column: Column, found: SelectedBatch) -> int | None:
-    """Return the offset that a column of ``MARKS`` compares: high watermark or log start offset; None if unknown."""
+    """Return the offset that decides a column of ``MARKS``: high watermark or log start offset, None if unknown."""
     offset: int | None = getattr(found.file, MARKS[column.source])
     return offset
 
@@ -117,7 +117,7 @@ def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> b
 
 
 def against_marks(column: Column, found: SelectedBatch, record: Record | None = None) -> object:
-    """Return :func:`value`, but False for None in a column of MARKS if the checkpointed offset is known."""
+    """Return :func:`value`; in a column of MARKS, False instead of None if the checkpointed offset is known."""
     shown = value(column, found, record)
     return False if shown is None and column.source in MARKS and mark(column, found) is not None else shown
 

@@ -68,7 +68,7 @@ class AvroReader:
 
     def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
         """Return the JSON value at a position, and the position after it. Raises UndecodableError."""
-        if self._raw:  # Confluent's serializer writes no length before such bytes (AbstractKafkaAvroSerializer)
+        if self._raw:  # a payload of only bytes: Confluent's serializer writes no length
             rest = payload[position:]
             return (_decimal(rest, self._logical.scale) if self._logical else base64(rest)), len(payload)
         return self.value(payload, position)

@@ -29,7 +29,7 @@ _Node: TypeAlias = tuple[int, int, int, int, int]
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
     """Return the compiled writer of payloads as JSON, or None if it cannot write them. ``quote`` makes JSON strings."""
     if isinstance(schema, Primitive) and schema.kind == "bytes":
-        return None  # such payloads have no length (AvroReader.read)
+        return None  # payloads of only bytes have no length (AvroReader.read)
     plan = _AvroPlan(quote)
     plan.node(schema)
     return None if plan.is_odd else AvroText(plan.nodes, plan.links, plan.texts, quote)

@@ -354,7 +354,7 @@ class ProtobufReader:
         return next(self._messages(indexes), None)
 
     def names(self, indexes: Sequence[int]) -> list[str]:
-        """Return the full names of all messages that a path may identify."""
+        """Return the full names of all messages that a path may identify, the preferred one first."""
         return [message.full_name for message in self._messages(indexes)]
 
     def read_message(self, name: str | None = None) -> ReadMessage | None:

@@ -266,7 +266,7 @@ def has_registry_key(key: bytes | None) -> bool:
 def _read(
     key: bytes | None, value: bytes | None
 ) -> tuple[tuple[dict[str, Any], dict[str, Any] | None], str] | tuple[None, str]:
-    """Return the objects of key and value (None for a null value), or None and the reason if no registry wrote them."""
+    """Return the JSON objects of key and value (None for null); None and the reason if no registry wrote them."""
     names = _json(key)
     if not isinstance(names, dict):
         return None, "the key is not a JSON object"

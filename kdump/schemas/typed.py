@@ -205,8 +205,8 @@ def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
 class SubjectTables:
     """Divides records into one table for each subject, by the schemas of their values.
 
-    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. The object
-    also replaces the TypedSide of records without a table: :meth:`read` returns the reason.
+    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. For records
+    without a table, this object is used like a TypedSide: :meth:`read` returns the reason.
     """
 
     side: Final = "value"

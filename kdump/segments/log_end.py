@@ -142,8 +142,7 @@ def last_indexed(
     """Return the position in the last entry of the offset index.
 
     The result is 0 if the index is missing or unreadable, or if no valid batch with the entry's offset is there.
-
-    Entries above ``position`` (bytes) or ``offset`` are ignored, then the last ``skip`` entries of the rest.
+    Entries above ``position`` (bytes) or ``offset`` are ignored, and then the last ``skip`` of the remaining entries.
     """
     path = segment.siblings.get("index")
     if path is None:
@@ -195,7 +194,7 @@ class Tail(NamedTuple):
 
 
 def tail(segment: Segment | None, region: Trailing) -> Tail:
-    """Return whether a truncated batch at the end of ``segment`` is damage; if ``segment`` is None, it is."""
+    """Return whether a truncated batch at the end of ``segment`` is damage. It is damage if ``segment`` is None."""
     if segment is not None and is_being_written(segment):
         return Tail(False, f"{region}: a broker is writing it")
     return Tail(True, f"{region}: truncated, or copied while it was written")

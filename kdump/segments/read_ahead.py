@@ -84,7 +84,7 @@ class RevocableSource:
 
 
 class RegionChunks(Generic[T]):
-    """Divides regions into chunks. With ``unpack`` the size of a compressed batch is multiplied by its cost."""
+    """Divides regions into chunks. With ``unpack``, compressed batches count as larger (cost of decompression)."""
 
     def __init__(self, regions: Iterator[T], *, unpack: bool) -> None:
         self._regions, self._unpack = regions, unpack
@@ -139,7 +139,7 @@ class Preparation(Generic[T, M]):
         return True
 
     def make(self, chunk: list[T], _: bool, turn: Turn[_SameStart]) -> PreparedRegions[T, M]:
-        """Prepare the regions of a chunk until its turn comes, or more than HELD bytes wait. Return all regions."""
+        """Prepare regions until the chunk's turn comes, or more than HELD prepared bytes wait. Return all regions."""
         pairs: list[tuple[T, M | None]] = []
         held = 0
         for region in chunk:

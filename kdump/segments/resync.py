@@ -194,7 +194,7 @@ class ResyncReader:
         return walk(self._source, position, self._end, self._window, limit=limit, runs=self._runs, stop=self._stop)
 
     def _fault(self, region: Region) -> Damage | Trailing | None:
-        """Return the damage of a region; None for padding, and for batches if the first batch is valid."""
+        """Return the damage of a region; None for padding, and for batches whose first one is valid."""
         if isinstance(region, Batches):
             try:
                 check(region.first)
@@ -435,7 +435,7 @@ def padding(source: Source, start: int, end: int) -> Padding:
 
 
 def zero_tail(source: Source, start: int, end: int) -> int:
-    """Return the position of the zeros at the end, not before ``start``; ``end`` if there are none."""
+    """Return the start of the zeros that reach to ``end``, but at least ``start``; ``end`` without zeros."""
     while end > start:
         data = data_end(source, start, end)
         at = max(start, data - BLOCK)

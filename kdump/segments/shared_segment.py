@@ -88,8 +88,8 @@ def read(
 ) -> Generator[R]:
     """Yield the results of ``make`` for consecutive regions of a segment, called in ``jobs`` processes or two threads.
 
-    Threads are used if processes are not faster. A part gives one result, or in threads several. ``make`` is called
-    again for a part whose assumed start was wrong. The regions are those of ``kdump.segments.resync.read(source,
+    Threads are used if processes are not faster. A part gives one result, in threads perhaps several. If the assumed
+    start of a part was wrong, ``make`` is called again. The regions are those of ``kdump.segments.resync.read(source,
     on_error="resync", first_offset=first_offset)``, with runs of data if the source accepts batches of the default
     limit. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
     """
@@ -247,7 +247,7 @@ Headers: TypeAlias = "list[Brief | Old | Damage | Padding | Trailing]"
 
 
 def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Headers:
-    """Return regions without the records. ``look`` returns one byte for each batch of a run, or no bytes."""
+    """Return regions without the records. ``look`` returns one byte for each batch of a run, or none at all."""
     made: Headers = []
     for region in regions:
         run = batch_runs.alone(region) if isinstance(region, Batch) else region

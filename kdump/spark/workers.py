@@ -1,4 +1,6 @@
-"""Runs a list of tasks on the executors of Spark."""
+"""Runs a list of tasks on the executors of Spark, as :class:`kdump.primitives.processes.Workers`. Results keep their
+order.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The transactions in a log, and their outcomes."""
+"""Follows the transactions in a log: open, committed or aborted, and the last stable offset."""

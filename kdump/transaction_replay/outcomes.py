@@ -46,10 +46,7 @@ class DamagedGap(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """A range of offsets (both ends included) in which the outcomes of transactions are unknown.
-
-    It applies to the transactions of one producer, or of all producers if ``producer_id`` is None.
-    """
+    """A range of offsets (ends included) with unknown outcomes, of one producer or (None) of all producers."""
 
     producer_id: int | None
     first_offset: int
@@ -95,10 +92,7 @@ class Outcomes:
 
     @property
     def last_stable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction, from which on a read_committed consumer receives nothing.
-
-        It is None if no transaction is open: then the end of the log is the last stable offset.
-        """
+        """The first offset of the oldest open transaction; None if no transaction is open."""
         return min((one.first_offset for one in self.open), default=None)
 
     @property
@@ -309,7 +303,7 @@ def combined(  # noqa: C901  a case per end
         if above is not None and (between := [one for one in unnamed if above < one < base]):
             doubt(DamagedGap(min(between)))
         above = base
-        if doubts and doubts[-1].producer_id is None and segment.base is not None:  # the doubt ends before this segment
+        if doubts and doubts[-1].producer_id is None and segment.base is not None:  # it ends before this segment
             doubts[-1] = doubts[-1]._replace(last_offset=min(doubts[-1].last_offset, segment.base - 1))
         for ended in segment.ended:
             if isinstance(ended, DamagedGap):

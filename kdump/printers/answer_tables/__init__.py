@@ -1,1 +1,3 @@
-"""Tables of answers for people, one module per command. Urgent tables come first."""
+"""Tables of answers for people, one module per command: ``tables()`` converts answer lines. Urgent tables come
+first.
+"""

@@ -1,4 +1,4 @@
-"""The tables of ``kdump connect``."""
+"""The tables of ``kdump connect``: connectors, tasks, and offsets of source connectors."""
 
 from __future__ import annotations
 

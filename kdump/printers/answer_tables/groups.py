@@ -175,7 +175,7 @@ def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
 
 
 def _unfit(line: CommittedLine, group_type: str | None) -> str:
-    """Return why kafka-consumer-groups.sh cannot set an offset, or an empty text. Share groups have the type None."""
+    """Return why kafka-consumer-groups.sh cannot set an offset; empty if it can. Share groups have the type None."""
     if group_type not in RESETTABLE:
         return f"kafka-consumer-groups.sh sets no offsets of {(group_type or 'Share').lower()} groups"
     if line.pending_producer_id is not None:

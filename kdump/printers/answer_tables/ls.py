@@ -1,4 +1,4 @@
-"""The tables of ``kdump ls``."""
+"""The tables of ``kdump ls``: partitions, then segments."""
 
 from __future__ import annotations
 

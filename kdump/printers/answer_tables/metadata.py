@@ -249,7 +249,7 @@ def _difference(line: ImageDifference) -> str | None:
 
 
 def _needless(name: str, line: ImageDifference) -> bool:
-    """Return whether a field is not shown, because it is the id of the topic in the column ``topic``."""
+    """Return whether a field is omitted, because it is the id of the topic in the column ``topic``."""
     return name == "topicId" and line.type != "TOPIC_RECORD" and line.topic is not None
 
 

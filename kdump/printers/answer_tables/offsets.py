@@ -1,4 +1,4 @@
-"""The table of ``kdump offsets``."""
+"""The tables of ``kdump offsets``: offsets of partitions, then the first offsets at or after given times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NUMBERS: Final = frozenset(COLUMNS) - {"partition", "newest timestamp"}
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of offsets, with the most held back partitions first, then the table of offsets by time."""
+    """Yield the table of offsets, the most held back partitions first, then the table of offsets by time."""
     found = [line for line in lines if isinstance(line, PartitionOffsets)]
     stopped = sum(line.last_stable < line.latest for line in found)
     title = f"{counted(len(found), 'partition')}; read_committed consumers are held back in {stopped or 'none'}"

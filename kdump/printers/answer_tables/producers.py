@@ -1,4 +1,4 @@
-"""The tables of ``kdump producers``."""
+"""The tables of ``kdump producers``: breaks in sequences, then producers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NUMBERS: Final = frozenset({*BREAKS, *COLUMNS}) - {"partition", "what", "last ti
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield breaks in sequences, then the producers, beginning with producers that have an open transaction."""
+    """Yield breaks in sequences, then producers; those with an open transaction come first."""
     known = list(lines)
     breaks = [
         (

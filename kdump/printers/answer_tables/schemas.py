@@ -1,4 +1,4 @@
-"""The tables of ``kdump schemas``."""
+"""The tables of ``kdump schemas``: versions, subjects, and the history of the topic."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Export records with Spark as Parquet, ORC, JSON, CSV or tables, with an account of every input byte."""
+"""Exports records with Spark as Parquet, ORC, JSON, CSV or tables, with an account of every input byte."""

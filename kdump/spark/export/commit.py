@@ -1,4 +1,4 @@
-"""Publish a prepared folder as the output of an export, and recover after a killed run.
+"""Publishes a prepared folder as the output of an export, and recovers after a killed run.
 
 An export writes into a hidden folder next to its output (:meth:`~kdump.spark.export.output.Output.staging`). When all
 is written and counted, the folder is renamed to the output.
@@ -8,8 +8,8 @@ system cannot rename folders atomically. The journal lists the files to remove a
 the manifest last. Programs that read the files in the manifest see the complete old or new output. While an output is
 replaced, there is no manifest.
 
-The journal (:data:`COMMIT`) stays until the run has reported its result. If a run is killed, the next run completes the
-killed run if it has a journal, and deletes its files otherwise.
+The journal (:data:`COMMIT`) stays until the run has reported its result. The next run after a kill completes the commit
+if there is a journal, and deletes the killed run's files otherwise.
 """
 
 from __future__ import annotations

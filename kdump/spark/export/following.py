@@ -1,4 +1,4 @@
-"""Export the new records since the last run, once (``--incremental``) or continuously (``--follow``).
+"""Exports the new records since the last run, once (``--incremental``) or continuously (``--follow``).
 
 A run consists of steps. Each step plans the new records (:mod:`kdump.spark.source.streaming`), lets Spark write them to
 the step's own folder (``staging``), checks the counts like any export, and commits. If a step is killed, the next run

@@ -1,4 +1,4 @@
-"""Run one export: plan, write, account, check, publish."""
+"""Runs one export: plan, write, account, check, publish."""
 
 from __future__ import annotations
 

@@ -144,10 +144,7 @@ class Output(Folder):
 
     @contextmanager
     def staging(self, note: Callable[[str], None]) -> Iterator[tuple[str, Output]]:
-        """Yield the name of a new folder in which files are prepared, and the folder; delete it if the block fails.
-
-        Names are unique, so that the tasks of a killed driver cannot write into the folder of another run.
-        """
+        """Yield the unique name of a new folder for files in preparation, and the folder. Delete it after a failure."""
         name = uuid.uuid4().hex[:_LENGTH]
         made = self.like(self.hidden(name).path, self.path)
         local = made.local

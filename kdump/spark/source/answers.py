@@ -73,7 +73,7 @@ class AnswerTask(NamedTuple):
 
 
 class AnswerPlan(Asking):
-    """A question about the partitions that ``options`` select. ``rows`` has the damage found up to now."""
+    """A question about the partitions that ``options`` select. ``rows`` has the damage found so far."""
 
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         """Raises UsageError, and UnreadableError like :func:`refuse`."""

@@ -329,7 +329,7 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
 def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
     """Return the edge of the first given option, and notes on the other given options, which are not used.
 
-    The edge is None if no option is given. One time for all partitions gives None too: it is an option of kdump's
+    The edge is None if no option is given, or if one time is given for all partitions: this is an option of kdump's
     source.
     """
     by_time, by_offset = names[1:]

@@ -40,7 +40,8 @@ def lose(text: str, options: SourceOptions, say: Callable[[str], object]) -> Non
 class Mark(NamedTuple):
     """A position in a partition folder, as plain JSON values; the fields are the keys of a stream's offset.
 
-    - ``offset``: the next Kafka offset, None before the first batch; ``file``, ``position``: its file, and the byte.
+    - ``offset``: the next Kafka offset; None before the first batch.
+    - ``file``, ``position``: the segment and the byte at which to continue.
     - ``batch``, ``crc``, ``epoch``: position, checksum and leader epoch (-1 for none) of the last batch read. ``batch``
       is -1 if the file has no valid batch.
     - ``topicId``: the topic's id as Kafka writes it, empty if there is none.
@@ -147,7 +148,7 @@ def _epoch(batch: RecordBatch) -> int:
 
 
 def cut_back(partition: Partition, mark: Mark) -> int | None:
-    """Return the first Kafka offset at which the log differs from the records that were read before ``mark``, or None.
+    """Return the first Kafka offset at which the log differs from the records read before ``mark``, or None.
 
     Differences by compaction, or by deletion of segments, do not count.
     """

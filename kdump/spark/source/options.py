@@ -126,7 +126,7 @@ class SourceOptions:
         return self.decode != NONE or self.schema is not None or self.by_subject
 
     def wanted(self, **choices: Any) -> Wanted:
-        """Return what the finder must find: topics, partitions and files by these options, and further ``choices``."""
+        """Return the finder's selection: topics, partitions and batch limit of these options, and ``choices``."""
         return Wanted(topics=self.topic, partitions=self.partition, max_batch_bytes=self.max_batch_bytes, **choices)
 
     @property

@@ -1,4 +1,4 @@
-"""The ranges of topics, partitions, offsets and timestamps that must be read if Spark has filters.
+"""Reduces Spark's filters to the topics, partitions, offsets and timestamps that a read must cover.
 
 Spark applies its filters to the rows again, so a range may be wider than a filter.
 """

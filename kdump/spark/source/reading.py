@@ -231,10 +231,7 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open the file of a split. If a stream's file is deleted, return None, or raise DataLossError with failOnDataLoss.
-
-    A broker first renames a segment, and deletes it a minute later (file.delete.delay.ms).
-    """
+    """Open a split's file. For a deleted file of a stream return None, or raise DataLossError (failOnDataLoss)."""
     gone: UnreadableError | None = None
     for path in _names(split):
         try:

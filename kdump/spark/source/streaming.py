@@ -288,7 +288,7 @@ def _outcomes(partition: Partition, options: SourceOptions, listings: Listings) 
 
 
 class _Meter:
-    """Counts the bytes, records and files of a trigger. In a partition it stops at the first batch over a limit."""
+    """Counts the bytes, records and files of a trigger, and stops before the first batch over a limit."""
 
     def __init__(self, limits: TriggerLimits) -> None:
         self._limits = limits
@@ -441,7 +441,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
     """Return a position up to which all batches are within the limits of ``meter``, and count these batches.
 
-    The position is that of the last but one index entry within the limits, so a batch within the limits follows.
+    It is the position in the last but one index entry within the limits, so that a batch within the limits follows.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset
@@ -557,10 +557,7 @@ def _planned(
 
 
 def _left(partition: Partition, until: Mark) -> Mark:
-    """Return the mark up to which the log still has the planned records; START if it is another log.
-
-    A driver repeats its last trigger after a kill, perhaps long after planning it.
-    """
+    """Return the mark up to which the log still has the planned records; START if it is another log."""
     here = topic_id(partition)
     if until.topicId and here and here != until.topicId:
         return START
