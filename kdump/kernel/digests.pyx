@@ -30,7 +30,7 @@ def _digest(secret):
 
 
 def mix_words(alone):
-    """Turn the processor's SHA-256 instructions off, or on if it has them. The hashes are the same."""
+    """Use the processor's SHA-256 instructions if it has them and ``alone`` is false. The hashes are the same."""
     global _SHA
     _SHA = not alone and has_sha()
 
@@ -429,7 +429,7 @@ cdef class FactBuffer(Cursor):
         self.resize(min(self.bound, _FIRST_ROOM))
 
     cdef inline bint is_ours(self, Fact* fact) noexcept nogil:
-        """Return whether a key is in the part of the keys that this table has."""
+        """Return whether a key is in this table's part of the keys."""
         return self.of == 1 or fact.high % self.of == self.number
 
     cdef inline Word* home(self, Word low) noexcept nogil:

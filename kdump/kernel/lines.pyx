@@ -105,10 +105,10 @@ class Shape:
 
 
 def _ops(lines):
-    """Return the joined literals, and the operations: (start of literal, its size, slot) for each part of each line.
+    """Return the joined literals, and numbers: the start of each line, then three for each slot of each line.
 
-    Operation ``n`` is the index at which line ``n`` starts; a line ends with the slot _END. Literals are copied 16
-    bytes at a time, so 16 more bytes follow the last literal.
+    These are the start and the size of the literal before the slot, and the slot. A line ends with the slot _END.
+    Literals are copied 16 bytes at a time, so 16 more bytes follow the last literal.
     """
     pool = bytearray()
     ops = array("i", [0] * len(lines))
@@ -1147,7 +1147,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint json(self, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write bytes as a JSON value with its mark, or else as a JSON string. Return whether the kernel could."""
+        """Write bytes as a JSON value with its mark, or else as a JSON string. Return whether the kernel could do it."""
         cdef const unsigned char* text = self.text_at(at, size)
         cdef int found = self.json_at(text, size)
         if found < 0:
@@ -1208,7 +1208,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint string(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write ``size`` bytes of the record as a JSON string. Return whether the kernel could."""
+        """Write ``size`` bytes of the record as a JSON string. Return whether the kernel could do it."""
         cdef const unsigned char* text
         cdef Py_ssize_t begin = self.used
         cdef unsigned long long bits = 0
@@ -1350,7 +1350,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint content(self, const unsigned char* text, Py_ssize_t size) except -1 nogil:
-        """Write the value of a header with the mark of its encoding. Return whether the kernel could."""
+        """Write the value of a header with the mark of its encoding. Return whether the kernel could do it."""
         cdef int found
         if self.headers_way == _STRINGS:
             return self.string(self.content_at, size)

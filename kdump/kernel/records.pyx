@@ -375,7 +375,7 @@ cdef class Records(Cursor):
     """Converts the records of consecutive batches to objects."""
 
     def records(self, most):
-        """Return the next ``most`` records, or fewer before the end or a record that is not well-formed."""
+        """Return the next ``most`` records; fewer if the end or a record that is not well-formed comes first."""
         cdef list made = []
         cdef Py_ssize_t left = most
         while left > 0 and self.left > 0 and self.read():

@@ -125,7 +125,7 @@ cdef class JsonText:
         return True
 
     cdef int real(self, int size, bint is_short) except -1:
-        """Write a floating-point number of 4 or 8 bytes. ``is_short``: with the fewest digits for 4 bytes."""
+        """Write a floating-point number of 4 or 8 bytes. ``is_short``: with as few digits as 4 bytes need."""
         cdef float single
         cdef double value
         cdef double rounded
@@ -235,7 +235,7 @@ AVRO_KINDS = (
     *("null", "boolean", "int", "long", "float", "double", "string", "bytes", "fixed", "enum", "record", "array", "map"),
     *("union", "decimal", "fixed_decimal", "date", "time", "timestamp", "uuid", "duration"),
 )
-"""The kinds of nodes."""
+"""The kinds of nodes of an Avro schema."""
 
 cdef enum:
     NULL_, BOOLEAN, INT, LONG, AVRO_FLOAT, AVRO_DOUBLE, AVRO_STRING, AVRO_BYTES, FIXED, AVRO_ENUM, RECORD, ARRAY, AVRO_MAP
@@ -317,7 +317,7 @@ cdef class AvroText(JsonText):
         return True
 
     cdef int write(self, int index, int level) except -1:
-        """Write the value of a node. Return whether the kernel could."""
+        """Write the value of a node. Return whether the kernel could do it."""
         cdef Node* node = &self.nodes[index]
         cdef long long value = 0
         cdef Py_ssize_t size = 0
@@ -705,7 +705,7 @@ cdef class ProtobufText(JsonText):
         return True
 
     cdef int message(self, int index, Py_ssize_t end, int level) except -1:
-        """Write the message from ``at`` to ``end``. Return whether the kernel could."""
+        """Write the message from ``at`` to ``end``. Return whether the kernel could do it."""
         cdef Message* message = &self.messages[index]
         cdef Found[64] found
         cdef int[64] order

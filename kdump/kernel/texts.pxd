@@ -13,8 +13,8 @@ cdef void hex_digits(unsigned char* out, const unsigned char* text, Py_ssize_t s
 cdef unsigned char* base64(unsigned char* out, const unsigned char* text, Py_ssize_t size) noexcept nogil
 cdef int json_value(const unsigned char* text, Py_ssize_t size) noexcept nogil
 
-# Return a word with the high bit of each byte of ``word`` that is a control character, a quote, a backslash or DEL. The
-# bytes are added without their high bits, so that the sums do not carry. The high bits of the sums are the result.
+# Return the high bits of the bytes of ``word`` that are control characters, quotes, backslashes or DEL. The bytes are
+# added without their high bits, so that the sums do not carry.
 cdef inline unsigned long long odd_of(unsigned long long word) noexcept nogil:
     cdef unsigned long long low = word & <unsigned long long> 0x7F7F7F7F7F7F7F7F
     cdef unsigned long long quote = low ^ <unsigned long long> 0x2222222222222222

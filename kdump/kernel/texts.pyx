@@ -111,8 +111,8 @@ cdef inline unsigned char* _spelt(
 ) noexcept nogil:
     """Write the first ``size`` bytes (at most eight) of a word, and escape the bytes that ``odd`` marks.
 
-    The first byte is the lowest in both. All following bytes are written unchanged after each escaped byte, and
-    overwritten at the next escaped byte.
+    The first byte is the lowest in both. After an escaped byte all other bytes are copied; the next escape overwrites
+    them.
     """
     cdef const unsigned char* entry
     cdef int at
