@@ -128,7 +128,7 @@ def data_end(source: Source, start: int, end: int) -> int:
 
 
 def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
-    """Return the first byte from ``position`` on that is data (if ``data``) or in a hole (if not); else ``size``.
+    """Return the first byte from ``position`` on that is data or, if ``data`` is False, in a hole; else ``size``.
 
     If the file system does not report holes, all bytes are data. The file position of ``descriptor`` changes.
     """

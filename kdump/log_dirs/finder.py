@@ -109,7 +109,9 @@ def _hint(topic: str | None, names: Collection[Name]) -> str:
 
 
 def _no_segment(head: bytes) -> str | None:
-    """Return why a file with these first bytes is not a segment; None if it may be one, as zeros are (preallocated)."""
+    """Return why a file with these first bytes is not a segment; None if it may be one, such as zeros
+    (preallocated).
+    """
     at = record_layout.MAGIC_POSITION
     if not head.strip(b"\0"):
         return None
@@ -593,7 +595,7 @@ def _reader_of(path: str) -> str:
 
 
 def holds_a_log(inside: Collection[Entry], *, log_dirs: bool) -> bool:
-    """Return whether a folder with these files is a partition, or with ``log_dirs`` a log dir."""
+    """Return whether a folder with these files is a partition folder or, if ``log_dirs`` is true, a log dir."""
     return any(_belongs(entry.name) for entry in inside) or (
         log_dirs and any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
     )

@@ -325,7 +325,7 @@ class Retries:
     def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
         """Return the result of ``what``, which may raise OSError. Raises StoreError after the last try.
 
-        The error says that the file ``name`` could not be ``done`` ("read" or "written").
+        The message of the error has the ``name`` of the file and the word ``done``, "read" or "written".
         """
         began: float | None = None
         pause = FIRST_PAUSE

@@ -166,7 +166,7 @@ def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
 
 
 def _apart(source: Source) -> list[int]:
-    """Return positions of batches, FIRST bytes or more apart, by the length fields up to the first invalid one."""
+    """Return positions of batches, FIRST bytes or more apart, found by length fields up to the first invalid one."""
     starts = [0]
     position = at = size = 0
     block = b""

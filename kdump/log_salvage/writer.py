@@ -254,7 +254,7 @@ class _LogWriter:
             row = end_row
 
     def _fitting(self, run: Run, row: int) -> int:
-        """Return the row after the last batch that fits the segment. If batch ``row`` does not, begin a segment."""
+        """Return the row after the last batch that fits the segment. If batch ``row`` does not fit, begin another."""
         bases, lasts, sizes = (run.column(name, row) for name in ("base_offset", "last_offset", "size"))
         self._segment_for(bases[0], lasts[0], sizes[0])
         room = self._limits.segment - self._size

@@ -59,7 +59,7 @@ ANY: Final = Access()
 
 
 def of_sources(partitions: Iterable[Partition]) -> Access:
-    """Return the permissions that all segments of the partitions allow (files), and all local folders (folders).
+    """Return the file permissions that all segments allow, and the folder permissions that all local folders allow.
 
     Members of an archive have the permissions of the archive file. Objects in a store have none, and do not count.
     """

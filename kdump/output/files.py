@@ -366,8 +366,8 @@ def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--o
     """Raise an error if a file cannot be written at ``out``, before the work for it begins.
 
     ``overwrite`` is the option of the command, or None if the command has no such option; ``option`` is its name in
-    messages. Raises UsageError if ``out`` is not the name of a file or must not be replaced, UnreadableError if its
-    folder cannot be written, named after ``out``.
+    messages. Raises UsageError if ``out`` is not the name of a file or must not be replaced, UnreadableError (which
+    names ``out``) if its folder cannot be written.
     """
     if out in {"", "-"}:
         raise UsageError(f"{out!r} is not the name of a file")

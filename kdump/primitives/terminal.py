@@ -49,7 +49,7 @@ def harmless_line(text: str) -> str:
 
 
 def is_selected(name: str, wanted: str) -> bool:
-    """Return whether a name equals or matches the glob ``wanted``, also in the escaped form in which it is printed."""
+    """Return whether a name, as stored or as printed (escaped), equals or matches the glob ``wanted``."""
     if fnmatchcase(name, wanted):
         return True
     if name.isascii() and name.isprintable():

@@ -60,7 +60,7 @@ def content(column: Column, data: bytes, encoding: Encoding) -> str:
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Like :func:`payload`, in pieces. Then yield ``before``, and for any encoding but utf8 the field ``mark``."""
+    """Like :func:`payload`, in pieces; then ``before``, and a field ``mark`` with the encoding unless it is utf8."""
     from kdump.rows.pieces import to_pieces
 
     pieces = to_pieces(data, encoding)

@@ -338,7 +338,7 @@ class Running:
 
 
 def in_utc(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with all times in UTC, because the session's zone applies only to the parsing of times."""
+    """Return a schema with all times in UTC: the session's zone decides only how a query's times are parsed."""
     fields = [
         field.with_type(pa.timestamp(field.type.unit, tz="UTC"))
         if pa.types.is_timestamp(field.type) and field.type.tz is not None

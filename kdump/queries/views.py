@@ -109,7 +109,7 @@ class RowView(View):
 
 
 class LineView(View):
-    """The lines of one class of a command."""
+    """A view of one class of a command's lines."""
 
     def __init__(self, command: str, table: LineTable) -> None:
         words = f"{command} {table.words}".rstrip()
@@ -129,7 +129,7 @@ class LineView(View):
 
 
 class QuestionView(LineView):
-    """The lines of one class of a question."""
+    """A view of one class of a question's lines."""
 
     def __init__(self, question: str, table: LineTable) -> None:
         super().__init__(question_named(question).called, table)
@@ -141,7 +141,7 @@ class QuestionView(LineView):
 
 
 class RegistryView(LineView):
-    """Lines of ``kdump schemas``."""
+    """A view of lines of ``kdump schemas``."""
 
     def __init__(self, table: LineTable) -> None:
         super().__init__("schemas", table)

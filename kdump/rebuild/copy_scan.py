@@ -260,7 +260,7 @@ class _Neighbours:
         self._gaps = sum(self._has_gap)
 
     def right_offset(self, number: int, least: int) -> int | None:
-        """Return the base offset of a one-batch span by its neighbours, or None. ``least``: end of earlier spans."""
+        """Return the base offset that a one-batch span should have, or None. ``least`` is the end of earlier spans."""
         span = self._spans[number]
         count = span.last_offset - span.base_offset + 1
         after = self._spans[number + 1] if number + 1 < len(self._spans) else None
@@ -327,7 +327,7 @@ def _misplaced(span: BatchSpan) -> LeftOutRange:
 
 
 def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[BatchSpan]:
-    """Yield a batch with a corrected base offset, if it has as many offsets as are missing."""
+    """Yield the batch of a left-out range with a corrected base offset, if it fits the missing offsets exactly."""
     with one.segment.open() as source:
         header = source.read(one.position, BATCH_HEADER.size)
     if len(header) == BATCH_HEADER.size:

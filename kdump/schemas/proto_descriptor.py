@@ -115,7 +115,7 @@ class _Converter:
 
 
 def _settings(found: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """Return the names and values of the features that the options of a descriptor set."""
+    """Return name and value of each feature in the options of a descriptor."""
     settings: dict[str, str] = found.get("options", {}).get("features", {})
     return settings.items()
 

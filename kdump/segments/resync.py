@@ -194,7 +194,7 @@ class ResyncReader:
         return walk(self._source, position, self._end, self._window, limit=limit, runs=self._runs, stop=self._stop)
 
     def _fault(self, region: Region) -> Damage | Trailing | None:
-        """Return the damage of a region; None for padding, and for batches whose first one is valid."""
+        """Return the damage of a region; None for padding, for a valid batch and for a run that begins with one."""
         if isinstance(region, Batches):
             try:
                 check(region.first)
@@ -281,7 +281,7 @@ class ResyncReader:
         return end if self._goes_on(end, header.base_offset + header.last_offset_delta + 1) else None
 
     def _frame(self, position: int, header: record_layout.BatchHeader) -> int | None:
-        """Return the end of the records that the header claims, by their sizes; None if a size is invalid."""
+        """Return the end of the records that the header claims, found by their sizes; None if a size is invalid."""
         if header.attributes & record_layout.CODEC_MASK or header.records_count < 0:
             return None
         at = position + record_layout.BATCH_HEADER.size

@@ -132,7 +132,7 @@ class Folder:
             raise KdumpError(f"{self.shown}: {name} cannot be moved to its place")
 
     def rename(self, old: str, name: str) -> None:
-        """Rename a file in this folder, which is not published, to an unused name. Raises KdumpError."""
+        """Rename a file to an unused name in this unpublished folder. Raises KdumpError."""
         local = self.local
         if local is not None:
             files.make_folders(local, *name.split("/")[:-1], access=ANY)

@@ -85,7 +85,7 @@ class Output(Folder):
         self._kept: frozenset[str] | None = None
 
     def like(self, path: str, shown: str) -> Output:
-        """Return a new object for the folder ``path``, in which this output is prepared."""
+        """Return an Output of the same kind for the folder ``path``, in which this output is prepared."""
         return Output(self._spark, path, self._format, shown)
 
     @property

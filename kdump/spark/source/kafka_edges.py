@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Edges(NamedTuple):
-    """The offsets to read of a partition: from ``start`` to before ``end``. None is the end of the log."""
+    """The offsets of a partition to read: from ``start`` to before ``end``. None is the end of the log."""
 
     start: int
     end: int | None

@@ -178,7 +178,7 @@ def _read(batch: magic_2.Batch, rows: Rows | SubjectRows, split: Split, options:
 
 
 def wanted(options: SourceOptions) -> Filter:
-    """Return the filter of records by ``options``. It does not select by outcomes of transactions."""
+    """Return the record filter of the options. It does not select by outcomes of transactions."""
     types: frozenset[RecordType] = frozenset() if options.include_control else frozenset({"data", "tombstone"})
     return Filter(
         first_offset=options.starting_offset,
