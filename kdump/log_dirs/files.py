@@ -164,7 +164,7 @@ def read_file(files: Files, path: str) -> bytes:
 
 
 def read_index(files: Files, path: str) -> bytes:
-    """Return the bytes of an ``.index`` or ``.timeindex``: a BeforeHole, without its zeros, if it ends with a hole."""
+    """Return the bytes of an ``.index`` or ``.timeindex``; for a file that ends with a hole, a BeforeHole."""
     with files.open(path) as source:
         hole = next_hole(source, 0)
         if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):

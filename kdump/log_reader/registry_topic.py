@@ -1,4 +1,6 @@
-"""Reads the topic of a schema registry, usually ``_schemas``, from the user's paths."""
+"""Reads the topic of a schema registry, usually ``_schemas``, from the user's paths: as a store, or for a payload
+decoder.
+"""
 
 from __future__ import annotations
 

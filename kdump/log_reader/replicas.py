@@ -119,7 +119,7 @@ def _copy_numbers(logs: Sequence[Partition]) -> list[int]:
 
 
 def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int, int]]:
-    """Yield (replica, start, end) in offset order. ``runs`` are pairs of a replica's number and one of its ranges."""
+    """Yield (number of the replica to read, start, end) in offset order. ``runs`` are (replica's number, range)."""
     ordered = sorted(runs, key=lambda pair: pair[1].start)
     edges = sorted({edge for _, run in ordered for edge in (run.start, run.end)})
     waiting: list[tuple[int, int, int]] = []  # the highest epoch first, then the first replica
@@ -140,7 +140,7 @@ UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
-    """Return the best replica of each partition. ``note`` gets a sentence on the others, which names ``option``."""
+    """Return the best replica of each partition. ``note`` gets a sentence on the others and on ``option``."""
     left_out = spares(partitions, lambda text: note(f"{text} ({option} reads all)"))
     gone = set(map(id, left_out))
     return [one for one in partitions if id(one) not in gone]

@@ -153,7 +153,7 @@ class OutOfOrderError(Exception):
 def in_one_pass(
     copy: Partition, account: Account, progress: Callable[[int], None] = lambda _: None
 ) -> Generator[Batches, None, None]:
-    """Yield the same batches of one replica as :func:`merge`, as batch runs, in one read.
+    """Yield the batches that :func:`merge` would choose from one replica, as batch runs, in one read.
 
     ``account`` gets the same entries as from :func:`merge`. ``progress`` receives the number of bytes read. Raises
     OutOfOrderError if batches are not in offset order: ``account`` is then wrong.

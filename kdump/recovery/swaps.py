@@ -63,7 +63,7 @@ def after_swaps(partition: Partition, searched: str) -> Swaps:
 
 
 def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
-    """Return a swapped segment with its index files. A missing time index or txnindex is that of ``under``."""
+    """Return a swapped segment with its index files; a missing time index or txnindex is taken from ``under``."""
     stays = {} if under is None else {name: path for name, path in under.siblings.items() if name != file_names.INDEX}
     return swap._replace(siblings=stays | swap.siblings)
 

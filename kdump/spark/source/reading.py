@@ -284,7 +284,7 @@ class Tally:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The fields of :data:`kdump.spark.source.schema.ACCOUNT` after the names and positions."""
+        """The values of :data:`kdump.spark.source.schema.ACCOUNT` that follow the names and positions."""
         sizes = {"": 0, TRAILING: 0, UNREADABLE: 0}
         ranges = 0
         for damage in self.lost:
