@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import warnings
 from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,7 +14,19 @@ from os import PathLike, fsdecode, fspath
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, SupportsIndex, TypeAlias
 
 from kdump import kernel
-from kdump.errors import DamageError, Reporter, UnreadableError, UsageError, many
+from kdump.arrow import frames
+from kdump.arrow.frames import TableResult
+from kdump.errors import (
+    LONGEST_VALUE,
+    DamageError,
+    DamageWarning,
+    NoteWarning,
+    Reporter,
+    UnreadableError,
+    UsageError,
+    many,
+    warn,
+)
 from kdump.findings import status as findings_status
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.finder import Finder, Wanted
@@ -242,6 +256,18 @@ def _short(data: bytes | None) -> str:
     return f"{data[:SHOWN]!r}... ({len(data)} bytes)"
 
 
+def _cells(record: LogRecord) -> Iterator[str]:
+    """Yield the key and the value for a table: decoded data as JSON, other bytes as in a repr, both shortened."""
+    decoded = record.decoded or {}
+    for side, data in (("key", record.key), ("value", record.value)):
+        part = decoded.get(side)
+        if isinstance(part, dict) and "data" in part:
+            text = json.dumps(part["data"], ensure_ascii=False)
+            yield text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
+        else:
+            yield _short(data)
+
+
 class Decoding(NamedTuple):
     """The options for decoding payloads. ``schemas`` is the path with the registry's topic; None: the log's paths."""
 
@@ -320,15 +346,14 @@ class Log:
             self._filter,
             self._on_error,
             every_replica=self._every_replica,
-            limit=notebook.SHOWN if self._limit is None else min(notebook.SHOWN, self._limit),
+            limit=notebook.SHOWN + 1 if self._limit is None else min(notebook.SHOWN + 1, self._limit),
             decoding=self._decoding,
         )
-        cells = [
-            [one.topic, one.partition, one.offset, one.datetime or one.timestamp, _short(one.key), _short(one.value)]
-            for one in log
-        ]
-        more = f"the first {len(cells)} records" if len(cells) == notebook.SHOWN else f"{len(cells)} records"
-        return notebook.table(f"{self!r}: {more}", names, cells)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the sentences are below the table
+            cells = [[one.topic, one.partition, one.offset, one.datetime or one.timestamp, *_cells(one)] for one in log]
+        damage = [f"{file}: byte {one.position}: {one}" for file, one in log.damage]
+        return notebook.table(repr(self), names, cells, damage + log.notes)
 
     def __iter__(self) -> Iterator[LogRecord]:
         """Return the records in the order of partitions and offsets. The iterator raises UnreadableError."""
@@ -416,11 +441,13 @@ class Log:
     def to_pandas(self, columns: str | Iterable[str] | None = None) -> Any:
         """Return the records as a pandas DataFrame, all in memory. Requires pandas.
 
+        Integers are exact: a column of integers with nulls has a type such as ``Int64``.
+
         >>> import kdump
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_pandas(["offset", "value"]).shape
         (1, 2)
         """
-        return self.to_arrow(columns).read_pandas()
+        return frames.to_pandas(self.to_arrow(columns).read_all())
 
     def to_polars(self, columns: str | Iterable[str] | None = None) -> Any:
         """Return the records as a Polars DataFrame, all in memory. Requires Polars; :func:`scan` is lazy.
@@ -429,9 +456,7 @@ class Log:
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_polars(["offset", "value"]).rows()
         [(0, b'one')]
         """
-        import polars as pl
-
-        return pl.from_arrow(self.to_arrow(columns).read_all())
+        return frames.to_polars(self.to_arrow(columns).read_all())
 
     def to_duckdb(self, connection: Any = None, name: str = "log") -> Any:
         """Register the log as a view of a DuckDB connection, by default DuckDB's default connection; return the view.
@@ -454,14 +479,8 @@ class Log:
         Requires pyarrow, and memory for one row group. Raises UsageError if ``path`` exists and ``overwrite`` is False,
         or if ``path`` is inside an input. Raises UnreadableError if the disk returns an error.
         """
-        from kdump.arrow.files import write_parquet
-        from kdump.output import files
-
-        files.outside(self._paths, fspath(path))
-        files.writable_file(fspath(path), overwrite=overwrite, option="overwrite=True")
-        reader = self.to_arrow(columns)
-        with files.new_file(path, force=overwrite, note=self.notes.append) as out:
-            return write_parquet(reader.schema, reader, out)
+        note = self.notes.append
+        return frames.to_parquet(self.to_arrow(columns), path, overwrite=overwrite, inputs=self._paths, note=note)
 
     def _reader(self, take: Take = Take.RECORDS) -> PartitionReader:
         """Return a new reader, and clear the damage and notes of the last iteration."""
@@ -498,14 +517,19 @@ class Log:
             yield from found
         else:
             yield from replicas.each_once_in_turn(found, self._paths, self.notes.append, "every_replica=True")
-        self.notes += self._wanted.missing(finder.found_names, self._paths)
+        for text in self._wanted.missing(finder.found_names, self._paths):
+            self.notes.append(text)
+            warn(text, NoteWarning)
 
     def _lost(self, item: DamagedRange) -> None:
+        if not self.damage:
+            text = f"{item.file.name}: byte {item.damage.position}: {item.damage} (Log.damage has every damaged range)"
+            warn(text, DamageWarning)
         self.damage.append((item.file.name, item.damage))
 
 
-@dataclass(frozen=True)
-class CheckReport:
+@dataclass(frozen=True, repr=False)
+class CheckReport(TableResult):
     """The result of a check: findings, remarks, errors on unreadable files, and notes.
 
     ``absent`` has a sentence for each requested topic or partition that is not in the paths.
@@ -516,11 +540,16 @@ class CheckReport:
     unreadable: tuple[UnreadableError, ...] = ()
     notes: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    """The paths that were read."""
 
     @property
     def status(self) -> int:
         """The exit status: 0 nothing found, 1 unreadable or absent, 3 damage, 4 only derived files are wrong."""
         return 1 if self.unreadable or self.absent else findings_status(self.findings)
+
+    def __repr__(self) -> str:
+        return f"<CheckReport: {many(len(self.findings), 'finding')}, status {self.status}>"
 
     def rows(self) -> list[dict[str, object]]:
         """Return the findings as the objects that ``-o jsonl`` prints."""
@@ -541,23 +570,14 @@ class CheckReport:
 
         return answer_lines.findings_table(self.findings)
 
-    def to_pandas(self) -> Any:
-        """Return the findings as a pandas DataFrame. Requires pandas.
-
-        >>> import kdump
-        >>> kdump.check("golden/brokers/4.2.2/one-0").to_pandas().empty
-        True
-        """
-        return self.to_arrow().to_pandas()
-
     def _repr_html_(self) -> str:
         """Return an HTML table of the first findings, for notebooks."""
         from kdump.printers import notebook
 
         names = ("check", "level", "file", "position", "text", "advice")
         caption = f"{many(len(self.findings), 'finding')}, status {self.status}"
-        rows = self.rows()[: notebook.SHOWN]
-        return notebook.table(caption, names, ([row[name] for name in names] for row in rows))
+        cells = [[row[name] for name in names] for row in self.rows()]
+        return notebook.table(caption, names, cells, [*map(str, self.unreadable), *self.absent, *self.notes])
 
 
 def check(
@@ -585,10 +605,9 @@ def check(
     when = moment(at)
     how = CheckOptions(records=not headers_only, at=timestamps.now() if when is None else when)
     wanted = Wanted(topics=topics(topic), partitions=numbers(partition))
-    found = checking.found(
-        given_paths(paths), wanted, how, note=notes.append, fail=unreadable.append, absent=absent.append
-    )
-    return _report(found, unreadable, notes, absent)
+    given = given_paths(paths)
+    found = checking.found(given, wanted, how, note=notes.append, fail=unreadable.append, absent=absent.append)
+    return _report(found, unreadable, notes, absent, given)
 
 
 def verify_index(
@@ -613,11 +632,15 @@ def verify_index(
         for checked in indexes.check(part, fail=unreadable.append)
         for finding in checked.findings
     ]
-    return _report(found, unreadable, notes, list(wanted.missing(finder.found_names, given)))
+    return _report(found, unreadable, notes, list(wanted.missing(finder.found_names, given)), given)
 
 
 def _report(
-    found: Iterable[Finding], unreadable: list[UnreadableError], notes: list[str], absent: list[str]
+    found: Iterable[Finding],
+    unreadable: list[UnreadableError],
+    notes: list[str],
+    absent: list[str],
+    paths: tuple[str, ...],
 ) -> CheckReport:
     all_found = list(found)
     return CheckReport(
@@ -626,6 +649,7 @@ def _report(
         tuple(unreadable),
         tuple(notes),
         tuple(absent),
+        paths,
     )
 
 

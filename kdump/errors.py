@@ -145,6 +145,37 @@ class LimitError(DamageError):
     """A size is above the caller's limit, for example of a batch that decompresses to gigabytes."""
 
 
+class DamageWarning(UserWarning):
+    """Damage that a function of Python met and left out, as the command would print it."""
+
+
+class NoteWarning(UserWarning):
+    """A note of the command, such as a requested topic that is not in the paths."""
+
+
+def warn(text: str, kind: type[UserWarning]) -> None:
+    """Show a warning at the line that called kdump."""
+    import sys
+    import warnings
+
+    frame, level = sys._getframe(1), 2  # Python 3.11 has no other way to skip the frames of a package
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kdump":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, kind, stacklevel=level)
+
+
+def warn_of_damage(texts: Sequence[str]) -> None:
+    """Show a warning if there are reports of damage."""
+    if texts:
+        more = f" (the first of {len(texts)}: 'damage' of the result has all)" if len(texts) > 1 else ""
+        warn(texts[0] + more, DamageWarning)
+
+
+def reports(texts: Sequence[str]) -> str:
+    """Return the number of reports of damage, as the end of a repr; nothing for none."""
+    return f", {many(len(texts), 'report')} of damage" if texts else ""
+
+
 def brief(value: object) -> object:
     """Return a value for a message. A value longer than :data:`LONGEST_VALUE` characters is shortened."""
     text = str(value)

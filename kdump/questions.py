@@ -16,8 +16,9 @@ unreadable file raises UnreadableError; wrong usage raises UsageError.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from html import escape
+from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
@@ -43,7 +44,8 @@ from kdump.answers.topic_configs import GivenConfig, given_config
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference
 from kdump.api import Path, Time, given_paths, moment, numbers, topics
-from kdump.errors import Reporter, UsageError, many, raise_it
+from kdump.arrow.frames import TableResult
+from kdump.errors import Reporter, UsageError, many, raise_it, reports, warn_of_damage
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import shown_paths
@@ -113,8 +115,8 @@ L = TypeVar("L", bound=AnswerLine)
 K = TypeVar("K")
 
 
-@dataclass(frozen=True)
-class Answer(Generic[L]):
+@dataclass(frozen=True, repr=False)
+class Answer(TableResult, Generic[L]):
     """The lines of an answer, and sentences about problems.
 
     ``damage`` has sentences about damaged logs, ``wrong`` about index and checkpoint files that were not used.
@@ -126,6 +128,8 @@ class Answer(Generic[L]):
     notes: tuple[str, ...] = ()
     kinds: tuple[type[AnswerLine], ...] = ()
     """The classes that the lines may have."""
+    paths: tuple[str, ...] = ()
+    """The paths that were read."""
 
     def __iter__(self) -> Iterator[L]:
         return iter(self.lines)
@@ -167,14 +171,6 @@ class Answer(Generic[L]):
         columns = answer_lines.LineColumns(kinds)
         return columns.batches_table([columns.row(line) for line in self.lines])
 
-    def to_pandas(self) -> Any:
-        """Return the table of :meth:`to_arrow` as a pandas DataFrame. Requires pandas.
-
-        >>> du("golden/brokers/4.2.2", topic="one").to_pandas()[["topic", "logBytes"]].values.tolist()
-        [['one', 75]]
-        """
-        return self.to_arrow().to_pandas()
-
     def _repr_html_(self) -> str:
         """Return an HTML table of the first lines of each kind, for notebooks."""
         from kdump.printers import notebook
@@ -183,9 +179,14 @@ class Answer(Generic[L]):
         for kind in dict.fromkeys(line.kind for line in self.lines):
             rows = [as_json(line) for line in self.lines if line.kind == kind]
             names = dict.fromkeys(name for row in rows for name in row if name != "kind")
-            shown = ([row.get(name) for name in names] for row in rows[: notebook.SHOWN])
-            tables.append(notebook.table(many(len(rows), f"line of {kind}", f"lines of {kind}"), names, shown))
-        return "".join(tables) + "".join(f"<p>{escape(text)}</p>" for text in self.damage + self.wrong)
+            cells = [[row.get(name) for name in names] for row in rows]
+            tables.append(notebook.table(many(len(rows), f"line of {kind}", f"lines of {kind}"), names, cells))
+        return "".join([*tables, notebook.sentences(self.damage + self.wrong + self.notes)])
+
+    def __repr__(self) -> str:
+        kinds = Counter(line.kind for line in self.lines)
+        lines = ", ".join(many(count, f"line of {kind}", f"lines of {kind}") for kind, count in kinds.items())
+        return f"<Answer: {lines or 'no lines'}{reports(self.damage)}>"
 
 
 class Inputs(NamedTuple):
@@ -272,7 +273,8 @@ def _answer(
     say = Reporter(collected[0].append, collected[1].append, collected[2].append, raise_it)
     lines = tuple(ask(name, inputs, say, **options))
     damage, wrong, notes = (tuple(dict.fromkeys(texts)) for texts in collected)
-    return Answer(lines, damage, wrong, notes, question_named(name).lines)
+    warn_of_damage(damage)
+    return Answer(lines, damage, wrong, notes, question_named(name).lines, named or tuple(chain(*brokers)))
 
 
 def function_of(name: str) -> Callable[..., Answer[Any]]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.api import given_paths, numbers, topics
-from kdump.errors import discard
+from kdump.errors import DamageWarning, NoteWarning, warn
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives import timestamps
 from kdump.queries import conditions
@@ -22,17 +21,14 @@ if TYPE_CHECKING:
     ScannedPath = str | PathLike[str]
 
 
-class DamageWarning(UserWarning):
-    """Damage in the logs of a scan."""
-
-
 class _Warning(RaisingReporter):
-    note = staticmethod(discard)
-
     def damage(self, text: str) -> None:
-        warnings.warn(text, DamageWarning, stacklevel=2)
+        warn(text, DamageWarning)
 
     wrong_index = damage
+
+    def note(self, text: str) -> None:
+        warn(text, NoteWarning)
 
 
 def scan(
@@ -47,10 +43,11 @@ def scan(
     """Return the records of logs as a Polars LazyFrame, with the columns and types of the SQL view ``records``.
 
     Selected columns, ``head``, and conditions on topic, partition, offset, times, key, producerId and leaderEpoch limit
-    the reading. Damage and unused index files are reported as :class:`DamageWarning`. An unreadable file raises
-    UnreadableError. ``committed`` returns only the records that a read_committed consumer receives. ``out_of_order``
-    also reads segments that begin after a range of timestamps, for records with older timestamps. Requires Polars and
-    pyarrow.
+    the reading. Damage and unused index files are reported as DamageWarning, notes as NoteWarning (in
+    ``kdump.errors``). An unreadable file raises UnreadableError. ``isolation="read_committed"`` returns only the
+    records that such a consumer receives. ``out_of_order`` also reads segments that begin after a range of timestamps,
+    for records with older timestamps. ``decode`` adds the column ``decoded``, ``schema`` typed columns, as in
+    :func:`kdump.open`. Requires Polars and pyarrow.
 
     >>> import kdump, polars as pl
     >>> frame = kdump.scan("golden/brokers/4.2.2", topic="c-none")

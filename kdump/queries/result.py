@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kdump.api import given_paths, moment, numbers, topics
-from kdump.errors import UsageError, many
+from kdump.arrow.frames import TableResult
+from kdump.errors import UsageError, many, reports, warn_of_damage
 from kdump.log_dirs.finder import Wanted
 from kdump.output.files import scratch_folder
 from kdump.primitives import timestamps
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class QueryResult:
+class QueryResult(TableResult):
     """The rows of a query, in memory. ``damage``, ``wrong`` (index files not used) and ``notes`` are sentences."""
 
     table: pa.Table
     damage: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    """The paths that were read."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as dicts: bytes for a BLOB, datetimes for times."""
@@ -43,26 +46,15 @@ class QueryResult:
         """Return the rows as an Arrow table."""
         return self.table
 
-    def to_pandas(self) -> Any:
-        """Return the rows as a pandas DataFrame. Requires pandas."""
-        return self.table.to_pandas()
-
-    def to_polars(self) -> Any:
-        """Return the rows as a Polars DataFrame. Requires Polars."""
-        import polars as pl
-
-        return pl.from_arrow(self.table)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.table.__arrow_c_stream__(requested_schema)
-
     def __repr__(self) -> str:
-        damage = f", {many(len(self.damage), 'report')} of damage" if self.damage else ""
-        return f"<QueryResult: {many(self.table.num_rows, 'row')} of {', '.join(self.table.schema.names)}{damage}>"
+        names = ", ".join(self.table.schema.names)
+        return f"<QueryResult: {many(self.table.num_rows, 'row')} of {names}{reports(self.damage)}>"
 
     def _repr_html_(self) -> str:
-        rows = self.table.slice(0, notebook.SHOWN).to_pylist()
-        return notebook.table(repr(self), self.table.schema.names, (row.values() for row in rows))
+        """Return an HTML table of the first rows, for notebooks."""
+        rows = [list(row.values()) for row in self.table.slice(0, notebook.SHOWN + 1).to_pylist()]
+        sentences = self.damage + self.wrong + self.notes
+        return notebook.table(repr(self), self.table.schema.names, rows, sentences)
 
 
 class _Collected(RaisingReporter):
@@ -132,4 +124,6 @@ def sql(  # noqa: PLR0913  each option by its name
             table = rows.rename_columns(writers.distinct(rows.schema.names))
         finally:
             running.close()
-    return QueryResult(table, *map(tuple, (collected.damaged, collected.indexes, collected.notes)))
+    warn_of_damage(collected.damaged)
+    found = map(tuple, (collected.damaged, collected.indexes, collected.notes))
+    return QueryResult(table, *found, paths=inputs.paths)

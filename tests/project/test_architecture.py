@@ -59,7 +59,7 @@ OWNERS = {
     "pyspark": {"spark"},
     "duckdb": {"api", "queries"},
     "mcp": {"mcp_server"},
-    "polars": {"api", "queries"},
+    "polars": {"arrow.frames", "queries"},
     "zstandard": {"primitives.compression", "log_dirs.unpacking"},
     "lz4": {"primitives.compression", "log_dirs.unpacking"},
     "snappy": {"primitives.compression"},

@@ -8,9 +8,10 @@ pl = pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
 import kdump
+from kdump.errors import DamageWarning
 from kdump.queries import lazy_frame
 from kdump.queries.conditions import Values
-from kdump.queries.lazy_frame import DamageWarning, bounds_of
+from kdump.queries.lazy_frame import bounds_of
 from testing import GOLDEN
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
