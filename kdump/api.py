@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from operator import index
 from os import PathLike, fsdecode, fspath
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, SupportsIndex, TypeAlias, get_args
 
 from kdump import kernel
 from kdump.arrow import frames
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from kdump.arrow.typed import TypedColumns
+    from kdump.arrow.typed import Engine, TypedColumns
     from kdump.findings import Finding
     from kdump.formats.record import Header, Record
     from kdump.log_dirs.partition import Partition
@@ -58,6 +58,9 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = str | PathLike[str]
 Time: TypeAlias = int | str | datetime
+Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
+Decode: TypeAlias = Literal["none", "auto", "avro", "protobuf", "json"]
+DECODES: Final = get_args(Decode)
 SHOWN: Final = 32
 """Maximum number of bytes of a key or value in the repr of a record."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -277,12 +280,30 @@ class Decoding(NamedTuple):
     subject: str | None = None
     """The subject whose fields become typed columns."""
 
+    @classmethod
+    def of(cls, decode: str, schemas: Path | None, topic: str, subject: str | None) -> Self | None:
+        """Return the given options, None for no decoding; a subject implies ``auto``. Raises UsageError."""
+        if decode not in DECODES:
+            raise UsageError(f"decode={decode!r}: none, auto, avro, protobuf and json are known")
+        if subject is not None and decode == "none":
+            decode = "auto"
+        return None if decode == "none" else cls(decode, schemas, topic, subject)
+
     def decoder(self, paths: Sequence[str], wanted: Wanted) -> PayloadDecoder:
         """Return the decoder of payloads. Raises UnreadableError."""
         from kdump.log_reader.registry_topic import payload_decoder
 
         where = paths if self.schemas is None else [fspath(self.schemas)]
         return payload_decoder(self.decode, where, wanted, topic=self.topic)
+
+    def typed(self, decoder: PayloadDecoder, engine: Engine = "arrow") -> TypedColumns | None:
+        """Return the typed columns of the subject, or None if no subject is given. Raises UsageError."""
+        if self.subject is None:
+            return None
+        from kdump.arrow.typed import TypedColumns
+        from kdump.schemas.typed import typed_sides
+
+        return TypedColumns(typed_sides(decoder, self.subject), engine)
 
 
 class Log:
@@ -501,13 +522,8 @@ class Log:
 
     def _typed(self) -> TypedColumns | None:
         """Return the typed columns of the subject, or None if no subject is given. Raises UsageError."""
-        decoder = None if self._decoding is None else self._decoder()
-        if self._decoding is None or self._decoding.subject is None or decoder is None:
-            return None
-        from kdump.arrow.typed import TypedColumns
-        from kdump.schemas.typed import typed_sides
-
-        return TypedColumns(typed_sides(decoder, self._decoding.subject))
+        decoder = self._decoder()
+        return None if self._decoding is None or decoder is None else self._decoding.typed(decoder)
 
     def _partitions(self) -> Iterator[Partition]:
         """Yield each partition once. Notes list the skipped replicas and missing topics."""
@@ -743,7 +759,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     epoch: int | Iterable[int] = (),
     type: RecordType | Iterable[RecordType] = (),  # noqa: A002  the option's name
     transactional: bool | None = None,
-    isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    isolation: Isolation = "read_uncommitted",
     out_of_order: bool = False,
     limit: int | None = None,
     leftovers: bool = False,
@@ -752,7 +768,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     remote_keys: Mapping[str, Path] | None = None,
     on_error: OnError = "resync",
     max_batch_bytes: int = DEFAULT_LIMIT,
-    decode: Literal["none", "auto", "avro", "protobuf", "json"] = "none",
+    decode: Decode = "none",
     schemas: Path | None = None,
     schemas_topic: str = "_schemas",
     schema: str | None = None,
@@ -763,9 +779,9 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     an iterable.
 
     ``offset`` is an offset, or a pair of first and last offset. ``since`` is inclusive, ``until`` exclusive: ms, ISO
-    8601 (UTC unless the text has a zone) or a datetime with a zone. ``out_of_order`` also reads segments that begin
-    after ``until``, because they may hold older records. Of several keys in ``key`` one must match; text is UTF-8. The
-    header value None matches any value.
+    8601 (UTC unless the text has a zone), an age such as ``-2h``, or a datetime with a zone. ``out_of_order`` also
+    reads segments that begin after ``until``, because they may hold older records. Of several keys in ``key`` one must
+    match; text is UTF-8. The header value None matches any value.
 
     ``remote`` is the remote storage of tiered topics, ``remote_keys`` maps names of key pairs to files with private
     keys. Without ``every_replica`` only one replica of each partition is read: the replica with the newest leader
@@ -792,17 +808,12 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     after, before = moment(since), moment(until)
     if after is not None and before is not None and after >= before:
         raise UsageError(f"since={since!r} is not before until={until!r}")
-    if isolation not in {"read_uncommitted", "read_committed"}:
-        raise UsageError(f"{isolation!r} is not an isolation level: use read_uncommitted or read_committed")
     if isinstance(grep, str | bytes):
         try:
             grep = re.compile(grep.encode() if isinstance(grep, str) else grep)
         except re.error as reason:
             raise UsageError(f"grep {grep!r}: {reason}") from None
-    if decode != "none" and decode not in {"auto", "avro", "protobuf", "json"}:
-        raise UsageError(f"decode={decode!r}: none, auto, avro, protobuf and json are known")
-    if schema is not None and decode == "none":
-        decode = "auto"
+    decoding = Decoding.of(decode, schemas, schemas_topic, schema)
     return Log(
         given_paths(path),
         Wanted(
@@ -826,14 +837,14 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             leader_epochs=numbers(epoch),
             types=_types(type),
             transactional=transactional,
-            committed=isolation == "read_committed",
+            committed=is_committed(isolation),
             out_of_order=out_of_order,
-            decoded=decode != "none" and (key is not None or grep is not None),
+            decoded=decoding is not None and (key is not None or grep is not None),
         ),
         on_error,
         every_replica=every_replica,
         limit=limit,
-        decoding=None if decode == "none" else Decoding(decode, schemas, schemas_topic, schema),
+        decoding=decoding,
     )
 
 
@@ -859,6 +870,13 @@ def numbers(given: int | Iterable[int]) -> frozenset[int]:
         return frozenset(map(index, _several(given)))
     except TypeError:
         raise UsageError(f"{given!r} is not a number, or several") from None
+
+
+def is_committed(isolation: str) -> bool:
+    """Return whether an isolation level is read_committed. Raises UsageError for an unknown level."""
+    if isolation not in get_args(Isolation):
+        raise UsageError(f"{isolation!r} is not an isolation level: use read_uncommitted or read_committed")
+    return isolation == "read_committed"
 
 
 def _first_and_last(offset: int | tuple[int | None, int | None]) -> tuple[int | None, int | None]:
@@ -897,19 +915,17 @@ def _types(given: RecordType | Iterable[RecordType]) -> frozenset[RecordType]:
 
 
 def moment(when: Time | None) -> int | None:
-    """Return a time in ms, rounded up. A text is ISO 8601, in UTC unless it has a zone. Raises UsageError."""
+    """Return a time in ms, rounded up. A text is read as the value of an option. Raises UsageError."""
     if when is None:
         return None
     if isinstance(when, SupportsIndex):  # an int, or an integer of numpy
         return index(when)
     if isinstance(when, str):
-        try:
-            when = datetime.fromisoformat(when)
-        except ValueError:
-            raise UsageError(f"{when!r} is not an ISO 8601 time, such as 2026-11-21T09:05:00Z") from None
-        when = when if when.tzinfo else when.replace(tzinfo=UTC)
+        return timestamps.moment(when)
     if not isinstance(when, datetime):
-        raise UsageError(f"{when!r} is not a time: use ms since 1970, ISO 8601 text, or a datetime with a zone")
+        raise UsageError(
+            f"{when!r} is not a time: use ms since 1970, ISO 8601 text, an age such as '-2h', or a datetime with a zone"
+        )
     if when.tzinfo is None:
         raise UsageError(f"{when!r} names no time zone: datetime(..., tzinfo=UTC) does")
     return -((_EPOCH - when) // timedelta(milliseconds=1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import binascii
 import os
 import re
-import time
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -13,7 +12,7 @@ import click
 
 from kdump.errors import UsageError
 from kdump.primitives.messages import did_you_mean
-from kdump.primitives.timestamps import iso
+from kdump.primitives.timestamps import LEAST_MS, duration, moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,12 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_AGO: Final = re.compile(r"-(?:\d+(?:ms|[smhdw]))+")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE: Final = re.compile(r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?", re.IGNORECASE | re.ASCII)
-LEAST_MS: Final = 10**11
-"""The smallest number that is read as a time in ms. Smaller numbers are probably seconds."""
 
 
 def zone(name: str) -> tzinfo:
@@ -44,46 +38,6 @@ def zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # all of these are raised for unknown names
         raise UsageError(f"{name!r} is not a time zone: write it as UTC, local, Europe/Berlin or +02:00") from None
-
-
-def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *, least_ms: int = LEAST_MS) -> int:
-    """Return a time in ms from ISO 8601 (in ``tz`` unless it has an offset), ms since 1970, or an age (``-2h30m``).
-
-    Fractions of a ms are rounded up, so that the time works as inclusive start and as exclusive end. Raises UsageError,
-    also for numbers from 1 to below ``least_ms``, which are probably seconds.
-    """
-    if _AGO.fullmatch(text):
-        return int(now() * 1000) - _span(text)
-    if re.fullmatch(r"-?\d{9,}|\d{1,7}", text, re.ASCII):  # eight digits are a date
-        return _milliseconds(int(text), least_ms)
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(
-            f"{text!r} is not a time: write it as 2026-11-21T09:05:00Z, 1700000000000 (ms since 1970) or -2h30m"
-        ) from None
-    since = (when if when.tzinfo else when.replace(tzinfo=tz)) - _EPOCH
-    return -((-since).days * 86_400_000 + (-since).seconds * 1000 + (-since).microseconds // 1000)
-
-
-def _milliseconds(number: int, least: int) -> int:
-    if 0 < number < least:
-        raise UsageError(
-            f"{number} is {iso(number)} in ms since 1970, and {iso(number * 1000)} in seconds: "
-            f"write {number * 1000} for the seconds, or the time in ms in ISO 8601"
-        )
-    return number
-
-
-def duration(text: str) -> int:
-    """Return a duration in ms: ``15m``, ``7d``, ``1h30m``, ``500ms``. Raises UsageError."""
-    if not _AGO.fullmatch(f"-{text}"):
-        raise UsageError(f"{text!r} is not a length of time: write it as 15m, 7d or 1h30m")
-    return _span(text)
-
-
-def _span(text: str) -> int:
-    return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)(ms|[smhdw])", text))
 
 
 def offsets(text: str) -> tuple[int | None, int | None]:
@@ -212,7 +166,7 @@ class Moment(click.ParamType[int]):
     name = "time"
 
     def __init__(self, least_ms: int = LEAST_MS) -> None:
-        """``least_ms`` is passed to :func:`moment`."""
+        """``least_ms`` is passed to :func:`~kdump.primitives.timestamps.moment`."""
         self._least_ms = least_ms
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them

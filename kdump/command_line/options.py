@@ -17,6 +17,7 @@ from kdump.log_dirs.file_names import folder_name
 from kdump.log_dirs.finder import Wanted
 from kdump.log_reader.filter import GREP_PARTS, KEY_AND_VALUE, RECORD_TYPES, Filter
 from kdump.output.stdout import PAGERS
+from kdump.primitives import timestamps
 from kdump.primitives.terminal import harmless_line
 
 if TYPE_CHECKING:
@@ -362,7 +363,7 @@ def filter_of(options: dict[str, Any]) -> Filter:
     first, last = (None, None) if given["offset"] is None else option_values.offsets(given["offset"])
     tz = option_values.zone(given["tz"])
     since, until = (
-        None if given[name] is None else option_values.moment(given[name], tz=tz) for name in ("since", "until")
+        None if given[name] is None else timestamps.moment(given[name], tz=tz) for name in ("since", "until")
     )
     if since is not None and until is not None and since >= until:
         raise UsageError(f"--since {given['since']} is not before --until {given['until']}")

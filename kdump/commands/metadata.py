@@ -19,6 +19,7 @@ from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.unnamed_logs import may_be_of
 from kdump.output.stdout import open_output
+from kdump.primitives import timestamps
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.timestamps import iso_or_ms
 
@@ -231,7 +232,7 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, request: MetadataReques
     if (ends or times) and (request.offset is not None or request.at is not None):
         raise UsageError("--diff N..M cannot be combined with --offset or --at")
     if times:
-        moments = [option_values.moment(end) if end else None for end in times.groups()]
+        moments = [timestamps.moment(end) if end else None for end in times.groups()]
         earlier, later = (_image(run, log, None, end) for end in moments)
     elif ends:
         earlier, later = (_image(run, log, int(end) if end else None) for end in ends.groups())

@@ -1,15 +1,27 @@
-"""The current time, and timestamps (ms since 1970) as text."""
+"""The current time, timestamps (ms since 1970) as text, and times from text."""
 
 from __future__ import annotations
 
+import re
 import time
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from kdump.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import tzinfo
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
+_START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400_000
 _UNITS: Final = ((_DAY, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+_SPANS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_AGO: Final = re.compile(r"-(?:\d+(?:ms|[smhdw]))+")
+LEAST_MS: Final = 10**11
+"""The smallest number that is read as a time in ms. Smaller numbers are probably seconds."""
 NONE: Final = -1
 """The stored value of a missing timestamp."""
 FIRST, LAST = (date.min.toordinal() - _EPOCH) * _DAY, (date.max.toordinal() - _EPOCH + 1) * _DAY
@@ -47,3 +59,43 @@ def span(ms: int) -> str:
     """Return a duration in ms as a number of its largest unit, rounded down, such as ``3 h``."""
     size, unit = next(((size, unit) for size, unit in _UNITS if abs(ms) >= size), (1, "ms"))
     return f"{ms // size} {unit}" if ms >= 0 else f"-{-ms // size} {unit}"
+
+
+def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *, least_ms: int = LEAST_MS) -> int:
+    """Return a time in ms from ISO 8601 (in ``tz`` unless it has an offset), ms since 1970, or an age (``-2h30m``).
+
+    Fractions of a ms are rounded up, so that the time works as inclusive start and as exclusive end. Raises UsageError,
+    also for numbers from 1 to below ``least_ms``, which are probably seconds.
+    """
+    if _AGO.fullmatch(text):
+        return int(now() * 1000) - _span(text)
+    if re.fullmatch(r"-?\d{9,}|\d{1,7}", text, re.ASCII):  # eight digits are a date
+        return _milliseconds(int(text), least_ms)
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is not a time: write it as 2026-11-21T09:05:00Z, 1700000000000 (ms since 1970) or -2h30m"
+        ) from None
+    since = (when if when.tzinfo else when.replace(tzinfo=tz)) - _START
+    return -((-since).days * 86_400_000 + (-since).seconds * 1000 + (-since).microseconds // 1000)
+
+
+def _milliseconds(number: int, least: int) -> int:
+    if 0 < number < least:
+        raise UsageError(
+            f"{number} is {iso(number)} in ms since 1970, and {iso(number * 1000)} in seconds: "
+            f"write {number * 1000} for the seconds, or the time in ms in ISO 8601"
+        )
+    return number
+
+
+def duration(text: str) -> int:
+    """Return a duration in ms: ``15m``, ``7d``, ``1h30m``, ``500ms``. Raises UsageError."""
+    if not _AGO.fullmatch(f"-{text}"):
+        raise UsageError(f"{text!r} is not a length of time: write it as 15m, 7d or 1h30m")
+    return _span(text)
+
+
+def _span(text: str) -> int:
+    return sum(int(number) * _SPANS[unit] for number, unit in re.findall(r"(\d+)(ms|[smhdw])", text))

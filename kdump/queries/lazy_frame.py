@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.api import given_paths, numbers, topics
+from kdump.api import Decoding, given_paths, is_committed, numbers, topics
 from kdump.errors import DamageWarning, NoteWarning, warn
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives import timestamps
@@ -13,12 +13,12 @@ from kdump.queries import conditions
 from kdump.queries.conditions import Bounds, Values
 from kdump.queries.reading import QueryReading, RaisingReporter, SqlInputs
 from kdump.queries.views import RECORDS, Views
+from kdump.schemas import TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from os import PathLike
 
-    ScannedPath = str | PathLike[str]
+    from kdump.api import Decode, Isolation, Path
 
 
 class _Warning(RaisingReporter):
@@ -31,14 +31,18 @@ class _Warning(RaisingReporter):
         warn(text, NoteWarning)
 
 
-def scan(
-    *paths: ScannedPath | Iterable[ScannedPath],
+def scan(  # noqa: PLR0913  each option by its name
+    *paths: Path | Iterable[Path],
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     leftovers: bool = False,
     every_replica: bool = False,
-    committed: bool = False,
+    isolation: Isolation = "read_uncommitted",
     out_of_order: bool = False,
+    decode: Decode = "none",
+    schemas: Path | None = None,
+    schemas_topic: str = TOPIC,
+    schema: str | None = None,
 ) -> Any:
     """Return the records of logs as a Polars LazyFrame, with the columns and types of the SQL view ``records``.
 
@@ -58,15 +62,21 @@ def scan(
     import pyarrow as pa
     from polars.io.plugins import register_io_source
 
-    view = Views()[RECORDS]
+    given = given_paths(paths)
     wanted = Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers)
+    decoding = Decoding.of(decode, schemas, schemas_topic, schema)
+    decoder = None if decoding is None else decoding.decoder(given, wanted)
+    typed = None if decoding is None or decoder is None else decoding.typed(decoder)
+    view = Views(decoded=decoding is not None, typed=typed)[RECORDS]
     inputs = SqlInputs(
-        given_paths(paths),
+        given,
         wanted,
         timestamps.now(),
-        committed=committed,
+        committed=is_committed(isolation),
         every_replica=every_replica,
         out_of_order=out_of_order,
+        decoder=decoder,
+        typed=typed,
     )
 
     def frames(

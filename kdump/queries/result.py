@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from os import fspath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kdump.api import given_paths, moment, numbers, topics
+from kdump.api import Decoding, given_paths, is_committed, moment, numbers, topics
 from kdump.arrow.frames import TableResult
 from kdump.errors import UsageError, many, reports, warn_of_damage
 from kdump.log_dirs.finder import Wanted
@@ -19,11 +20,12 @@ from kdump.queries import MEMORY, writers
 from kdump.queries.engine import Engine, QueryLimits
 from kdump.queries.reading import QueryReading, RaisingReporter, SqlInputs
 from kdump.queries.views import Views
+from kdump.schemas import TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from kdump.api import Path, Time
+    from kdump.api import Decode, Isolation, Path, Time
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,20 +84,25 @@ def sql(  # noqa: PLR0913  each option by its name
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
-    committed: bool = False,
+    isolation: Isolation = "read_uncommitted",
     leftovers: bool = False,
     every_replica: bool = False,
     out_of_order: bool = False,
     timeout: float | None = None,
     memory: int = MEMORY,
+    decode: Decode = "none",
+    schemas: Path | None = None,
+    schemas_topic: str = TOPIC,
+    schema: str | None = None,
 ) -> QueryResult:
     """Return the rows of a query over the views of ``kdump sql``, such as ``records``, ``batches`` and ``groups``.
 
     Values of ``params`` replace ``$NAME`` in the query: numbers, texts, bytes, datetimes and others. ``at`` is the time
-    that counts as now. ``committed`` returns only the records that a read_committed consumer receives. ``out_of_order``
-    also reads segments that begin after a range of timestamps, for records with older timestamps. The query is stopped
-    after ``timeout`` seconds; ``memory`` is DuckDB's limit in bytes. All rows are held in memory. If several
-    columns are named ``n``, the second becomes ``n_1``. Requires DuckDB and pyarrow.
+    that counts as now. ``isolation="read_committed"`` returns only the records that such a consumer receives.
+    ``out_of_order`` also reads segments that begin after a range of timestamps, for records with older timestamps.
+    ``decode`` adds the column ``decoded`` to records, ``schema`` the typed columns of a subject, as in
+    :func:`kdump.open`. The query is stopped after ``timeout`` seconds; ``memory`` is DuckDB's limit in bytes. All rows
+    are held in memory. If several columns are named ``n``, the second becomes ``n_1``. Requires DuckDB and pyarrow.
 
     Raises UsageError for a wrong query, KdumpError for a query that fails while it runs, and UnreadableError.
 
@@ -106,18 +113,28 @@ def sql(  # noqa: PLR0913  each option by its name
     if not isinstance(query, str):
         raise UsageError(f"{query!r} is not a query: the query comes first, then the paths")
     when = moment(at)
+    given = given_paths(paths)
+    wanted = Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers, siblings=True)
+    decoding = Decoding.of(decode, schemas, schemas_topic, schema)
+    decoder = None if decoding is None else decoding.decoder(given, wanted)
+    typed = None if decoding is None or decoder is None else decoding.typed(decoder, "duckdb")
     inputs = SqlInputs(
-        given_paths(paths),
-        Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers, siblings=True),
+        given,
+        wanted,
         timestamps.now() if when is None else when,
-        committed=committed,
+        committed=is_committed(isolation),
         every_replica=every_replica,
         out_of_order=out_of_order,
+        decoder=decoder,
+        typed=typed,
+        schemas=None if schemas is None else fspath(schemas),
+        schemas_topic=schemas_topic,
     )
     collected = _Collected()
     with scratch_folder(None) as folder:
         limits = QueryLimits(memory, min(4, os.cpu_count() or 1), folder, timeout)
-        running = Engine(Views(), limits).query(query, params or {}, QueryReading(inputs, collected))
+        engine = Engine(Views(decoded=decoding is not None, typed=typed), limits)
+        running = engine.query(query, params or {}, QueryReading(inputs, collected))
         try:
             running.wait()
             rows = pa.Table.from_batches(list(running.batches()), running.schema)

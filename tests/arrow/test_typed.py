@@ -12,6 +12,7 @@ import kdump
 from kdump import kernel
 from kdump.arrow import recorded
 from kdump.arrow.typed import array, arrow_type
+from kdump.errors import UsageError
 from kdump.schemas.avro_schema import parse
 from kdump.schemas.shapes import JSON_TEXT, Leaf, avro_shape
 from testing import forge
@@ -218,3 +219,23 @@ def test_payloads_without_frames_are_columns_of_the_kernel(logs, monkeypatch, co
     column = "decoded" if columns is None or "decoded" in columns else "value.id"
     shown = found[True, "mixed"][column].to_pylist()
     assert [at for at, text in enumerate(shown) if text is not None] == [20]
+
+
+def test_queries_and_scans_decode_as_open_does(logs):
+    pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    log = kdump.open(str(logs), topic="orders", schema="orders-value").to_arrow(["offset", "decoded", "valueDecoded"])
+    want = log.read_all()
+    query = 'select "offset", decoded, valueDecoded.id as id from records order by 1'
+    found = kdump.sql(query, str(logs), topic="orders", schema="orders-value").to_arrow()
+    assert [None if one is None else json.loads(one) for one in found["decoded"].to_pylist()] == [
+        None if one is None else json.loads(one) for one in want["decoded"].to_pylist()
+    ]
+    ids = [None if one is None else one["id"] for one in want["valueDecoded"].to_pylist()]
+    assert found["id"].to_pylist() == ids == [-5, -5, None, None, None]
+    scan = kdump.scan(str(logs), topic="orders", schema="orders-value:1")  # Polars has no decimals of 50 digits
+    assert scan.select("valueDecoded").head(1).collect()["valueDecoded"].struct.field("id").to_list() == [-5]
+    with pytest.raises(UsageError, match=r"decode='xml': none, auto"):
+        kdump.sql("select 1", str(logs), decode="xml")
+    with pytest.raises(UsageError, match="'all' is not an isolation level"):
+        kdump.scan(str(logs), isolation="all")

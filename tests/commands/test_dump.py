@@ -19,6 +19,7 @@ import pytest
 from kdump.command_line import option_values, usage_hints
 from kdump.commands.root import root
 from kdump.errors import UsageError
+from kdump.primitives import timestamps
 from kdump.rows import columns
 from testing import GOLDEN, ROOT, forge
 from testing.processes import FIRST_LINE, kdump, on_a_terminal, patched, python
@@ -568,14 +569,14 @@ def test_inputs_stay_as_they_are(folder):
     ],
 )
 def test_times(text, value):
-    assert option_values.moment(text, now=lambda: 1000.0) == value
+    assert timestamps.moment(text, now=lambda: 1000.0) == value
 
 
 @pytest.mark.parametrize("text", ["1727000776", "1", "99999999999"])
 def test_seconds_are_not_taken_for_milliseconds(text):
     with pytest.raises(UsageError, match=rf"^{text} is 19.* in ms since 1970, and .* in seconds: write {text}000 "):
-        option_values.moment(text)
-    assert option_values.moment(text, least_ms=0) == int(text)
+        timestamps.moment(text)
+    assert timestamps.moment(text, least_ms=0) == int(text)
 
 
 @pytest.mark.parametrize(
@@ -588,7 +589,7 @@ def test_seconds_are_not_taken_for_milliseconds(text):
     ],
 )
 def test_a_time_without_an_offset_lies_in_the_zone_asked_for(zone, text, value):
-    assert option_values.moment(text, tz=option_values.zone(zone)) == value
+    assert timestamps.moment(text, tz=option_values.zone(zone)) == value
 
 
 @pytest.mark.parametrize("name", ["Nowhere/Land", "", "+2", "+25:00", "-24:00", "+01:60", "../etc"])

@@ -33,7 +33,7 @@ def test_rows_and_the_forms_of_other_libraries():
 
 def test_arguments():
     count = "select count(*) as n from records"
-    assert kdump.sql(count, BROKER, topic="txn", committed=True).rows() == [{"n": 52}]
+    assert kdump.sql(count, BROKER, topic="txn", isolation="read_committed").rows() == [{"n": 52}]
     assert kdump.sql(count, BROKER, topic=["c-*"], partition=0).rows() == [{"n": 1114}]
     assert kdump.sql("select $a::bigint + 1 as a", BROKER, params={"a": 4}).rows() == [{"a": 5}]
     key = 'select min("offset") as n from records where key = $key and timestamp > $since'
