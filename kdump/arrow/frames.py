@@ -53,7 +53,7 @@ def to_pandas(table: pa.Table) -> Any:
 
     By itself pyarrow returns integers with nulls as floats, which are exact up to 2**53 alone.
     """
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped,unused-ignore]
     import pyarrow as pa
 
     nulls = {}
@@ -81,7 +81,7 @@ def to_parquet(
     *,
     overwrite: bool,
     inputs: Iterable[str],
-    note: Callable[[str], object] = discard,
+    note: Callable[[str], None] = discard,
 ) -> int:
     """Write a stream of record batches to a new Parquet file outside of the inputs; return the number of rows.
 

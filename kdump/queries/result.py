@@ -142,5 +142,6 @@ def sql(  # noqa: PLR0913  each option by its name
         finally:
             running.close()
     warn_of_damage(collected.damaged)
-    found = map(tuple, (collected.damaged, collected.indexes, collected.notes))
-    return QueryResult(table, *found, paths=inputs.paths)
+    return QueryResult(
+        table, tuple(collected.damaged), tuple(collected.indexes), tuple(collected.notes), paths=inputs.paths
+    )

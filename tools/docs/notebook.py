@@ -3,7 +3,7 @@
 python -m tools.docs.notebook    # writes the outputs again
 
 Cells run in one namespace, in the root of the checkout. As in Jupyter a cell shows what it prints, then the value of
-its last expression, as text. Jupyter itself is not needed.
+its last expression, as text; a result of kdump also as HTML. Jupyter itself is not needed.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def _outputs(source: str, number: int, namespace: dict[str, Any]) -> list[dict[s
         outputs.append({"name": "stdout", "output_type": "stream", "text": shown.splitlines(keepends=True)})
     if value is not None:
         data = {"text/plain": repr(value).splitlines(keepends=True)}
+        if type(value).__module__.startswith("kdump."):
+            data["text/html"] = value._repr_html_().splitlines(keepends=True)
         outputs.append({"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"})
     return outputs
 
