@@ -101,17 +101,23 @@ def _any(*names: str) -> str:
     return "(?:" + "|".join(map(re.escape, names)) + ")"
 
 
+class NamePattern:
+    """A pattern of file names. It remembers its last matches, as equal names are in many folders, or asked again."""
+
+    def __init__(self, pattern: str) -> None:
+        self.fullmatch = lru_cache(1 << 10)(re.compile(pattern, re.ASCII).fullmatch)
+
+
 PADDED: Final = 20
 """Number of digits of the offset in a segment's name, as brokers write it."""
 STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
 """The base offset, and in remote storage also the segment id."""
-SEGMENT_NAME: Final = re.compile(rf"{STEM}\.{LOG}(?P<state>\.\w+)?", re.ASCII)
-INDEX_NAME: Final = re.compile(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})", re.ASCII)
-KRAFT_SNAPSHOT_NAME: Final = re.compile(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}", re.ASCII)
-SIBLING_NAME: Final = re.compile(
+SEGMENT_NAME: Final = NamePattern(rf"{STEM}\.{LOG}(?P<state>\.\w+)?")
+INDEX_NAME: Final = NamePattern(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})")
+KRAFT_SNAPSHOT_NAME: Final = NamePattern(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}")
+SIBLING_NAME: Final = NamePattern(
     rf".*\.{_any(*SIBLINGS)}(?:\.\w+)?|.*-checkpoint|.*\.{KRAFT_SNAPSHOT}\.{_any(PART, DELETED)}|.*\.{TMP}|"
-    + _any(PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, CLEAN_SHUTDOWN),
-    re.ASCII,
+    + _any(PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, CLEAN_SHUTDOWN)
 )
 LOG_DIR_FILE: Final = re.compile(rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN))
 TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
@@ -150,6 +156,7 @@ def parse_folder(name: str) -> FolderName | None:
     return FolderName(intern(topic), partition, "" if found is None else found["state"])
 
 
+@lru_cache(1 << 10)
 def offset_of(name: str) -> int | None:
     """Return the offset at the beginning of a file name (LogFileUtils.offsetFromFile), or None if Java throws."""
     stem, dot, _ = name.partition(".")
@@ -166,8 +173,11 @@ def opened_name(name: str) -> str | None:
 
 def _java_number(text: str, bits: int) -> int | None:
     """Return the result of ``Integer.parseInt`` (31 bits) or ``Long.parseLong`` (63), or None if they throw."""
-    number = int(text) if _JAVA_NUMBER.fullmatch(text) and max(text) <= "\uffff" else None  # a Java char has 16 bits
-    return None if number is None or not -(1 << bits) <= number < 1 << bits else number
+    is_plain = len(text) <= PADDED and text.isascii() and text.isdecimal()  # nearly always
+    if not is_plain and not (_JAVA_NUMBER.fullmatch(text) and max(text) <= "\uffff"):  # a Java char has 16 bits
+        return None
+    number = int(text)
+    return number if -(1 << bits) <= number < 1 << bits else None
 
 
 class Name(NamedTuple):

@@ -414,11 +414,9 @@ class Finder:
 
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
         """Yield the partition of a folder, and the partitions of all folders below it."""
-        left = [(name, folder)]
-        foreign: set[str] = set()
-        partitions: set[str] = set()
+        left = [(name, folder, False, False)]
         while left:
-            name, folder = left.pop()
+            name, folder, in_log_dir, in_partition = left.pop()
             if folder.identity in self._seen:
                 self.note(f"{files.shown(folder.path)} occurs again, and is read once")
                 continue
@@ -433,32 +431,27 @@ class Finder:
             inside: list[Entry] = []
             others: list[Entry] = []
             for entry in entries:
-                (inside if entry.is_regular or _is_special_segment(entry) else others).append(entry)
-            folders = [entry for entry in others if entry.is_folder]
+                is_file = not entry.is_folder and (not entry.special or _is_special_segment(entry))
+                (inside if is_file else others).append(entry)
             self._packed += [entry for entry in inside if entry.name.endswith(archive_formats.SUFFIXES)]
-            is_log_dir = any(entry.name == file_names.META_PROPERTIES for entry in inside)
+            is_log_dir = file_names.META_PROPERTIES in [entry.name for entry in inside]
             if is_log_dir:
                 name = Name(None, None)
             if self._holds(inside):
                 self.found_names.add(name)
                 if self._takes(name, None) and not self._is_packed(inside, folder.path, files):
                     found = self.partition(folder.path, name, inside, files, tuple(others))
-                    yield found._replace(foreign=True) if folder.path in foreign else found
-            if not folders:
-                continue
-            below = [(folder_name_in(folder.name, entry.name), entry) for entry in folders]
+                    # a broker does not read folders inside partition folders
+                    foreign = in_partition or (in_log_dir and is_foreign(folder.name))
+                    yield found._replace(foreign=True) if foreign else found
+            below = [(folder_name_in(folder.name, entry.name), entry) for entry in others if entry.is_folder]
             below.sort(key=_folder_order, reverse=True)
-            left += [(named, entry) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
-            if is_log_dir:
-                foreign |= {entry.path for _, entry in below if is_foreign(entry.name)}
-                partitions |= {entry.path for _, entry in below}
-            elif folder.path in partitions:  # a broker does not read folders inside partition folders
-                foreign |= {entry.path for _, entry in below}
-                partitions |= foreign
+            state = is_log_dir, not is_log_dir and (in_log_dir or in_partition)
+            left += [(named, entry, *state) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
 
     def _is_packed(self, inside: Iterable[Entry], folder: str, files: Files) -> bool:
         """Return whether the segments of a folder are compressed or encrypted objects, and report the folder."""
-        if not any(entry.name.endswith(".rsm-manifest") for entry in inside):
+        if not [entry for entry in inside if entry.name.endswith(".rsm-manifest")]:
             return False
         from kdump.log_dirs.tiered_storage import refuse_packed
 

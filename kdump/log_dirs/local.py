@@ -10,6 +10,7 @@ import os
 import posixpath
 import stat
 from contextlib import suppress
+from sys import intern
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.errors import DISK_FAILS, FailingDiskError, UnreadableError
@@ -68,7 +69,7 @@ class LocalFiles:
             with os.scandir(folder) as inside:
                 for item in inside:
                     try:
-                        found.append(_entry(item.name, item.path, item.stat()))
+                        found.append(_entry(intern(item.name), item.path, item.stat()))
                     except OSError:  # a broken link or a deleted file: open() reports it
                         found.append(Entry(item.name, item.path, False, 0, item.path))
         except (OSError, ValueError) as reason:
@@ -88,13 +89,14 @@ class LocalFiles:
 
 
 def _entry(name: str, path: str, status: os.stat_result) -> Entry:
-    identity, modified = (status.st_dev, status.st_ino), status.st_mtime_ns // 1_000_000
-    if stat.S_ISDIR(status.st_mode):
-        return Entry(name, path, True, 0, identity, modified, 0)
-    if not stat.S_ISREG(status.st_mode):
-        special = "pipe" if stat.S_ISFIFO(status.st_mode) else "socket" if stat.S_ISSOCK(status.st_mode) else "device"
-        return Entry(name, path, False, 0, identity, modified, 0, special)
-    return Entry(name, path, False, status.st_size, identity, modified, status.st_blocks * BLOCK)
+    identity, modified, mode = (status.st_dev, status.st_ino), status.st_mtime_ns // 1_000_000, status.st_mode
+    if stat.S_ISREG(mode):
+        fields = name, path, False, status.st_size, identity, modified, status.st_blocks * BLOCK, ""
+        return tuple.__new__(Entry, fields)  # half the time of Entry(): each file of a log dir has an entry
+    is_folder, special = stat.S_ISDIR(mode), ""
+    if not is_folder:
+        special = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+    return Entry(name, path, is_folder, 0, identity, modified, 0, special)
 
 
 LOCAL = LocalFiles()
