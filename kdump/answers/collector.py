@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Se
 from kdump.errors import SILENT, Reporter
 from kdump.log_dirs.file_names import Name
 from kdump.primitives.terminal import path_text
+from kdump.segments.log_end import end_of_segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import Batches
+    from kdump.segments.log_end import SegmentEnd
     from kdump.segments.regions import Damage, Trailing
 
 
@@ -62,6 +64,20 @@ class Place(NamedTuple):
     partition: Partition
     log_dir: LogDirState
     report: Reporter = SILENT
+    ends: dict[str, SegmentEnd] | None = None
+    """Path -> end of the segments whose end a collector of the place has asked for. None: ends are not kept."""
+
+    def end_of(self, segment: Segment) -> SegmentEnd:
+        """Return the end of a segment of the partition, which collectors of one place read once.
+
+        Raises UnreadableError.
+        """
+        known = None if self.ends is None else self.ends.get(segment.path)
+        if known is None:
+            known = end_of_segment(segment)
+            if self.ends is not None:
+                self.ends[segment.path] = known
+        return known
 
     @property
     def key(self) -> tuple[str, int] | None:

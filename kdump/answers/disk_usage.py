@@ -17,7 +17,7 @@ from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import LOG_DIR_FILE, SEGMENT_NAME, is_sibling, leftover_state
 from kdump.segments import log_end
-from kdump.segments.log_end import end_of_segment, first_batch, last_batch
+from kdump.segments.log_end import first_batch, last_batch
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage
     unused = 0
     try:
         if live:
-            end = end_of_segment(live[-1])
+            end = place.end_of(live[-1])
             unused = live[-1].size - end.position
             if end.damage is not None:
                 log_end.report_region(live[-1], end.damage, place.report)

@@ -91,6 +91,9 @@ class LogEvents(Collector):
         if len(self._events) >= 2 * MOST:
             self._events = newest(self._events)
 
+    def end(self) -> None:
+        self._place = self._segment = None
+
     def merge(self, other: Self) -> None:
         self._events = newest([*self._events, *other._events])
 

@@ -20,7 +20,6 @@ from kdump.formats.time_index import TimeIndex
 from kdump.primitives.timestamps import iso_or_ms, span
 from kdump.records.record_batch import Batches
 from kdump.segments import walk
-from kdump.segments.log_end import end_of_segment
 from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def _facts(place: Place) -> Iterator[AgedSegment]:
         largest = None
         try:
             if is_last:
-                end = end_of_segment(segment)
+                end = place.end_of(segment)
                 size = end.position
                 next_offset = end.offset
             largest = None if segment is unclean_end(place) else _largest(segment)

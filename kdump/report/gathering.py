@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from kdump.answers.disk_usage import DiskUsage
@@ -32,7 +33,7 @@ from kdump.log_reader.replicas import spares
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from kdump.answers.collector import Collector
+    from kdump.answers.collector import Collector, Place
     from kdump.answers.topic_configs import GivenConfig
     from kdump.broker_start.started import Started
     from kdump.checks.whole_partition import CheckedPartition, CheckOptions
@@ -93,12 +94,13 @@ def collectors_for(
 
     ``configs`` override these configs. ``how`` are the options of the check.
     """
-    image = image_of(live_of(partitions), say)
+    logs = live_of(partitions)
+    image = image_of(logs, say)
     copied = copied_offsets(partitions, image, say)
     answer = ReportCollectors(
         how=how,
         usage=DiskUsage(),
-        statistics=Statistics(hours=True, spares=spares(live_of(partitions), discard)),
+        statistics=Statistics(hours=True, spares=spares(logs, discard)),
         retention=Retention(TopicConfigs(image, configs), copied=copied),
         transactions=Transactions(asked, coordinators=partition_count(image, transaction_state.TOPIC)),
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),
@@ -130,16 +132,17 @@ class ReportPass:
         for partition in partitions:
             log = live(partition)
             if self._asked.takes(Name(partition.topic, partition.partition)):
-                self._partition(partition, log)
+                self._partition(self._files.place(partition)._replace(ends={}), log)
             elif log is not None and log.topic in ALSO:
                 self._coordinators.partition(self._coordinators.place(log))
                 self._progress(log.size)
 
-    def _partition(self, partition: Partition, log: Partition | None) -> None:
-        self._files.partition(self._files.place(partition))
+    def _partition(self, place: Place, log: Partition | None) -> None:
+        self._files.partition(place)
+        partition = place.partition
         if not partition.segments and not holds_a_log(partition.others, log_dirs=True):
             return
-        tap = None if log is None else self._logs.alongside(self._logs.place(log))
+        tap = None if log is None else self._logs.alongside(place._replace(partition=log))
         checked = whole_partition.check(partition, self._into.how, self._dirs, self._progress, tap)
         if tap is not None:
             tap.close()
@@ -152,12 +155,9 @@ def live(partition: Partition) -> Partition | None:
     """Return a partition with only the segments of its log; None if the folder is renamed or has no topic."""
     if partition.topic is None or leftover_state(partition.folder):
         return None
-    segments = []
-    for segment in partition.segments:
-        name = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
-        if name is None or name["state"] is None:
-            segments.append(segment)
-    return partition._replace(segments=tuple(segments))
+    names = [SEGMENT_NAME.fullmatch(posixpath.basename(segment.path)) for segment in partition.segments]
+    kept = [name is None or name["state"] is None for name in names]
+    return partition if all(kept) else partition._replace(segments=tuple(compress(partition.segments, kept)))
 
 
 def live_of(partitions: Iterable[Partition]) -> list[Partition]:
