@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,6 +60,8 @@ READERS: Final[dict[str, tuple[Callable[[Bytes], object], IfBroken]]] = {
     ),
 }
 """File name -> its reader, and the advice and effect on a start if the file is invalid."""
+SMALL: Final = 1 << 8
+"""The size in bytes below which the content of equal files is parsed once."""
 KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.format is None)
 
 
@@ -196,12 +199,19 @@ def _is_known(name: str) -> bool:
 def _judge(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str, Any]) -> Iterator[Finding]:
     read, if_broken = READERS[entry.name]
     try:
-        parsed[entry.name] = read(read_file(partition.files, entry.path))
+        data = read_file(partition.files, entry.path)
+        parsed[entry.name] = _read_small(read, data) if len(data) < SMALL else read(data)
     except DamageError as damage:
         served = leftover_of(partition) is None
         dispensable = dirs.is_dispensable(partition.files.shown(partition.state_dir))
         shown = partition.files.shown(entry.path)
         yield broken(shown, damage, if_broken, dispensable=dispensable, served=served)
+
+
+@lru_cache(1 << 8)
+def _read_small(read: Callable[[bytes], object], data: bytes) -> object:
+    """Return the content of a small file. The files of many partitions are equal: their topic id, their first epoch."""
+    return read(data)
 
 
 def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:

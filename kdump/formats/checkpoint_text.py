@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 VERSION = 0
-INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # int() accepts at most 4300 digits
+MOST_DIGITS = 4000  # int() accepts at most 4300 digits
+INTEGER = re.compile(rf"[+-]?[0-9]{{1,{MOST_DIGITS}}}")
 
 
 class TextLine(NamedTuple):
@@ -56,7 +57,9 @@ def malformed(line: TextLine, expected: str, kind: type[DamageError] = DamageErr
 
 def parts(line: TextLine, count: int, expected: str) -> list[str]:
     """Split a line at white space into ``count`` parts. Raises DamageError if it has more or fewer."""
-    found = re.split(r"\s+", line.text.rstrip())
+    found = line.text.split()
+    if line.text[:1].isspace():  # as with Java's split(), a line that begins with white space has an empty first part
+        found.insert(0, "")
     if len(found) != count:
         malformed(line, expected)
     return found
@@ -64,7 +67,8 @@ def parts(line: TextLine, count: int, expected: str) -> list[str]:
 
 def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
     """Return the number in ``text``, a part of ``line``. Raises NumberDamageError where Java's parser throws."""
-    value = int(text) if INTEGER.fullmatch(text) else None
+    is_short = len(text) < MOST_DIGITS and text.isascii() and text.isdecimal()  # nearly always: INTEGER takes longer
+    value = int(text) if is_short or INTEGER.fullmatch(text) else None
     if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
         malformed(line, expected, NumberDamageError)
     return value
