@@ -195,6 +195,16 @@ def many_are(count: int, what: str) -> str:
     return f"{many(count, what)} {'is' if count == 1 else 'are'}"
 
 
+def offsets_text(first: int | None, last: int | None) -> str:
+    """Return "offset 5" or "offsets 5 to 9"."""
+    return f"offset {first}" if first == last else f"offsets {first} to {last}"
+
+
+def offsets_are(first: int, last: int) -> str:
+    """Return the beginning of a sentence: "offset 5 is", "offsets 5 to 9 are"."""
+    return f"{offsets_text(first, last)} {'is' if first == last else 'are'}"
+
+
 def first_of(names: Sequence[str], most: int) -> str:
     """Return the first ``most`` names and the number of the others: "a, b and 3 more"."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -218,7 +228,7 @@ def _cut(shown: str, whole: str) -> str:
 
 def refused(path: str, damage: DamageError) -> str:
     """Return the message on an invalid file that prevents a broker's start (exit status 3)."""
-    return f"{path}: {damage}; it is not used, and a broker refuses it (kdump check reports what to do)"
+    return f"{path}: {damage}; kdump does not use this file, and a broker refuses it (kdump check reports what to do)"
 
 
 def discard(_: object) -> None:

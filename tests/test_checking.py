@@ -59,7 +59,7 @@ def test_paths_are_listed_by_one_finder_even_without_a_log(tmp_path, monkeypatch
     made, first = [], Finder.find
     monkeypatch.setattr(Finder, "find", lambda self, *given: (made.append(given), first(self, *given))[1])
     status, _, said = run(monkeypatch, capfd, [*COMMANDS[command], str(tmp_path)])
-    assert (status, said) == (1, f"error: {tmp_path}: no segment is in it or in the folders below\n")
+    assert (status, said) == (1, f"error: {tmp_path}: no segment is in this folder or below it\n")
     assert len(made) == 1
 
 

@@ -247,11 +247,12 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
     if verdict == "cleaned":
         return f"{missing}: most likely the log cleaner removed these records"
     if verdict == "behind":
-        side, end, most = ("left", one.end, other.end) if one.end < other.end else ("right", other.end, one.end)
+        left, right = ("left", one.end), ("right", other.end)
+        (side, end), (longer, most) = (left, right) if one.end < other.end else (right, left)
         lacks = many(counts.left + counts.right, "record")
-        last = "; the last batch there is truncated" if side in truncated else ""
+        last = "; its last batch is truncated" if side in truncated else ""
         return (
-            f"the {side} side ends at offset {end}, the other side at offset {most}: the {side} side lacks "
+            f"the {side} side ends at offset {end}, the {longer} side at offset {most}: the {side} side lacks "
             f"{lacks}{last}"
         )
     if counts.truncate_to is None:

@@ -115,8 +115,8 @@ class Repairs:
                 )
                 if self._is_alone:
                     text += (
-                        " The command writes a new id. Run it only if the cluster has no other node and you cannot "
-                        "find the old id: nodes of a cluster refuse a node with another cluster id."
+                        " The command of this finding writes a new cluster id. Run it only if the cluster has no other "
+                        "node and you cannot find the old id: nodes of a cluster refuse a node with another cluster id."
                     )
         return text
 

@@ -331,10 +331,10 @@ class _StartFindings:
         commands.append(f"mv {shell_path(where)} {shell_path(target)}")
         if log.topic_id is None and topic_id is not None:
             commands.append(metadata_command(target, id_text(topic_id)))
-        state, advice = "is missing", "With the broker stopped, rename this folder to it."
+        state, advice = "is missing", f"With the broker stopped, rename this folder to {target}."
         if live is not None:
             state = "has no records"
-            advice = "With the broker stopped, move that folder away, and rename this folder to it."
+            advice = f"With the broker stopped, move {target} away, and rename this folder to {target}."
         directory = self.context.directories.get(log.log_dir or "")
         state += f" (directory.id {directory})" if directory else ""
         yield Finding(
@@ -583,8 +583,8 @@ class _StartFindings:
                 file=where,
                 kind=Code.RECORDS_MISSING,
                 text=f"a segment from offset {end} on may be missing: the newest segment is closed (its indexes are "
-                "trimmed), but the broker had other logs of this log dir open when it stopped. Otherwise the "
-                "folder is a copy from another place, or the broker crashed while it loaded its logs",
+                "trimmed), but the broker had other logs of this log dir open when it stopped. Other possible "
+                "causes: the folder is a copy from another place, or the broker crashed while it loaded its logs",
                 offset=end,
                 advice=self._elsewhere(log),
             )
@@ -615,11 +615,13 @@ class _StartFindings:
             folder, name = posixpath.split(file)
             if records := cause.records:
                 text = f"{cause.text}: {many_are(records, 'record')} then not served"
-                target = posixpath.join(folder, file_names.opened_name(name) or name)
-                advice = "Give the file the name that a broker opens, before a broker starts."
+                opened = file_names.opened_name(name) or name
+                target = posixpath.join(folder, opened)
+                advice = f"Rename the file to {opened} before a broker starts."
                 command = f"mv {shell_path(file)} {shell_path(target)}"
                 if target in renamed:  # a second command would overwrite the first file
-                    advice, command = "Move the file away: another file gets the name that a broker opens.", aside(file)
+                    advice = f"Move the file away: another file gets the name {opened}."
+                    command = aside(file)
                 renamed.add(target)
             elif hidden and file_names.offset_of(name) == log.log_end_offset:
                 text = f"{cause.text}: the log would end at offset {log.log_end_offset}, "

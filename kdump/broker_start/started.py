@@ -189,10 +189,10 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
     """Return a verdict on each broker. If there are several brokers, another verdict before them lists their log dirs.
 
     ``found`` are all findings. ``unreadable`` is whether a file could not be read. Without a dry start, return a
-    verdict on "a broker" if a finding is grave.
+    verdict on "the broker" if a finding is grave.
     """
     if not started:
-        return [verdict(found, "a broker")] if any(one.is_grave for one in found) else []
+        return [verdict(found, "the broker")] if any(one.is_grave for one in found) else []
     if len({each.result.cluster_id for each in started} - {None}) > 1:
         for each in started:
             cluster = each.result.cluster_id

@@ -221,7 +221,7 @@ class IndexCheck:
         return not self.files.active or not self.times.index.zero_tail or not self.offsets.index.zero_tail
 
     def _absent(self, suffix: str) -> Finding:
-        text = "the file is absent: a broker rebuilds it" if suffix == "index" else "the file is absent"
+        text = "the file is missing: a broker rebuilds it" if suffix == "index" else "the file is missing"
         return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
 from kdump.checks.log_remarks import LogRemarks
-from kdump.errors import DamageError, LimitError, many
+from kdump.errors import DamageError, LimitError, many, offsets_are
 from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Level, salvage, text_of
 from kdump.findings.codes import Code
 from kdump.formats import record_layout
@@ -186,7 +186,7 @@ class LogCheck:
                 level=Level.LOG,
                 file=gap.file,
                 kind=Code.GAP,
-                text=f"offsets {gap.first} to {gap.until - 1} are missing before the batch at byte {gap.position}",
+                text=f"{offsets_are(gap.first, gap.until - 1)} missing before the batch at byte {gap.position}",
                 position=gap.position,
                 offset=gap.first,
                 expected=gap.first,
@@ -595,13 +595,13 @@ class LogCheck:
         if isinstance(damage, LimitError):
             self._say(
                 damage.kind,
-                f"the records of the batch were not checked: {damage.reason} (a limit of kdump, not damage)",
+                f"the records of the batch were not checked: {damage.reason}",
                 batch.position,
                 level=Level.REMARK,
                 offset=batch.last_offset,
                 expected=text_of(damage.expected),
                 found=text_of(damage.found),
-                advice="To check them, give a larger --max-batch-bytes.",
+                advice="This is a limit of kdump, not damage. To check the records, give a larger --max-batch-bytes.",
             )
             return
         self._stops(

@@ -43,7 +43,7 @@ class Effect(Enum):
     """The effect of a broken file on a start: the first sentence of the advice, and whether the broker stops."""
 
     STOPS = ("A broker that cannot read this file does not start.", True)
-    STOPS_A_READER = ("A broker that reads this file does not start.", True)
+    STOPS_A_READER = ("A broker does not start with this file.", True)
     STOPS_A_NODE = ("A node that cannot read this file does not start.", True)
     LEAVES_OUT = ("A broker that cannot read this file starts without this log dir.", False)
     READS_AS_EMPTY = ("A broker starts as if the file had no entries.", False)

@@ -115,7 +115,7 @@ class OffsetIndexCheck(IndexFileCheck):
             elif entry.position <= 0:
                 fault = Fault(
                     Code.POSITION,
-                    "has a position that no entry can have: the first batch of a segment never gets an entry",
+                    "has a position that is not above 0: the first batch of a segment never gets an entry",
                     "above 0",
                     entry.position,
                 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks import folder
 from kdump.checks.evidence import epochs_of
-from kdump.errors import IncompleteCopyError, PartlyUnreadableError, Reporter, StoreError, many, raise_it
+from kdump.errors import IncompleteCopyError, PartlyUnreadableError, Reporter, StoreError, many, offsets_are, raise_it
 from kdump.findings import Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.internal_topics import remote_log_metadata
@@ -269,7 +269,7 @@ def _hole(place: _TieredPartition, first: int, last: int) -> Finding:
         level=Level.LOG,
         file=place.shown,
         kind=Code.REMOTE_HOLE,
-        text=f"offsets {first} to {last} are missing: no remote or local segment has them",
+        text=f"{offsets_are(first, last)} missing: no remote or local segment has them",
         offset=first,
         advice=LOST,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.checks import evidence, folder, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, GapLimits, LogCheck
-from kdump.errors import UnreadableError, many
+from kdump.errors import UnreadableError, many, offsets_text
 from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, remark, salvage
 from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
@@ -430,7 +430,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             file=where,
             kind=Code.RECOVERY,
             text=f"{who} would truncate or delete {many(len(outcome.cuts), 'segment')}: "
-            f"offsets {with_records[0].first_offset} to {with_records[-1].last_offset}, "
+            f"{offsets_text(with_records[0].first_offset, with_records[-1].last_offset)}, "
             f"{many(sum(cut.records for cut in with_records), 'record')}, "
             f"{many(sum(cut.size for cut in outcome.cuts), 'byte')} in all",
             offset=with_records[0].first_offset,
@@ -472,4 +472,4 @@ def _lost(cut: Cut) -> str:
     if not cut.records:
         return f"{many(cut.size, 'byte')} without a valid batch"
     records, size = many(cut.records, "record"), many(cut.size, "byte")
-    return f"offsets {cut.first_offset} to {cut.last_offset}, {records}, {size}"
+    return f"{offsets_text(cut.first_offset, cut.last_offset)}, {records}, {size}"

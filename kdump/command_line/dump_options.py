@@ -228,8 +228,8 @@ class DumpOptions:
             is_shown = (has_columns or self.format_name == "text") and not self.count
             if self.batches or not (is_shown or self.filter.decoded):
                 raise UsageError(
-                    "--decode shows records in text, jsonl, json, csv, table, parquet and arrow; in other formats and "
-                    "with --count it needs --key or --grep"
+                    "--decode works with -o text, jsonl, json, csv, table, parquet and arrow, without --count and "
+                    "--batches; otherwise add --key or --grep, which then search decoded records"
                 )
             if self.redact and not self.redact_fields:
                 raise UsageError(shared.DECODE_NEEDS_FIELDS)

@@ -215,7 +215,7 @@ class Session:
         """Report a wrong index or other file that can be rebuilt from the log (exit status 4)."""
         self.before()
         self.statuses.add(ExitStatus.DERIVED)
-        self._say("warning", f"{text}; it is not used (see kdump check)")
+        self._say("warning", f"{text}; kdump does not use this file (see kdump check)")
 
     def damage(self, text: str) -> None:
         """Report damage (exit status 3)."""
@@ -292,5 +292,5 @@ def report_shortfalls(
         other = "; another folder in these paths has records of it" if is_elsewhere else ""
         run.insist(f"{each.file}: {each.text}{other}")
     if len(found) > SHOWN:
-        run.insist(f"{many(len(found) - SHOWN, 'more partition')} lack all records: kdump check lists them")
+        run.insist(f"{many(len(found) - SHOWN, 'more partition')} have lost all records: kdump check lists them")
     return [each for each in found if (each.topic, each.partition) not in held]

@@ -15,7 +15,7 @@ from kdump.command_line import option_values, session
 from kdump.command_line import options as shared
 from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD, named_columns
 from kdump.command_line.limit_options import in_paths
-from kdump.errors import SILENT, DamageError, ExitStatus, Reporter, UsageError, discard
+from kdump.errors import SILENT, DamageError, ExitStatus, Reporter, UsageError, discard, offsets_text
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.batch_selection import Take
@@ -95,7 +95,7 @@ def command(
     """
     found = re.fullmatch(r"(?:(.+)-(\d+))?@(\d+)", what, re.ASCII)
     if found is None:
-        raise UsageError(f"{what!r} names no record: orders-0@1234 is partition 0 of orders, offset 1234")
+        raise UsageError(f"{what!r} names no record: write it as orders-0@1234 (partition 0 of orders, offset 1234)")
     if hexdump and (output != "text" or decode != "none" or fields):
         raise UsageError("--hexdump cannot be combined with -o, --fields or --decode")
     offset = int(found[3])
@@ -349,7 +349,7 @@ def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | 
 
 
 def missing(partitions: list[Partition], offset: int) -> str:
-    """Return a sentence on the batches around an absent offset; empty if there is no batch."""
+    """Return a sentence on the batches around an absent offset; empty if there is no segment."""
     before = after = None
     for item in _near(partitions, offset):
         if item.batch.last_offset < offset:
@@ -357,7 +357,7 @@ def missing(partitions: list[Partition], offset: int) -> str:
         elif after is None:
             after = item.base_offset
     if before is None and after is None:
-        return ""
+        return "no valid batch is in its segments" if any(part.segments for part in partitions) else ""
     if before is None:
         return f"the log begins at offset {after}"
     return f"the last offset of the log is {before}" if after is None else f"offset {after} follows offset {before}"
@@ -398,7 +398,7 @@ def _twice(name: str | None, offset: int, epochs: list[int | None]) -> str:
 
 
 def _offsets(item: SelectedBatch) -> str:
-    return f"the batch of offsets {item.base_offset} to {item.batch.last_offset}"
+    return f"the batch of {offsets_text(item.base_offset, item.batch.last_offset)}"
 
 
 _WIDE, _NARROW = 16, 8

@@ -147,7 +147,7 @@ def _what(
         yield f"  {counted(len(live), 'partition')} of {counted(topics, 'topic')}, {segments}, {log} of log"
         if other:
             states_of = [f"{counted(count, 'folder')} {state}" for state, count in sorted(other.items())]
-            yield f"  beside them: {', '.join(states_of)}"
+            yield f"  other folders: {', '.join(states_of)}"
     times = [at for line in lines for at in (line.oldest_ms, line.newest_ms) if at is not None]
     if times:
         yield f"  records from {time(min(times))} to {time(max(times))}"
@@ -173,7 +173,7 @@ def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) 
 def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, str]]:
     yield f"kdump check {words}", "what is wrong, and what to do"
     yield f"kdump ls {words}", "partitions, sizes, offsets, times"
-    yield f"kdump report {words} --out report.html", "all of it on one page"
+    yield f"kdump report {words} --out report.html", "everything on one page"
     topics = {line.topic for line in lines}
     own = [line for line in lines if not line.topic.startswith("__") and line.latest]
     if own:
@@ -214,7 +214,7 @@ def _sides(current: Sequence[PartitionUsage]) -> list[str]:
 _IN_USE: Final = frozenset({"current", "metadata"})
 _OF_TOPICS: Final = (
     (CLUSTER_METADATA, "metadata", "topics, configs, brokers"),
-    (CONSUMER_OFFSETS, "groups", "where each group was"),
+    (CONSUMER_OFFSETS, "groups", "consumer groups, offsets, lag"),
     (TRANSACTION_STATE, "transactions", "open and hanging transactions"),
 )
 """Kafka's own topics, and the command for each."""

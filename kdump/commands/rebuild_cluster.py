@@ -11,7 +11,7 @@ import click
 from kdump.command_line import session
 from kdump.command_line.answering import write_answer
 from kdump.command_line.limit_options import CACHE, JOBS, AtLeast
-from kdump.errors import Reporter, UnreadableError, UsageError, many
+from kdump.errors import Reporter, UnreadableError, UsageError, many, offsets_are
 from kdump.output import files
 from kdump.parallel import costs
 from kdump.primitives import timestamps
@@ -196,7 +196,7 @@ def _prepare(
         for text in each.unreadable:
             run.fail(UnreadableError(each.name, text))
         for lost in each.lost:
-            run.damage(f"{each.name}: offsets {lost.from_offset} to {lost.until_offset - 1} are lost: {lost.why}")
+            run.damage(f"{each.name}: {offsets_are(lost.from_offset, lost.until_offset - 1)} lost: {lost.why}")
         if each.state == "lost" and not each.lost:
             run.damage(f"{each.name} is lost: no volume has the partition, which begins empty at offset {each.end}")
         if each.repaired:

@@ -9,7 +9,7 @@ import click
 
 from kdump.command_line import options, session
 from kdump.command_line.limit_options import JOBS, PATHS, AtLeast, index_interval
-from kdump.errors import ExitStatus, UnreadableError, many
+from kdump.errors import ExitStatus, UnreadableError, many, many_are
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.remote import shown_paths
 from kdump.log_salvage import partitions, writer
@@ -117,15 +117,15 @@ def _conclusion(
         contents, number = f"{many(sum(counts), 'record')} in {contents}", sum(counts)
     where = posixpath.join(out, "logs")
     done = f"{contents} of {many(len(all_written), 'partition')} {'is' if number == 1 else 'are'} in {where}"
-    gone = f", {many(missing, 'offset')} missing in between" if missing else ""
+    gone = f"; {many_are(missing, 'offset')} missing between them" if missing else ""
     if missing and not run.statuses:
         gone += " (by compaction or lost segments)"
     if lacking:
-        lack = "lacks" if len(lacking) == 1 else "lack"
-        gone += f"; {many(len(lacking), 'partition')} of these log dirs {lack} all records"
+        have = "has" if len(lacking) == 1 else "have"
+        gone += f"; {many(len(lacking), 'partition')} of these log dirs {have} lost all records"
     if not run.statuses:
         if gone:
-            return f"{done}{gone}; the given copies have no other records"
+            return f"{done}{gone}; the input has no other records"
         return f"nothing is missing: {done}" if batches else f"{done}: no batch was found"
     lost = posixpath.join(out, "lost+found")
     rest = "all other bytes" if ExitStatus.UNREADABLE not in run.statuses else "all other bytes that could be read"

@@ -59,7 +59,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     files.writable_file(out)
 
     def lost(segment: Segment, damage: Damage) -> None:
-        run.damage(f"{segment.name}: byte {damage.position}: {damage.size} bytes: {damage.reason}")
+        run.damage(f"{segment.name}: byte {damage.position}: {many(damage.size, 'byte')} left out: {damage.reason}")
 
     written = slice_segment.write(segments, wanted, out, lost, of_sources(partitions), run.note)
     if written is not None:
@@ -69,9 +69,9 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
         for text in _beyond(written, wanted):
             run.note(text)
     elif run.statuses:
-        run.note(f"no valid batch has offsets {offset}: nothing is written")
+        run.note(f"nothing was written: no valid batch covers --offset {offset}")
     else:
-        raise UsageError(f"{without_secret(path)} holds no batch with offsets {offset}")
+        raise UsageError(f"{without_secret(path)} holds no batch that covers --offset {offset}")
     return run.status
 
 

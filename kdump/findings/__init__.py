@@ -145,19 +145,21 @@ def is_salvage(command: str) -> bool:
 
 
 MAY_HAVE: Final = "Another replica may have them."
-TAKE_IT: Final = "With the broker stopped, take it from another replica of the partition."
+TAKE_IT: Final = "With the broker stopped, take the file from another replica of the partition."
 TAKE_SEGMENT: Final = (
-    "With the broker stopped, move it away, and take the segment from a backup or from another replica."
+    "With the broker stopped, move the file away, and take the segment from a backup or from another replica."
 )
-TAKE_PARTITION: Final = "The loader of this topic fails at it or skips it: take the partition from another replica."
+TAKE_PARTITION: Final = (
+    "The broker that loads this topic fails at the record or skips it: take the partition from another replica."
+)
 ALONE: Final = "The partition has one replica: no other broker has the records. Look for a backup or the lost disk."
 _ALONE: Final = {
-    TAKE_SEGMENT: "The partition has one replica: with the broker stopped, move it away, and take the segment from a "
-    "backup.",
+    TAKE_SEGMENT: "The partition has one replica: with the broker stopped, move the file away, and take the segment "
+    "from a backup.",
     MAY_HAVE: ALONE,
     TAKE_IT: "The partition has one replica: with the broker stopped, take the file from a backup.",
-    TAKE_PARTITION: "The loader of this topic fails at it or skips it. The partition has one replica: take it from "
-    "a backup.",
+    TAKE_PARTITION: "The broker that loads this topic fails at the record or skips it. The partition has one replica: "
+    "take the partition from a backup.",
 }
 """Advice that names another replica -> advice for a partition with one replica."""
 

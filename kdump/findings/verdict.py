@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SHOWN: Final = 3
 NO_START_TEXT: Final = "a broker does not start: "
 DAMAGED: Final = " damaged: "
-MISSING: Final = "but offsets are missing in "
+MISSING: Final = "offsets are missing in "
 CAN_BE_REBUILT: Final = " can be rebuilt"
 NOT_KNOWN: Final = "it is unknown what a start would lose"
 """Parts of a verdict's sentence. A report finds the sentences that repeat the verdict by these parts."""
@@ -26,7 +26,7 @@ OPEN: Final = Code.METADATA_ELSEWHERE
 HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The code for records that only a stray folder holds. The commands of the finding restore them."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
-"""The code of a finding with which a broker starts, but serves no partition."""
+"""The code of a finding with which a start makes every partition stray."""
 RESTORE_FIRST: Final = "; restore the metadata log first"
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. Each of these brokers starts."""
@@ -61,19 +61,23 @@ def verdict(
     loses = [finding for finding in findings if finding.loses is not None]
     missing = [finding for finding in findings if finding.missing is not None and finding.code != HELD]
     held = [finding for finding in findings if finding.missing is not None and finding.code == HELD]
+    wait = f"DO NOT START {broker} yet: "
     if loses or missing or held:
-        text = f"starts, but {_lost(loses, missing, held)}"
-        if any(finding.code == FORGOTTEN for finding in loses):
-            return StartVerdict(f"DO NOT START {broker}: it {text}{RESTORE_FIRST}", commands, False)
-        return StartVerdict(f"{broker} {text}", commands, False)
+        first = RESTORE_FIRST if any(finding.code == FORGOTTEN for finding in loses) else ""
+        return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", commands, False)
     unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:
-        return StartVerdict(f"do not start {broker} yet: {unsure.file}: {unsure.text}", commands, False)
+        return StartVerdict(f"{wait}{unsure.file}: {unsure.text}", commands, False)
+    unknown = f"the files do not show whether {broker} starts"
     if damaged := [finding for finding in findings if finding.level is Level.LOG]:
-        return StartVerdict(f"{broker} starts, {_damaged(damaged)}{_first(damaged)}", commands, False)
+        count = many(len({finding.file for finding in damaged}), "log file")
+        if all(finding.is_hole for finding in damaged):
+            text = f"{f'{broker} starts' if starts else unknown}, but {MISSING}{count}: "
+        else:
+            text = f"{wait}{count} {'is' if count.startswith('1 ') else 'are'}{DAMAGED}"
+        return StartVerdict(f"{text}{_first(damaged)}", commands, False)
     if starts is None:
-        text = f"nothing is lost here, but the files do not show whether {broker} starts{why}"
-        return StartVerdict(text, commands, False, is_decided=False)
+        return StartVerdict(f"nothing is lost here, but {unknown}{why}", commands, False, is_decided=False)
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
     if derived:
         wrong = many(len({finding.file for finding in derived}), "file")
@@ -81,24 +85,17 @@ def verdict(
     return StartVerdict(f"safe to start {broker}: nothing is lost", commands, True)
 
 
-def _damaged(findings: Sequence[Finding]) -> str:
-    count = len({finding.file for finding in findings})
-    if all(finding.is_hole for finding in findings):
-        return f"{MISSING}{many(count, 'file')}: "
-    return f"but {many(count, 'log file')} {'is' if count == 1 else 'are'}{DAMAGED}"
-
-
 def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[Finding]) -> str:
     """Return a text on the records that a start loses, those missing already, and those in stray folders."""
     parts = []
     if loses:
-        parts.append(f"loses {_sum(loses, 'loses')}: {_first(loses)}")
+        parts.append(f"a start loses {_sum(loses, 'loses')}: {_first(loses)}")
     if missing and loses:
         parts.append(f"{_are(missing)} missing already: {_most(missing).file}")
     elif missing:
         parts.append(f"{_are(missing)} missing: {_first(missing)}")
     if held:
-        parts.append(f"{'it ' if parts else ''}{_held(held)}")
+        parts.append(_held(held))
     return "; ".join(parts)
 
 
@@ -106,10 +103,10 @@ def _held(findings: Sequence[Finding]) -> str:
     """Return the sentence on records in stray folders, which a broker does not serve."""
     names = list(dict.fromkeys(basename(finding.file).rpartition(".")[0] for finding in findings))
     shown = first_of(names, SHOWN)
-    how = "the commands below restore these"
+    how = "the commands below restore them"
     if not all(finding.commands for finding in findings):
-        how = "the stray folders in these log dirs hold them"
-    return f"does not serve {_sum(findings, 'missing')} of {shown}: {how}"
+        how = "stray folders in these log dirs hold them"
+    return f"a start does not serve {_sum(findings, 'missing')} of {shown}: {how}"
 
 
 def _sum(findings: Sequence[Finding], name: str) -> str:

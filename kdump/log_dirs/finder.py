@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.tiered_storage import RemoteStorage
 
 
-NO_SEGMENT: Final = "no segment is in it or in the folders below"
+NO_SEGMENT: Final = "no segment is in this folder or below it"
 """The reason in the error about a folder without segments."""
 _MANY: Final = 3
 

@@ -95,5 +95,5 @@ def _is_of_registry(unnamed: Partition) -> bool:
 
 def no_record(topic: str, paths: Sequence[str]) -> UnreadableError:
     """Return the error for paths that hold no record of a registry's topic."""
-    reason = f"no record of {topic} is there: if the topic has another name, give it with --schemas-topic"
+    reason = f"no record of {topic} was found: if the topic has another name, give it with --schemas-topic"
     return UnreadableError(shown_paths(paths), reason)

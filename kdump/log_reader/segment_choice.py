@@ -152,7 +152,7 @@ def within(
         kept = kept[: len(kept) - after]
         note(
             f"{partition.name}: {many(after, 'segment')} after the range {'was' if after == 1 else 'were'} not read, "
-            f"because the first records there are later; {OPTION} reads them too, if producers may set older times"
+            f"because their first records are later; {OPTION} reads them too: later segments may have older times"
         )
     paths = {one.path for one in kept}
     for one in chosen:

@@ -61,8 +61,8 @@ def with_names(
         if one.unnamed:
             count, total = len(one.segments), len(one.segments) + len(one.unnamed)
             note(
-                f"only {count} of {total} segments in {one.files.shown(one.folder)} {'is' if count == 1 else 'are'} "
-                "named: the answer leaves the others out (name the folder for the whole log)"
+                f"kdump reads only the given {count} of {total} segments in {one.files.shown(one.folder)} (give the "
+                "folder to read the whole log)"
             )
         if one.topic is not None or (not one.segments and not only_known) or (every and not one.is_named):
             yield one
@@ -71,7 +71,7 @@ def with_names(
         if only_known and known is None:
             continue
         if not one.is_named:
-            note(f"{one.name} is left out: the name of its folder has no topic and partition")
+            note(f"{one.name} is left out: its folder is not named TOPIC-PARTITION")
             continue
         given, copy = name, False
         if known is not None:
@@ -85,7 +85,7 @@ def with_names(
             what, its = f"{len(one.segments)} segments in {one.name} are", "their"
         why = f", but its records are of {known}" if known is not None else ""
         a_copy = "a copy of " if copy else ""
-        note(f"{what} read as {a_copy}{named.name}: the name of {its} folder has no topic and partition{why}")
+        note(f"{what} read as {a_copy}{named.name}: {its} folder is not named TOPIC-PARTITION{why}")
         yield named
 
 

@@ -121,7 +121,7 @@ class _Merging:
             else:
                 reason = f"{last.segment.name} has a batch up to offset {last.last_offset}"
                 if place.epoch < last.epoch:
-                    reason += f", with leader epoch {last.epoch}, which is later than {place.epoch}"
+                    reason += f" with the later leader epoch {last.epoch} (this batch has {place.epoch})"
                 self._account.lost.append(left_out(place, "conflict", reason))
         if same is not None:
             link(self.placed, same)

@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import Reporter, StoreError, UnreadableError, discard, many, many_are
+from kdump.errors import Reporter, StoreError, UnreadableError, discard, many, many_are, offsets_are
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import RemoteFiles
@@ -122,8 +122,7 @@ class Salvaged(NamedTuple):
                 say(f"{lost.segment.name}: byte {lost.position}: {size} not recovered: {lost.reason}")
         gaps = self.account.gaps
         for gap in islice(gaps, SHOWN_GAPS):
-            only = f"offset {gap.start} is" if len(gap) == 1 else f"offsets {gap.start} to {gap.stop - 1} are"
-            note(f"{name}: {only} missing")
+            note(f"{name}: {offsets_are(gap.start, gap.stop - 1)} missing")
         if len(gaps) > SHOWN_GAPS:
             note(f"{name}: {many(len(gaps) - SHOWN_GAPS, 'more gap')}: account.json lists them")
 

@@ -75,15 +75,15 @@ VERDICT: Final = ("Damaged", "Consumers stop", "What to do", "No log", "safe", "
 """The first words of important lines of the conclusion."""
 VERDICTS: Final = {
     Level.REMARK: "nothing is wrong",
-    Level.DERIVED: "the log is valid, files beside it are wrong",
+    Level.DERIVED: "the log is valid, but files beside it are wrong",
     Level.LOG: "the log is damaged",
 }
-NO_START: Final = "A broker does not start with this"
-HOLES: Final = "offsets are missing, all existing batches are valid"
-LOST_SEGMENT: Final = "a segment is missing, files of it are left"
+NO_START: Final = "a broker does not start because of "
+HOLES: Final = "offsets are missing, but all existing batches are valid"
+LOST_SEGMENT: Final = "the .log of a segment is missing, but its other files exist"
 AGAIN: Final = "After the commands run kdump check again."
 NOTES: Final = "(--notes prints"
-ALL: Final = "--verbose writes them all"
+ALL: Final = "--verbose prints them all"
 _DIGITS: Final = re.compile(r"\d+")
 
 
@@ -181,7 +181,7 @@ class Shown(NamedTuple):
 
 
 def _verdict(shown: Sequence[Finding]) -> str:
-    starts = f", and {NO_START[0].lower()}{NO_START[1:]}" if any(finding.fatal for finding in shown) else ""
+    starts = f", and {NO_START}it" if any(finding.fatal for finding in shown) else ""
     return (HOLES if only_holes(shown) else _worst(shown)) + starts
 
 
@@ -358,7 +358,7 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     findings, remarks = summary.findings, summary.levels[Level.REMARK]
     verdict = many(findings, "finding") if findings else "nothing is wrong"
     if status == UNREADABLE:
-        verdict = f"{verdict} there, and something could not be read" if summary.segments else "nothing could be read"
+        verdict = f"{verdict}, but some files could not be read" if summary.segments else "nothing could be read"
     lines = [f"{_gone_through(summary, is_timed=is_timed)}: {verdict}"]
     if remarks:
         lines.append(f"{many(remarks, 'note')} {NOTES} {'it' if remarks == 1 else 'them'})")
@@ -381,12 +381,12 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(
-            "A broker accepts a batch there that stops consumers. What to do next: use kdump slice to copy the batches "
-            "before and after it. kdump salvage copies it too."
+            "A broker accepts a batch there, but consumers stop at it. What to do next: use kdump slice to copy the "
+            "batches before and after it. kdump salvage does not leave it out."
         )
     if summary.fatal and not summary.verdicts:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")
-        lines.append(f"{NO_START} as it is: {shown}")
+        lines.append(f"A{NO_START[1:]}{shown}")
     elif status == DERIVED and not summary.verdicts:
         lines.append("No log is damaged: the wrong files can be rebuilt.")
     for start in summary.verdicts:

@@ -221,4 +221,4 @@ def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int]
                 note(f"{segment.name}: {padding(source, region.position, source.size)} follow the last batch")
             else:
                 reason = str(region) if isinstance(region, Trailing) else getattr(region, "reason", "")
-                raise DamageError("end of log", f"after the last whole batch {reason}", position=region.position)
+                raise DamageError("end of log", reason, position=region.position)

@@ -24,6 +24,8 @@ from kdump.segments.walk import walk
 if TYPE_CHECKING:
     from kdump.log_dirs.files import OpenSource
 
+_FAILS = "the broker would try to split the segment and fail"
+
 
 class OffsetOverflowError(Exception):
     """An offset is too large for the segment's index. ``indexed``: position in the last entry of its new index."""
@@ -73,7 +75,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
     """Return the new segments for the segment of ``error``. Raises FailsError if the broker cannot split it."""
     whole, place = error.segment, str(error)
     if not _overflows(whole, error.indexed):
-        text = f"{place}: the broker would try to split the segment, and fail because the last offset fits"
+        text = f"{place}: {_FAILS}, because it splits a segment only if the last offset does not fit"
         raise _refused(text, whole)
     parts: list[SplitPart] = []
     start, base = 0, -1
@@ -81,7 +83,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
         for region in walk(source):
             if not isinstance(region, RecordBatch):
                 where = at(whole, region.position)
-                text = f"{place}: the broker would fail to split the segment, at bytes that are not a batch ({where})"
+                text = f"{place}: {_FAILS} at bytes that are not a batch ({where})"
                 raise _refused(text, whole)
             if base >= 0 and 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 continue
@@ -93,7 +95,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
                 raise _refused(f"{at(whole, region.position)}: {damage.reason}", whole) from None
             if base < 0 or not 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 where = at(whole, region.position)
-                text = f"{place}: the broker would fail to split the segment, at the batch of {where}"
+                text = f"{place}: {_FAILS} at the batch in {where}"
                 raise _refused(text, whole)
         parts.append(_part(whole, start, whole.size, base))
     return parts

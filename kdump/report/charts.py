@@ -272,7 +272,7 @@ def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
                 "description": _TEXT,
             },
         }
-        yield "time", f"{what} that came in", words, spec
+        yield "time", f"{what} over time", words, spec
 
 
 def _time(axis: series.TimeAxis) -> Spec:

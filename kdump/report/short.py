@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.report.document import LogDirReport
 
 STYLES: Final = {"bad": "bold red", "warn": "yellow", "info": "cyan", "good": "green"}
-WORDS: Final = {"bad": "WRONG", "warn": "look", "info": "note", "good": "well"}
+WORDS: Final = {"bad": "WRONG", "warn": "check", "info": "note", "good": "well"}
 TOPICS: Final = 10
 """Maximum number of topics in the chart; the topics with the most bytes are shown."""
 BAR, LEAST = 30, 10
@@ -71,7 +71,7 @@ def ticket(report: LogDirReport) -> list[str]:
         shown = [f"{WORDS[one.weight]}: {one.text}", *(f"  {command}" for command in one.commands[:1])]
         left = TICKET - 1 - len(lines)
         if len(shown) + (number < len(found) - 1) > left:
-            lines.append(f"and {counted(len(found) - number, 'more sentence')} in the report")
+            lines.append(f"and {len(found) - number} more in the report")
             break
         lines += shown
     return [*lines, again]

@@ -171,7 +171,7 @@ def _partitions(report: LogDirReport) -> Iterator[ReportTable]:
 
 
 def _batches(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = ("topic", "batches", "records", "log", "records a batch", "bytes a batch", "transactional", "codecs")
+    columns = ("topic", "batches", "records", "log", "records per batch", "bytes per batch", "transactional", "codecs")
     topics: dict[str, list[Line]] = defaultdict(list)
     for line in report.lines("stats", "stats"):
         topics[line["topic"]].append(line)

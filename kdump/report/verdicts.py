@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from kdump.errors import first_of, many
+from kdump.errors import first_of, many, many_are
 from kdump.findings import is_salvage, salvage
 from kdump.findings.verdict import CAN_BE_REBUILT, DAMAGED, MISSING, NO_START_TEXT, NOT_KNOWN
 from kdump.primitives.terminal import shell_path
@@ -88,8 +88,6 @@ def _weight(text: str) -> Weight:
         return "bad"
     if MISSING in text or CAN_BE_REBUILT in text or NOT_KNOWN in text:
         return "warn"
-    if " starts, but " in text:
-        return "bad"
     return "good" if text.startswith("safe to start") else "info"
 
 
@@ -166,7 +164,7 @@ def _fatal(report: LogDirReport) -> Iterator[ReportVerdict]:
         files = list(dict.fromkeys(line["file"] for line in lines))
         yield ReportVerdict(
             "bad",
-            f"{NO_START} as it is: {_named(files)}: {lines[0]['text'].removeprefix(NO_START_TEXT)}.",
+            f"A{NO_START[1:]}{_named(files)}: {lines[0]['text'].removeprefix(NO_START_TEXT)}.",
             advice,
             tuple(dict.fromkeys(command for line in lines for command in line["commands"]))
             or (report.command("check"),),
@@ -196,8 +194,8 @@ def _unread(report: LogDirReport) -> Iterator[ReportVerdict]:
     if report.messages:
         yield ReportVerdict(
             "warn",
-            f"{many(len(report.messages), 'thing')} could not be read or used: {report.messages[0]}.",
-            "This page shows the other files.",
+            f"Not all files could be read or used ({many(len(report.messages), 'message')}): {report.messages[0]}.",
+            "This report shows the other files.",
             (report.command("check"),),
             "said",
         )
@@ -264,8 +262,8 @@ def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
         states = sorted({line["state"] for line in stray})
         yield ReportVerdict(
             "info",
-            f"{many(len(stray), 'folder')} of no live replica ({', '.join(states)}) "
-            f"take{'s' if len(stray) == 1 else ''} {size(sum(map(on_disk, stray)))}.",
+            f"{many_are(len(stray), 'folder')} not in use ({', '.join(states)}): "
+            f"{size(sum(map(on_disk, stray)))} on disk.",
             "A broker deletes -delete folders a minute after a start, and never deletes -stray folders.",
             (report.command("du"),),
             "disk",
@@ -285,22 +283,23 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
         )
     goes = [line for line in report.lines("retention", "segment") if line["deletable"]]
     if goes:
+        total = size(sum(line["bytes"] for line in goes))
         yield ReportVerdict(
             "info",
-            f"Retention deletes {many(len(goes), 'segment')} at its next check, {size(sum(x['bytes'] for x in goes))}.",
-            f"Now means {time(report.at)}. A broker's properties file is not read: give its configs with --config.",
+            f"Retention deletes {many(len(goes), 'segment')} ({total}) at its next check.",
+            f"Computed for {time(report.at)}. A broker's properties file is not read: give its configs with --config.",
             (report.command("retention"),),
             "retention",
         )
     blocking = [line for line in report.lines("retention", "segment") if line["blocks"]]
     if blocking:
         count = sum(line["blocks"] for line in blocking)
-        names = [f"segment {line['baseOffset']} of {line['topic']}-{line['partition']}" for line in blocking]
+        names = [f"{line['baseOffset']} of {line['topic']}-{line['partition']}" for line in blocking]
         yield ReportVerdict(
             "warn",
-            f"{many(count, 'segment')} past retention {'stays' if count == 1 else 'stay'}, "
-            f"{size(sum(line['blocksBytes'] for line in blocking))}: an older one blocks, {_named(names)}.",
-            f"Of {names[0]}: {blocking[0]['why']}.",
+            f"{many_are(count, 'segment')} past retention ({size(sum(line['blocksBytes'] for line in blocking))}), but "
+            f"an older segment blocks deletion: segment {_named(names)}.",
+            f"Segment {names[0]}: {blocking[0]['why']}.",
             (report.command("retention"),),
             "retention",
         )
@@ -315,7 +314,7 @@ def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
         names = [f"{group} ({count:,})" for count, group in late]
         yield ReportVerdict(
             "info",
-            f"{many(len(late), 'group')} of {len(lag)} ha{'s' if len(late) == 1 else 've'} lag: {_named(names)}.",
+            f"{len(late)} of {many(len(lag), 'group')} ha{'s' if len(late) == 1 else 've'} lag: {_named(names)}.",
             "Lag counts offsets up to the end of the logs in these paths.",
             (report.command("groups"),),
             "groups",
@@ -325,7 +324,7 @@ def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
         yield ReportVerdict(
             "warn",
             f"Records of the coordinators are lost in {many(len(missing), 'place')}: groups may have more commits than "
-            "this page shows.",
+            "this report shows.",
             "Name the log dirs of another replica too.",
             (report.command("groups"),),
             "groups",

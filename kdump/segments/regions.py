@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from kdump.errors import DamageError, many, many_are
+from kdump.errors import DamageError, many, many_are, offsets_are
 from kdump.formats.record_layout import CODEC_MASK, CONTROL_FLAG
 from kdump.records.record_batch import Batches
 
@@ -62,9 +62,7 @@ class Damage(NamedTuple):
         if missing is None:
             return "" if self.missing_from is None else f"the missing offsets begin with {self.missing_from}"
         first, last = missing.start, missing.stop - 1  # a range of more than 2**63 offsets has no len()
-        if first < last:
-            return f"offsets {first} to {last} are missing"
-        return f"offset {first} is missing" if missing else ""
+        return f"{offsets_are(first, last)} missing" if missing else ""
 
     def __str__(self) -> str:
         loss = f"; {self.loss}" if self.loss else ""

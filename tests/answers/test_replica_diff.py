@@ -208,7 +208,7 @@ def test_a_comma_at_the_end_parts_nothing(tmp_path):
         replica(tmp_path / name, {0: data(0)})
     done = kdump("diff", f"{tmp_path}/1,", tmp_path / "2")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == f"1 pair of replicas: 1 same; left is {tmp_path}/1, right {tmp_path}/2\n"
+    assert done.stdout.decode() == f"1 pair of replicas: 1 same; left: {tmp_path}/1, right: {tmp_path}/2\n"
 
 
 def test_records_that_only_damage_hides_are_not_said_to_differ(tmp_path):
@@ -248,7 +248,7 @@ def test_a_log_that_ends_inside_a_batch_lacks_its_records_on_either_side(tmp_pat
     found, records, said = pair(tmp_path)
     assert (found["verdict"], [offset for offset, *_ in records]) == ("behind", [5, 6, 7])
     assert ["the file ends inside a batch" in text for text in said] == [True]
-    assert "the last batch there is truncated" in found["because"]
+    assert "; its last batch is truncated" in found["because"]
 
 
 def test_a_folder_is_not_compared_with_itself_without_a_word(tmp_path):

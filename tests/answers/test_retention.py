@@ -85,7 +85,7 @@ def test_a_future_time_blocks_what_follows(folder):
     assert [title.partition(":")[0] for title in titles] == [
         "1 segment is deleted at the next check",
         "1 segment stays and blocks 1 segment after it",
-        "1 segment is due and blocked",
+        "1 segment is due but blocked",
         "1 segment stays",
     ]
     shown = table[table.index(titles[1]) : table.index(titles[2])].splitlines()
@@ -162,7 +162,7 @@ def test_without_configs_nothing_is_said_to_go(folder):
     assert "the topic's configs are unknown without __cluster_metadata in the paths; with Kafka's" in lines[1]["why"]
     table = kdump("retention", folder, "--at", NOW).stdout.decode()
     assert "1 segment is deleted at the next check" in table
-    assert "3 segments may be deleted: the topic's configs are unknown" in table
+    assert "3 segments may be deleted, because the topic's configs are unknown" in table
     lines, (topic,) = answer(folder, config=["retention.ms=-1"])
     assert topic["known"] is True
     assert None not in {line["deletable"] for line in lines}

@@ -380,5 +380,5 @@ def test_a_folder_that_names_no_partition_is_left_out_and_said(tmp_path):
     written(tmp_path / "backup", 1)
     done = kdump("stats", tmp_path, "-o", "jsonl")
     assert (done.returncode, done.stdout) == (0, b"")
-    assert b"backup is left out: the name of its folder has no topic and partition" in done.stderr
+    assert b"backup is left out: its folder is not named TOPIC-PARTITION" in done.stderr
     assert kdump("stats", "-q", tmp_path, "-o", "jsonl").stderr == b""

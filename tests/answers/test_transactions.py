@@ -86,9 +86,9 @@ def test_the_age_of_a_named_one_is_by_its_coordinator(tmp_path, dated):
     assert (found["ageMs"], found["startTimeMs"], found["clock"]) == (2 * HOUR, NOW - 2 * HOUR, "coordinator")
     assert found["lastTimestampMs"] == dated
     shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
-    assert "open for 2 h by its coordinator's clock, holds back 2 offsets" in shown
+    assert "open for 2 h by its coordinator's clock; holds back 2 offsets" in shown
     shown = kdump("transactions", tmp_path, "--at", NOW - 3 * HOUR).stdout.decode()
-    assert "open, its start is 1 h in the future by its coordinator's clock, holds back" in shown
+    assert "open, its start is 1 h in the future by its coordinator's clock; holds back" in shown
 
 
 def test_the_age_of_an_ended_one_is_that_of_its_last_batch(tmp_path):
@@ -233,7 +233,7 @@ def test_the_table_says_what_to_do_first(tmp_path):
     coordinators(tmp_path, state(0, "tx", status=COMPLETE_COMMIT))
     shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
     assert shown.startswith("Transactions: 1 hanging, 0 open; 5 offsets held back from read_committed consumers\n")
-    assert "hanging for 1 h by record timestamps, holds back 5 offsets of orders-0, " in shown
+    assert "hanging for 1 h by record timestamps; holds back 5 offsets of orders-0; " in shown
     assert "\nkafka-transactions.sh --bootstrap-server HOST:9092 abort --topic orders" in shown
     assert "1 transactional id: 1 CompleteCommit" in shown
 
@@ -292,10 +292,10 @@ def test_times_that_no_calendar_has_are_numbers_and_those_to_come_are_called_so(
     coordinators(tmp_path, state(0, "tx", partitions=[("orders", 0)], started=end))
     shown = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
     future = (end - NOW) // (24 * HOUR)
-    assert f"open, its start is {future} d in the future by its coordinator's clock, holds back 1 offset" in shown
+    assert f"open, its start is {future} d in the future by its coordinator's clock; holds back 1 offset" in shown
     coordinators(tmp_path, state(0, "tx", producer=9))
     later = kdump("transactions", tmp_path, "--at", NOW).stdout.decode()
-    assert "open, its last batch is 1 h in the future by record timestamps, holds back 1 offset of orders-0, " in later
+    assert "open, its last batch is 1 h in the future by record timestamps; holds back 1 offset of orders-0; " in later
     assert f"the coordinator aborts the transaction at {end + 60_000} ms unless it ends earlier" in shown
 
 

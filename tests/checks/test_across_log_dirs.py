@@ -97,7 +97,7 @@ def test_a_log_dir_that_was_formatted_for_the_metadata_log_and_has_none(tmp_path
     (place / "bootstrap.checkpoint").write_bytes(forge.batch([forge.record(None, b"\x01\x0c\x00\x01\x15\x00")]))
     done = kdump("check", place)
     assert done.returncode == 3
-    assert b"do not start broker 1 yet: " in done.stdout
+    assert b"DO NOT START broker 1 yet: " in done.stdout
     assert b"these log dirs have no __cluster_metadata-0" in done.stdout
 
 

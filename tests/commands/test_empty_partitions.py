@@ -61,5 +61,5 @@ def test_a_slice_of_a_partition_without_a_segment_is_none(log_dir, tmp_path, mon
         sys, "argv", ["kdump", "slice", str(log_dir / "orders-0"), "--offset", "0..", "--out", str(cut)]
     )
     assert cli.main() == 2
-    assert "holds no batch with offsets 0.." in capfd.readouterr().err
+    assert "holds no batch that covers --offset 0.." in capfd.readouterr().err
     assert not cut.exists()

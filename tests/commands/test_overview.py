@@ -158,7 +158,7 @@ def test_an_archive_its_folders_and_its_segments(broker, tmp_path):
 def test_nothing_there(tmp_path):
     done = kdump(tmp_path)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b": no segment is in it or in the folders below\n" in done.stderr
+    assert b": no segment is in this folder or below it\n" in done.stderr
 
 
 def test_the_log_dirs_of_a_broker_may_be_one_word_as_in_its_properties(broker, tmp_path):

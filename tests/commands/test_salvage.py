@@ -222,7 +222,7 @@ def test_a_slice_reports_a_truncated_batch_that_may_hold_its_offsets(tmp_path):
     said = kdump("slice", place, "--offset", "1..", "--out", out)
     assert (said.returncode, out.read_bytes()) == (3, one(1))
     size = len(one(2)) - 3
-    assert f"byte {len(whole)}: {size} bytes: the file ends inside a batch".encode() in said.stderr
+    assert f"byte {len(whole)}: {size} bytes left out: the file ends inside a batch".encode() in said.stderr
     lost = kdump("slice", place, "--offset", "2", "--out", tmp_path / "none.log")
     assert (lost.returncode, (tmp_path / "none.log").exists()) == (3, False)
     assert kdump("slice", place, "--offset", "0..1", "--out", tmp_path / "sound.log").returncode == 0
@@ -233,7 +233,7 @@ def test_a_slice_of_lost_offsets_writes_nothing_and_damage_elsewhere_is_no_matte
     out = tmp_path / "s.log"
     lost = kdump("slice", place, "--offset", "1", "--out", out)
     assert (lost.returncode, out.exists()) == (3, False)
-    assert b"no valid batch has offsets 1: nothing is written" in lost.stderr
+    assert b"nothing was written: no valid batch covers --offset 1" in lost.stderr
     sound = kdump("slice", place, "--offset", "2..3", "--out", out)
     assert (sound.returncode, out.read_bytes()) == (0, one(2) + one(3))
     assert b"2 batches, offsets 2 to 3" in sound.stderr
@@ -275,7 +275,7 @@ def test_salvage_ends_with_what_to_do_next(tmp_path):
     place = copy(tmp_path / "in", (0, one(0) + one(1, crc=7) + one(2)))
     done = kdump("salvage", place, "--out", tmp_path / "out").stderr.decode().splitlines()[-1]
     assert "2 records in 2 batches of 1 partition are in" in done
-    assert "1 offset missing in between" in done
+    assert "1 offset is missing between them" in done
     assert "What to do next" in done
     sound = copy(tmp_path / "sound", (0, one(0)))
     done = kdump("salvage", sound, "--out", tmp_path / "out2").stderr.decode().splitlines()[-1]
@@ -447,7 +447,7 @@ def test_without_anything_below_the_log_start_nothing_may_be_back(tmp_path):
 def test_salvage_does_not_call_gaps_nothing(tmp_path):
     place = copy(tmp_path / "in", (0, one(0)), (2, one(2)))
     reported = kdump("salvage", place, "--out", tmp_path / "out").stderr
-    assert (b"nothing is missing" in reported, b"1 offset missing in between" in reported) == (False, True)
+    assert (b"nothing is missing" in reported, b"1 offset is missing between them" in reported) == (False, True)
     assert b"orders-0: offset 1 is missing" in reported
     empty = copy(tmp_path / "empty", (0, b""))
     assert b"no batch was found" in kdump("salvage", empty, "--out", tmp_path / "out2").stderr

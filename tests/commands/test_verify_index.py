@@ -140,7 +140,7 @@ def test_findings_that_are_alike_are_folded(partition):
     index.write_bytes(b"\xff" * 8 * 30)
     text = kdump("verify-index", partition).stdout.decode()
     assert text.count("WRONG") == 3
-    assert "... and 27 more like it (--verbose writes them all)" in text
+    assert "... and 27 more like it (--verbose prints them all)" in text
     assert kdump("verify-index", "--verbose", partition).stdout.decode().count("WRONG") == 30
 
 

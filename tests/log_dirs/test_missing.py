@@ -76,7 +76,7 @@ def test_explain_says_that_there_is_no_topic_of_a_name():
 
 @pytest.mark.parametrize("command", [("explain", "a-0@3", "--in"), ("report",), ("check",)])
 def test_a_folder_with_nothing_in_it_cannot_be_read(tmp_path, command):
-    assert said(*command, tmp_path) == (1, f"error: {tmp_path}: no segment is in it or in the folders below\n")
+    assert said(*command, tmp_path) == (1, f"error: {tmp_path}: no segment is in this folder or below it\n")
 
 
 def test_a_closed_folder_is_there(tmp_path):
@@ -140,7 +140,7 @@ def test_answers_read_a_log_whose_folder_gives_no_topic(loose, command, named):
         line for line in lines if ASKED[command] in line and line.get("topic") == name and line.get("partition") == 0
     ]
     assert met, lines
-    assert f"is read as {name}-0: the name of its folder has no topic and partition".encode() in done.stderr
+    assert f"is read as {name}-0: its folder is not named TOPIC-PARTITION".encode() in done.stderr
     assert b"left out" not in done.stderr
     assert json.loads(kdump(command, *config, path, "-o", "jsonl", "-q", *at).stdout.splitlines()[0]) == lines[0]
 
@@ -148,7 +148,7 @@ def test_answers_read_a_log_whose_folder_gives_no_topic(loose, command, named):
 def test_python_reads_such_a_log(loose):
     found = python_api.offsets(loose / LOG)
     assert [(line.topic, line.partition) for line in found] == [(str(loose), 0)]
-    assert "has no topic and partition" in found.notes[0]
+    assert "is not named TOPIC-PARTITION" in found.notes[0]
 
 
 def test_copies_of_such_a_log_are_compared_and_explained(loose, tmp_path):
@@ -167,7 +167,7 @@ def test_copies_of_such_a_log_are_compared_and_explained(loose, tmp_path):
 def test_such_a_folder_on_the_way_is_left_out(loose):
     done = kdump("stats", loose.parent, "-o", "jsonl")
     assert (done.returncode, done.stdout) == (0, b"")
-    assert f"{loose} is left out: the name of its folder has no topic and partition".encode() in done.stderr
+    assert f"{loose} is left out: its folder is not named TOPIC-PARTITION".encode() in done.stderr
     done = kdump("stats", loose, "--topic", "*", "-o", "jsonl")
     assert done.stdout == b""
 

@@ -76,7 +76,7 @@ def test_each_command_reads_a_loose_segment_of_its_topic(tmp_path, unpacked):
     done = run("groups", logs["__consumer_offsets"], "-o", "jsonl")
     assert done.returncode == 0
     assert b'"groupId":"classic-1"' in done.stdout
-    assert b"some.log is read as __consumer_offsets-0: the name of its folder has no topic" in done.stderr
+    assert b"some.log is read as __consumer_offsets-0: its folder is not named TOPIC-PARTITION" in done.stderr
     assert b"share-1" in run("groups", logs["__share_group_state"], "-o", "jsonl").stdout
     assert b"ctx-0" in run("transactions", logs["__transaction_state"], "-o", "jsonl").stdout
     assert run("metadata", logs["__cluster_metadata"]).stdout.startswith(b"Image of the records below offset 390")

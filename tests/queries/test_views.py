@@ -62,7 +62,7 @@ def test_paths_without_a_registry_are_an_error(monkeypatch):
     for command in ("kdump sql 'from subjects'", "kdump schemas"):
         done = shown.run(f"{command} {BROKER}/one-0 -q -o jsonl")
         assert done.status == 1
-        hint = "no record of _schemas is there: if the topic has another name, give it with --schemas-topic"
+        hint = "no record of _schemas was found: if the topic has another name, give it with --schemas-topic"
         assert done.output == f"error: {BROKER}/one-0: {hint}\n"
 
 

@@ -140,7 +140,7 @@ def test_what_is_unreadable_is_in_the_verdict_and_in_the_check(tmp_path):
         assert "No such file" in found["said"][0], unread
         assert found["answers"]["check"]["lines"] == lines_of(COMMANDS["check"], *paths)
         text = kdump("report", *paths, *AT).stdout.decode()
-        assert "1 thing could not be read or used" in text
+        assert "Not all files could be read or used (1 message): " in text
         assert "Nothing is wrong" not in text
 
 
@@ -199,7 +199,7 @@ def test_a_transaction_in_two_phase_commit_is_distinguished_from_one_past_its_ti
     tx = batch([record(struct.pack(">hh2s", 0, 2, b"tx"), value)])
     log_dirs.write(tmp_path, "__transaction_state-0", {0: tx})
     _, *lines = kdump("report", tmp_path).stdout.decode().splitlines()
-    at = lines.index("look  1 transaction waits for its second phase: orders-0 at offset 0.")
+    at = lines.index("check 1 transaction waits for its second phase: orders-0 at offset 0.")
     assert "If it did not commit the transaction" in lines[at + 1]
     assert lines[at + 2].endswith("forceTerminateTransaction --transactionalId tx")
 
@@ -215,8 +215,10 @@ def test_a_segment_that_blocks_retention_is_named_with_its_reason(tmp_path):
     config = ("--config", "orders:cleanup.policy=delete")
     lines = kdump("report", tmp_path, "--at", now, *config).stdout.decode().splitlines()
     (at,) = [number for number, line in enumerate(lines) if "past retention" in line]
-    assert "1 segment past retention stays, 70 B: an older one blocks, segment 0 of orders-0." in lines[at]
-    assert "Of segment 0 of orders-0: the largest timestamp is 1 d in the future; this segment blocks" in lines[at + 1]
+    assert (
+        "1 segment is past retention (70 B), but an older segment blocks deletion: segment 0 of orders-0." in lines[at]
+    )
+    assert "Segment 0 of orders-0: the largest timestamp is 1 d in the future; this segment blocks" in lines[at + 1]
 
 
 def test_missing_offsets_are_distinguished_from_damage(tmp_path):
@@ -249,7 +251,7 @@ def test_what_keeps_a_broker_from_starting_is_wrong_and_says_why(tmp_path):
     assert any(line.startswith(f"WRONG DO NOT START broker 7: {tmp_path}/backup: ") for line in lines)
     at = next(number for number, line in enumerate(lines) if line.startswith("WRONG A") and "lost+found" in line)
     assert lines[at] == (
-        f"WRONG A broker does not start with this as it is: {tmp_path}/lost+found: "
+        f"WRONG A broker does not start because of {tmp_path}/lost+found: "
         "a broker does not start if a log dir has a folder of this name."
     )
     assert lines[at + 1].strip().startswith("Move the folder out of the log dir")
@@ -345,7 +347,7 @@ def test_what_retention_deletes_is_foreseen_only_where_configs_are_known(tmp_pat
     assert {line["topic"] for line in report(tmp_path, *AT)["answers"]["forecast"]["lines"]} == {"__consumer_offsets"}
     config = ("--config", "orders:retention.ms=1000")
     text = kdump("report", tmp_path, *AT, *config).stdout.decode()
-    assert "Retention deletes 1 segment at its next check" in text
+    assert "Retention deletes 1 segment (" in text
     found = report(tmp_path, *AT, *config)["answers"]["retention"]
     assert found["lines"] == lines_of(["retention", *AT, *config], tmp_path)
     assert found["command"].endswith("--config orders:retention.ms=1000")

@@ -21,7 +21,7 @@ from tools.prove.answers_on_spark import make_logs
 BROKERS = GOLDEN / "brokers"
 AT = "2026-11-22"
 REPORTED = {answers.UNREADABLE, answers.DAMAGE, answers.DERIVED}
-NOT_USED = "; it is not used (see kdump check)"
+NOT_USED = "; kdump does not use this file (see kdump check)"
 CASES = {
     "offsets": [({}, ()), ({"time": "2023-11-14,1700000220000"}, ("--time", "2023-11-14", "--time", "1700000220000"))],
     "transactions": [

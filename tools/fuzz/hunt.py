@@ -28,7 +28,7 @@ from tools.fuzz.mutations import segments, whole
 
 SOUND = {0, 1, 3, 4, 5}
 """The valid exit statuses of a command: fine, unreadable, a damaged log, wrong files beside it, absent."""
-EMPTY = (2, b" holds no batch with offsets ")
+EMPTY = (2, b" holds no batch that covers --offset ")
 """The exit status and message of ``slice`` for an empty log, which has no range of offsets."""
 TEXT = """\
 Status 1: what cannot be read, or `--files` at damage, where the original dies. Status 2: `slice` of a log that has been

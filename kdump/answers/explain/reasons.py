@@ -10,6 +10,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from kdump.errors import offsets_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA
 from kdump.internal_topics.remote_log_metadata import TOPIC as REMOTE_METADATA
@@ -188,10 +189,10 @@ def past_end(question: Question) -> Cause | None:
         for leftover, seen in question.block.leftovers
         if question.offset in seen.records and leftover.topic_id not in (None, partition.topic_id)
     )
-    because = f"the log ends at offset {partition.end}: this offset is not written yet"
+    because = f"the log ends at offset {partition.end}: this offset was not written, or its record is lost"
     is_damaged = any(lost.until is None for lost in question.block.log.lost)
     if is_damaged:
-        because += ", or the record was in the damaged bytes at the end of the log"
+        because += "; the record may have been in the damaged bytes at the end of the log"
     alternatives: tuple[Reason, ...] = ("damaged",) if is_damaged else ()
     alternatives += ("topic-deleted",) if older else ()
     return Cause("past-end", where, because, facts=(end, *facts, *older), alternatives=alternatives)
@@ -214,7 +215,7 @@ def replaced(question: Question) -> Cause | None:
         fact = Fact(
             covering.path,
             covering.position,
-            f"the batch of offsets {_range(covering)} of another broker ({leader.name})",
+            f"the batch of {_range(covering)} of another broker ({leader.name})",
         )
     because = (
         f"the record was lost when leader epoch {epochs.newest} began: the leader {leader.name} has "
@@ -259,7 +260,9 @@ def not_named(question: Question) -> Cause | None:
     )
     if base_offset is None or base_offset not in place.partition.unnamed:
         return None
-    because = f"segment {base_offset} of the folder has this offset, but only other segments are named: name the folder"
+    because = (
+        f"this offset is in segment {base_offset}, which is not among the given paths: give the folder as the path"
+    )
     return Cause(
         "unknown",
         "nowhere",
@@ -464,7 +467,7 @@ def cleaned(question: Question) -> Cause | None:
     where, facts = question.bytes_left()
     if batch is not None:
         left = "an empty batch" if batch.is_empty else "a batch without this record"
-        facts = (Fact(batch.path, batch.position, f"{left} covers offsets {batch.base} to {batch.last}"), *facts)
+        facts = (Fact(batch.path, batch.position, f"{left} covers {offsets_text(batch.base, batch.last)}"), *facts)
         where = "empty-batch" if batch.is_empty else where
     elif (lost := _lost_bytes(question)) is not None:
         return Cause("damaged", where, lost[0], facts=facts, alternatives=lost[1])
@@ -535,12 +538,12 @@ def _lost_bytes(question: Question) -> tuple[str, tuple[Reason, ...]] | None:
 
 def _holds(seen: Sighting, owner: str = "", what: str = "the record") -> Fact:
     batch = seen.batch
-    return Fact(batch.path, batch.position, f"the batch of offsets {_range(batch)}{owner} holds {what}")
+    return Fact(batch.path, batch.position, f"the batch of {_range(batch)}{owner} holds {what}")
 
 
 def _range(batch: Span) -> str:
     epoch = "" if batch.epoch is None else f" (leader epoch {batch.epoch})"
-    return f"{batch.base} to {batch.last}{epoch}"
+    return f"{offsets_text(batch.base, batch.last)}{epoch}"
 
 
 def _folder(question: Question) -> str:

@@ -99,7 +99,7 @@ class Copies:
             return False
         wrong = [finding for finding in checked.findings if not finding.is_remark]
         if wrong:
-            self.report.damage(f"{snapshot.name}: {wrong[0].text}; it is not used")
+            self.report.damage(f"{snapshot.name}: {wrong[0].text}; kdump does not use this snapshot")
         return not wrong
 
     def first_offset(self) -> int | None:

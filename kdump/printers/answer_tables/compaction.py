@@ -28,7 +28,7 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     due = sum(line.due for line in partitions)
     freed = size(sum(line.superseded_bytes for line in partitions if line.due))
     of = f"{due} of {many(len(partitions), 'compacted partition')} {'is' if due == 1 else 'are'} due"
-    title = f"{of}; superseded in {'it' if due == 1 else 'them'}: {freed}"
+    title = f"{of}; superseded records in {'it' if due == 1 else 'them'}: {freed}"
     yield AnswerTable(title, _DUE, list(map(_due, partitions)), frozenset(_DUE[2:-1]), spare=("from", "to", "clean"))
     if partitions:
         title = "Records that a cleaning would remove now: superseded, expired tombstones, keyless, aborted, markers"

@@ -27,7 +27,7 @@ _PAIRS: Final = (
     "only right",
     "end left",
     "end right",
-    "what it means",
+    "why",
 )
 _LONGEST: Final = 40
 """Characters of a key or value in a table."""
@@ -41,7 +41,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     sides = {(pair.left, pair.right) for pair in pairs}
     several = len(sides) > 1
     if len(sides) == 1:
-        title += "; left is {}, right {}".format(*sides.pop())
+        title += "; left: {}, right: {}".format(*sides.pop())
     rows = [
         (
             f"{pair.topic}-{pair.partition}",

@@ -19,7 +19,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     for line in lines:
         if isinstance(line, Explanation):
             evidence = [(fact.path, fact.position, fact.says) for fact in line.evidence]
-            yield AnswerTable(_sentence(line), ("file", "byte", "says"), evidence, frozenset({"byte"}))
+            yield AnswerTable(_sentence(line), ("file", "byte", "evidence"), evidence, frozenset({"byte"}))
 
 
 def _sentence(line: Explanation) -> str:

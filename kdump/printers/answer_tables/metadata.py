@@ -58,9 +58,9 @@ def _topics(lines: Iterable[answer.TopicLine]) -> AnswerTable:
         )
         for line in lines
     ]
-    names = ("topic", "id", "partitions", "no leader", "below full isr", "configs")
+    names = ("topic", "id", "partitions", "no leader", "under-replicated", "configs")
     title = f"Topics: {len(rows)}"
-    return AnswerTable(title, names, rows, frozenset(("partitions", "no leader", "below full isr")))
+    return AnswerTable(title, names, rows, frozenset(("partitions", "no leader", "under-replicated")))
 
 
 def _leader(line: answer.PartitionLine) -> object:

@@ -33,7 +33,9 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield the table of offsets, the most held back partitions first, then the table of offsets by time."""
     found = [line for line in lines if isinstance(line, PartitionOffsets)]
     stopped = sum(line.last_stable < line.latest for line in found)
-    title = f"{counted(len(found), 'partition')}; read_committed consumers are held back in {stopped or 'none'}"
+    title = (
+        f"{counted(len(found), 'partition')}, {stopped or 'none'} with offsets held back from read_committed consumers"
+    )
     found.sort(key=lambda line: line.last_stable - line.latest)
     yield AnswerTable(title, COLUMNS, [_row(line) for line in found], NUMBERS, spare=SPARE)
     looked_up = [

@@ -82,7 +82,7 @@ def _dropped(lines: list[ClusterChange]) -> Iterator[AnswerTable]:
     if lines:
         rows = [(line.what, line.name or "<default>", line.key, line.value, line.why) for line in lines[:LISTED]]
         more = f", the first {LISTED} of them (-o jsonl has all)" if len(lines) > LISTED else ""
-        yield AnswerTable(f"Not as before: {len(lines)}{more}", ("what", "name", "key", "value", "why"), rows)
+        yield AnswerTable(f"Changed or left out: {len(lines)}{more}", ("what", "name", "key", "value", "why"), rows)
 
 
 def _nodes(lines: list[RebuiltNode]) -> AnswerTable:

@@ -30,8 +30,8 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     for found, title in (
         (going, ("is deleted at the next check", "are deleted at the next check")),
         (blocking, (f"stays and blocks {after} after it", f"stay and block {after} after them")),
-        (blocked, ("is due and blocked", "are due and blocked")),
-        (unknown, (f"may be deleted: {UNKNOWN}",) * 2),
+        (blocked, ("is due but blocked", "are due but blocked")),
+        (unknown, (f"may be deleted, because {UNKNOWN}",) * 2),
         (others, ("stays", "stay")),
     ):
         if not found and (found is blocking or found is unknown):

@@ -16,13 +16,32 @@ if TYPE_CHECKING:
     from kdump.answers.statistics import Spread
 
 _COLUMNS: Final = (
-    *("partition", "log", "batches", "records", "records a batch", "bytes a batch", "codecs", "first", "last"),
+    *("partition", "log", "batches", "records", "records per batch", "bytes per batch", "codecs", "first", "last"),
     *("transactional", "control"),
 )
-_SPARE: Final = ("control", "transactional", "first", "records a batch", "last", "bytes a batch", "batches", "codecs")
-_RECORDS: Final = ("partition", "uncompressed", "ratio", "tombstones", "keys", "values", "a key", "a value", "largest")
-_RECORDS_SPARE: Final = ("largest", "a key", "a value", "tombstones", "ratio", "keys", "values")
-_WHAT_IF: Final = ("topic", "codec", "now", "then", "of now", "error", "batches packed")
+_SPARE: Final = (
+    "control",
+    "transactional",
+    "first",
+    "records per batch",
+    "last",
+    "bytes per batch",
+    "batches",
+    "codecs",
+)
+_RECORDS: Final = (
+    "partition",
+    "uncompressed",
+    "ratio",
+    "tombstones",
+    "keys",
+    "values",
+    "per key",
+    "per value",
+    "largest",
+)
+_RECORDS_SPARE: Final = ("largest", "per key", "per value", "tombstones", "ratio", "keys", "values")
+_WHAT_IF: Final = ("topic", "codec", "size now", "new size", "new / now", "error", "batches compressed")
 
 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
@@ -30,7 +49,7 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     total = size(sum(line.log_bytes for line in partitions))
     names = {(line.topic, line.partition) for line in partitions}
     folders = f" in {counted(len(partitions), 'folder')}" if len(names) < len(partitions) else ""
-    title = f"{counted(len(names), 'partition')}{folders}, {total}; a batch: mean, p50, p99"
+    title = f"{counted(len(names), 'partition')}{folders}, {total} of log; per batch: mean, median, 99th percentile"
     right = frozenset(_COLUMNS) - {"partition", "codecs"}
     rows = list(map(_partition, partitions))
     if folders:
@@ -39,13 +58,17 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     if any(line.uncompressed_bytes is not None for line in partitions):
         rows = list(map(_records, partitions))
         right = frozenset(_RECORDS) - {"partition"}
-        yield AnswerTable("Records: mean, p50, p99", _RECORDS, rows, right, spare=_RECORDS_SPARE)
+        yield AnswerTable(
+            "Records; per key and value: mean, median, 99th percentile", _RECORDS, rows, right, spare=_RECORDS_SPARE
+        )
     if producers := [line for line in lines if isinstance(line, ProducerStatistics)]:
         yield _sums("Producers", "producer id", [(line.topic, line.producer_id, line) for line in producers])
     if hours := [line for line in lines if isinstance(line, HourStatistics)]:
         yield _sums("Hours", "hour", [(line.topic, time(line.hour_ms), line) for line in hours])
     if answers := [line for line in lines if isinstance(line, WhatIfAnswer)]:
-        yield AnswerTable("In other codecs", _WHAT_IF, list(map(_what_if, answers)), frozenset(_WHAT_IF[2:]))
+        yield AnswerTable(
+            "Size if compressed with other codecs", _WHAT_IF, list(map(_what_if, answers)), frozenset(_WHAT_IF[2:])
+        )
 
 
 def _partition(line: PartitionStatistics) -> tuple[object, ...]:

@@ -75,7 +75,7 @@ def sentence(one: PartitionTransaction) -> str:
     if one.held_back:
         words.append(f"holds back {counted(one.held_back, 'offset')} of {one.topic}-{one.partition}")
     words += [one.why] if one.why else []
-    return ", ".join(words)
+    return "; ".join(words)
 
 
 def _age(one: PartitionTransaction) -> str:

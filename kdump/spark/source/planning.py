@@ -353,7 +353,7 @@ class _Planner:
     def _outcomes(self, partition: Partition, surveys: list[Survey]) -> tuple[Outcomes, int | None]:
         """Return the outcomes of transactions, and the last stable offset if the read stops there (None: no limit)."""
         for text in (text for one in surveys for text in one.transactions.wrong):
-            self._note(f"{text}; it is not used")
+            self._note(f"{text}; kdump does not use this file")
         fates = combined((one.transactions for one in surveys), whole=partition.whole, unnamed=partition.unnamed)
         if not self._options.committed:
             return fates, None

@@ -104,7 +104,7 @@ def test_log_goes_on_from_the_newest_sound_snapshot(tmp_path):
     said = []
     image = image_of(partitions(tmp_path), Reporter(damage=said.append))
     assert len(said) == 1
-    assert "it is not used" in said[0]
+    assert "kdump does not use this snapshot" in said[0]
     assert records(image) == records(image_of(partitions(FOLDERS[1]), Reporter(damage=no_damage)))
 
 
@@ -122,7 +122,7 @@ def test_the_oldest_possible_image_is_that_of_the_oldest_valid_snapshot(tmp_path
     with pytest.raises(UsageError, match="the log no longer has this state: the oldest image is at offset 147, "):
         log.image(offset=100)
     assert len(said) == 1
-    assert "it is not used" in said[0]
+    assert "kdump does not use this snapshot" in said[0]
 
 
 def test_log_dirs_without_topics_have_no_image():
