@@ -636,7 +636,9 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
 
 
 def _is_special_segment(entry: Entry) -> bool:
-    """Return whether a pipe, socket or device has the name of a segment. Reading it as a segment is then an error."""
+    """Return whether a pipe, socket or device has the name of a segment. It is then an unreadable segment, not
+    skipped.
+    """
     return bool(entry.special and SEGMENT_NAME.fullmatch(entry.name))
 
 

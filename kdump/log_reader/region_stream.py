@@ -1,6 +1,6 @@
 """Yields the regions of a segment, or of a range of its bytes. Also finds plausible batches with a wrong CRC in damage.
 
-It does not filter records: the reader of partitions and ``--follow`` do.
+It does not filter records: :mod:`kdump.log_reader.reader` does.
 """
 
 from __future__ import annotations

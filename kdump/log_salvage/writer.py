@@ -233,7 +233,7 @@ class _LogWriter:
             self._end_as_before()
 
     def _end_as_before(self) -> None:
-        """Add an empty last segment if the old log had a later base offset, so that a broker uses no offset twice."""
+        """Add an empty segment at the last old base offset if the new log ends before it: no offset is used twice."""
         if self._span.begin is None:
             return
         if not self.written.segments and self._span.begin < self._span.end:

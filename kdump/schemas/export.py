@@ -24,7 +24,7 @@ _MAX_NAME: Final = 200
 
 
 class ExportedSchemas:
-    """Exported files (relative path -> content), and notes on references and schemas that are not written unchanged."""
+    """Exported files (relative path -> content), and notes on references and schemas that are left out or changed."""
 
     def __init__(self, versions: Iterable[SchemaVersion], store: SchemaStore) -> None:
         self.files: dict[str, bytes] = {}
