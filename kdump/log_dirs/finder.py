@@ -109,7 +109,7 @@ def _hint(topic: str | None, names: Collection[Name]) -> str:
 
 
 def _no_segment(head: bytes) -> str | None:
-    """Return why a file with these first bytes is not a segment; None if it may be one, such as zeros
+    """Return why a file with these first bytes is not a segment; None if it may be one, also of zeros
     (preallocated).
     """
     at = record_layout.MAGIC_POSITION
@@ -636,9 +636,7 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
 
 
 def _is_special_segment(entry: Entry) -> bool:
-    """Return whether a pipe, socket or device has the name of a segment. It is then an unreadable segment, not
-    skipped.
-    """
+    """Return whether a pipe, socket or device has the name of a segment. It is an unreadable segment, not skipped."""
     return bool(entry.special and SEGMENT_NAME.fullmatch(entry.name))
 
 

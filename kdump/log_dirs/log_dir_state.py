@@ -1,6 +1,6 @@
 """Reads the files that describe a log dir: ``meta.properties``, checkpoints, and the marker of a clean shutdown.
 
-Broken files are reported as damage and left out. Partition folders are not read.
+Broken files are reported as damage, unreadable files as failures. Partition folders are not read.
 """
 
 from __future__ import annotations

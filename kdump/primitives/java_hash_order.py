@@ -1,8 +1,8 @@
-"""The iteration order of Java's and Scala's hash collections.
+"""The hash codes of Java and Kafka, and the iteration order of Java's and Scala's hash collections.
 
-DumpLogSegments prints files, members of a group and partitions in the order of a hash table. Each function takes the
-keys in insertion order, repeated insertions included, and returns them in iteration order. Source:
-``java.util.HashMap`` and ``scala.collection.mutable.HashMap`` of the Scala versions of the releases.
+DumpLogSegments prints files, members of a group and partitions in the order of a hash table. A function for an order
+takes the keys in insertion order, repeated insertions included, and returns them in iteration order. Sources:
+``java.util.HashMap``, ``HashMap`` and ``HashSet`` of ``scala.collection.mutable`` in the releases' Scala versions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The document of a report: the lines of the commands as plain values, and the verdict.
+"""The document of a report: answers of commands as plain values, from which the page and its verdict are made.
 
-Each answer has the ``-o jsonl`` output of a command. The document has no keys or values of records, and no fields
-``metadata`` and ``raw`` of groups.
+Most answers have the ``-o jsonl`` lines of a command; ``hours``, ``forecast`` and ``timeline`` come from the same data.
+The document has no keys or values of records. The fields ``metadata`` and ``raw`` of groups are null.
 """
 
 from __future__ import annotations

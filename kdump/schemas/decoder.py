@@ -1,6 +1,7 @@
-"""Decodes keys and values with the schemas of a store. A result that is not complete has a ``problem`` and a reason.
+"""Decodes keys and values with the schemas of a store, and the known layouts of MirrorMaker 2 and Kafka Streams.
 
-The schemas and their readers are loaded at the first payload that may need one, because few topics have such payloads.
+A result that is not complete has a ``problem`` and a reason. The schemas and their readers are loaded at the first
+payload that may need one, because few topics have such payloads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Shapes: the types of typed columns from Avro and Protobuf schemas, for Arrow, Spark and SQL.
 
-A value of a shape is a plain object: a tuple for a struct, a list for a list, a list of pairs for a map, None for null.
+A value of a shape is a plain object: a tuple for a struct, a list for a list, a list of pairs for a map, None for null,
+and JSON text if a type has no fixed shape.
 """
 
 from __future__ import annotations

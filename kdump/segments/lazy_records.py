@@ -1,7 +1,6 @@
 """Sequences of records that are read on each iteration, because a record takes about 300 bytes as an object.
 
-Compiled code prints :class:`BatchRecords` and :class:`RunRecords` without objects. They exist only if kdump is
-compiled.
+Compiled code prints :class:`BatchRecords` and :class:`RunRecords` without objects; without it they are not made.
 """
 
 from __future__ import annotations

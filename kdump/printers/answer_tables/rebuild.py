@@ -1,4 +1,4 @@
-"""The tables of ``kdump rebuild-cluster``: topics, losses, nodes, and warnings before the first start."""
+"""The tables of ``kdump rebuild-cluster``: topics, losses, differences, nodes, groups, transactions, and warnings."""
 
 from __future__ import annotations
 
