@@ -1,13 +1,13 @@
-"""The answers to questions about log dirs, and the registry of the questions.
+"""The registry of the questions that kdump answers about log dirs.
 
-Each interface reads the registry: the command, the Python function, the output of the Spark source, the section of the
-report, the views of SQL and the tool of the MCP server. A new question is one module with a
+It has names only; :func:`question_named` imports the module of a question. Commands, Python functions, the Spark
+source, the views of SQL and the tools of the MCP server are derived from it. A new question is one module with a
 :class:`~kdump.answers.question.LogQuestion`, and its line in :data:`QUESTIONS`.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # no import of typing: kdump imports this package for the names only
+TYPE_CHECKING = False  # importing kdump loads this module: it must stay cheap
 if TYPE_CHECKING:
     from typing import Any
 

@@ -1,8 +1,8 @@
-"""The base class of collectors, and the JSON of their lines. A collector gathers the facts that answer a question.
+"""The base class of collectors, which gather the facts that answer a question, and the JSON of the lines of an answer.
 
-One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds any number of collectors. Collectors can be pickled and
-merged, so several processes or Spark tasks give the same answer as one process. The current time is an argument of
-``answer``.
+One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds any number of collectors; they read no segment
+themselves. Collectors can be pickled and merged, so several processes or Spark tasks give the same answer as one
+process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 
 class Needs(IntEnum):
-    """The part of a partition that a collector needs: no batches, batch headers, or headers and records."""
+    """What a collector reads of a partition: only small files, also batch headers, or headers and records."""
 
     FILES = 0
     HEADERS = 1
@@ -40,14 +40,14 @@ class Needs(IntEnum):
 
 
 class Reading(NamedTuple):
-    """The part of a partition that a collector needs: batches from offset ``since`` on, and perhaps earlier ones."""
+    """What a collector reads of a partition, if only batches from offset ``since`` on. It may get earlier ones too."""
 
     needs: Needs
     since: int = 0
 
 
 def once(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that calls ``say`` once for each text, because several passes may find the same damage."""
+    """Return a function that passes each distinct text to ``say`` once. Several passes may find the same damage."""
     reported: set[str] = set()
 
     def say_new(text: str) -> None:
@@ -59,7 +59,7 @@ def once(say: Callable[[str], None]) -> Callable[[str], None]:
 
 
 class Place(NamedTuple):
-    """A partition folder, and the state of its log dir. It cannot be pickled: collectors drop it in ``end``."""
+    """A partition folder, and the state of its log dir. It cannot be pickled, so collectors must drop it in ``end``."""
 
     partition: Partition
     log_dir: LogDirState
@@ -92,12 +92,12 @@ class Place(NamedTuple):
 
     @property
     def high_watermark(self) -> int | None:
-        """The high watermark in the checkpoint, or None. The checkpoint of a running broker is some seconds old."""
+        """The high watermark in the checkpoint, or None. A running broker writes the checkpoint every few seconds."""
         return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset in the checkpoint. None: the log starts at its first base offset."""
+        """The log start offset in the checkpoint, or None. Without it the log starts at its first base offset."""
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
@@ -114,10 +114,9 @@ class Place(NamedTuple):
 class Collector:
     """Gathers the facts that answer a question. Subclasses override the methods that they need.
 
-    For each partition the pass calls ``begin``. If ``begin`` returns more than ``Needs.FILES``, the pass calls
-    ``turn_to`` for each segment, and then, in file order, ``add`` for valid batches and ``lose`` for damaged ranges and
-    truncated batches. At last it calls ``end``. Collectors share one pass, so a collector may get more batches than it
-    needs.
+    For each partition the pass calls ``begin``, then ``end``. In between, if ``begin`` returned more than
+    ``Needs.FILES``, it calls ``turn_to`` for each segment, and for the regions of the segment, in file order, ``add``
+    (valid batches) or ``lose`` (damage). Collectors share one pass, so a collector may get more batches than it needs.
     """
 
     takes_control_runs: ClassVar[bool] = False
@@ -136,8 +135,8 @@ class Collector:
     def add(self, batches: Batches) -> int | None:
         """Take the next valid batches: a single batch, or a batch run with the same attributes.
 
-        Return the number of batches of a run that were taken, or None for all. The pass adds the others one by one. If
-        this raises DamageError for a single batch with an unreadable record, the pass reports it.
+        Return how many batches of a run were taken, or None for all; the pass then adds the other batches one by one.
+        Raise DamageError if a record of a single batch is unreadable; the pass reports it.
         """
 
     def lose(self, region: Damage | Trailing) -> None:
@@ -156,7 +155,7 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``. For a key in both, keep the value of higher rank; if equal, the one in ``best``."""
+    """Add ``others`` to ``best``. A key in both keeps the value of higher rank; if equal, the one in ``best``."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value

@@ -1,8 +1,8 @@
-"""The lines of ``kdump connect``: connectors, their tasks, states and source offsets, replayed as a worker does.
+"""The lines of ``kdump connect``: connectors, their tasks, states and source offsets.
 
-A Connect cluster has three topics. Their names are settings; the keys of their records show which topic is which.
-Sources: KafkaConfigBackingStore, KafkaStatusBackingStore, KafkaOffsetBackingStore and ConnectorsResource of Kafka
-Connect (3.6.2).
+:class:`ConnectTopics` finds the three topics of each Connect cluster by the keys of their records;
+:class:`ConnectCluster` replays these records like a worker. Sources: KafkaConfigBackingStore, KafkaStatusBackingStore,
+KafkaOffsetBackingStore and ConnectorsResource of Kafka Connect (3.6.2).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _STATUS_KEY: Final = re.compile(
 class ConnectorLine:
     """A connector. A field is null if no record has its value.
 
-    ``type`` is as in the REST API: a connector with the config topics or topics.regex is a sink. If ``inconsistent``,
-    the last task configs are incomplete, so a worker will write them again.
+    ``type`` is as in the REST API: a connector with the config topics or topics.regex is a sink. ``inconsistent``: the
+    last task configs are incomplete, so a worker will write all of them again.
     """
 
     kind: ClassVar[str] = "connector"
@@ -79,7 +79,7 @@ class ConnectTaskLine:
 
 @dataclass(frozen=True)
 class SourceOffsetLine:
-    """The committed offset of a partition of a source. The connector chooses the fields of partition and offset."""
+    """The committed offset of a partition of a source. Both are objects whose fields the connector chooses."""
 
     kind: ClassVar[str] = "sourceOffset"
     connector: str
@@ -304,7 +304,7 @@ class ConnectTopics:
         report: Reporter,
         lost: Callable[[DamagedRange], None] = lambda _: None,
     ) -> None:
-        """Topics outside ``wanted`` are not read. ``report`` gets unreadable files and notes; ``lost`` gets damage."""
+        """Topics outside ``wanted`` are not read. ``report`` receives unreadable files and notes, ``lost`` damage."""
         of_files = Reporter(fail=report.fail)
         self._reader = PartitionReader(outcomes=False, report=of_files)
         self._lost = lost
@@ -322,7 +322,7 @@ class ConnectTopics:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
-        """Return the topics of each cluster: those in ``named``, else those that the keys of their records identify.
+        """Return the topics of each cluster: the topics in ``named``, else those whose keys identify them.
 
         The status and offsets topics of a cluster are those with the names most similar to its configs topic.
         """
@@ -363,5 +363,5 @@ class ConnectTopics:
 
 
 def _nearest(topic: str, others: list[str]) -> str:
-    """Return the name in ``others`` that is most similar to the name of the configs topic; empty if there is none."""
+    """Return the name in ``others`` that is most similar to ``topic``; empty without names."""
     return max(others, key=lambda other: SequenceMatcher(None, topic, other).ratio(), default="")

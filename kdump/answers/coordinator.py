@@ -1,7 +1,7 @@
-"""The partition of an internal topic that coordinates a group, a transactional id or a share partition.
+"""Computes the partition of an internal topic that coordinates a group, a transactional id or a share partition.
 
-The partition is the absolute value of the id's hash (``Utils.abs``) modulo the number of partitions. Source:
-``partitionFor`` of GroupCoordinator, TransactionStateManager and ShareCoordinatorService, unchanged from 0.8.2 to 4.3.
+It is ``Utils.abs`` of the id's hash code, modulo the number of partitions. No record is read. Source: ``partitionFor``
+of GroupCoordinator, TransactionStateManager and ShareCoordinatorService, unchanged from 0.8.2 to 4.3.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TopicPartitions(NamedTuple):
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
     """Return the number of partitions of a topic, and the partitions that are not in ``here`` (None in it is ignored).
 
-    ``count`` is the number of partitions; if it is None, the highest partition in ``here`` counts as the last one.
+    Without ``count``, the known number of partitions, the highest partition in ``here`` is taken as the last one.
     """
     numbers = {number for number in here if number is not None}
     whole = max(numbers, default=-1) + 1 if count is None else count

@@ -1,7 +1,7 @@
-"""The sizes of folders and files of log dirs, for ``kdump du``.
+"""The question ``du``: the sizes of folders and files of log dirs. Only both ends of a log are read, for its offsets.
 
-``log_bytes`` is the size that a broker returns for DescribeLogDirs (``kafka-log-dirs.sh``): the size of the ``.log``
-files without the zeros of a preallocated active segment. Source of the folder names: class UnifiedLog.
+``log_bytes`` is the size that a broker returns for DescribeLogDirs (``kafka-log-dirs.sh``): ``.log`` files without the
+zeros of a preallocated active segment. Source of the folder names: class UnifiedLog.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ By: TypeAlias = Literal["partition", "folder", "topic", "segment"]
 
 
 class Bytes(NamedTuple):
-    """The sizes of files in bytes, and the bytes that they occupy on disk. None: the storage does not report these."""
+    """The sizes of files in bytes, and the bytes that they occupy on disk; None if the storage reports none."""
 
     size: int
     disk_size: int | None
@@ -136,7 +136,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Gathers the sizes of all folders. ``by`` is the unit of a line. If it is topic, other files have no lines."""
+    """Gathers the sizes of all folders. ``by`` is the unit of a line; topics alone have no lines for other files."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by

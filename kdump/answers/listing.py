@@ -1,4 +1,4 @@
-"""The partitions of log dirs, or the segments of partitions, for ``kdump ls``."""
+"""The question ``ls``: the partitions of log dirs, or the segments of partitions. Only both ends of a log are read."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentS
 
 
 class PartitionListing(DiskUsage):
-    """The lines of ``kdump ls`` on partitions, in the order of names. They have the fields of ``kdump du``."""
+    """The lines of ``kdump du`` on partitions, in the order of names."""
 
     def answer(self, at: int) -> Iterator[AnswerLine]:
         lines = [line for line in super().answer(at) if isinstance(line, PartitionUsage)]

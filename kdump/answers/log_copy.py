@@ -1,6 +1,6 @@
-"""Compares the logs of two replicas, and reads their leader epochs.
+"""Compares two replicas of a log record by record (:func:`differences`), and reads leader epochs (:func:`lineage`).
 
-Equal bytes are skipped without decoding, even if the segments begin at other offsets. Source of the epochs: KIP-101,
+Equal bytes are skipped without decoding, also if the replicas have different segments. Source of the epochs: KIP-101,
 KIP-279 and Kafka's class LeaderEpochFileCache.
 """
 
@@ -35,9 +35,9 @@ FIRST, BLOCK = 1 << 14, 1 << 18
 
 
 class LogCopy:
-    """A copy of a log, read forwards. The position is the first byte of a batch.
+    """A replica of a log, read forwards. The position is the first byte of a batch.
 
-    ``report`` receives damaged ranges and progress; ``damaged`` is whether a damaged range was found.
+    ``report`` receives damaged ranges and progress. ``damaged`` is set at the first damaged range.
     """
 
     def __init__(self, partition: Partition, report: Reporter) -> None:
@@ -83,7 +83,7 @@ class LogCopy:
         return self.source.read(self._position + ahead, size)
 
     def data_ahead(self, ahead: int) -> int:
-        """Return the distance from the position to the first byte outside of holes, ``ahead`` bytes away or more."""
+        """Return the distance from the position to the first data (no hole) ``ahead`` or more bytes after it."""
         return next_data(self.source, self._position + ahead) - self._position
 
     def move(self, size: int) -> None:
@@ -113,7 +113,7 @@ class LogCopy:
             return source.read(0, LOG_OVERHEAD.size) == other.bytes(ahead, LOG_OVERHEAD.size)
 
     def near(self, ahead: int) -> int:
-        """Return the distance to the last indexed batch up to ``ahead`` bytes after the position, or 0."""
+        """Return the distance to the last indexed batch that is at most ``ahead`` bytes after the position, or 0."""
         found = Seeker(self._segments[self._number], self.source, discard).by_position(self._position + ahead)
         return max(0, found - self._position)
 
@@ -170,7 +170,6 @@ class LogCopy:
 
     @property
     def record(self) -> Record | None:
-        """The next record of the batch, or None."""
         records = self._unpacked()
         return records[self._next] if self._next < len(records) else None
 
@@ -236,7 +235,7 @@ def skip_equal(left: LogCopy, right: LogCopy) -> None:
 
 
 def _equal(left: LogCopy, right: LogCopy, size: int) -> int:
-    """Return the number of equal bytes at the start of the next ``size`` bytes of both copies."""
+    """Return the number of equal bytes at the positions of both copies, at most ``size``."""
     done, block = 0, FIRST
     while done < size:
         wanted = min(block, size - done)
@@ -273,7 +272,7 @@ class HeldRecord(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """An offset with different records in the copies, or with a record in only one copy."""
+    """An offset whose records differ, or that only one replica has."""
 
     offset: int
     left: HeldRecord | None
@@ -281,7 +280,7 @@ class Difference(NamedTuple):
 
     @property
     def same_epoch(self) -> bool:
-        """Whether both records have the same leader epoch. Such records should be equal: followers copy the leader."""
+        """Whether both records have the same leader epoch. These should be equal, because followers copy the leader."""
         return self.left is not None and self.right is not None and self.left.epoch == self.right.epoch != -1
 
 
@@ -295,7 +294,7 @@ def differences(left: LogCopy, right: LogCopy, start: int) -> Iterator[Differenc
 
 
 def _until_equal(left: LogCopy, right: LogCopy, start: int) -> Iterator[Difference]:
-    """Yield differences up to the end of the next batches with equal bytes, or to the end of both logs."""
+    """Yield differences up to the next batches with equal bytes, or to the end of both logs."""
     while True:
         left.fill()
         right.fill()
@@ -318,7 +317,7 @@ def _until_equal(left: LogCopy, right: LogCopy, start: int) -> Iterator[Differen
 
 
 def _leave(copy: LogCopy, start: int) -> bool:
-    """Leave the batch if it has no more records at or above offset ``start``; return whether it was left."""
+    """Leave a batch without further records at or above offset ``start``; return whether it was left."""
     batch = copy.batch
     done = batch is not None and (batch.last_offset < start or copy.record is None)
     if done:
@@ -332,7 +331,7 @@ def _held(copy: LogCopy) -> HeldRecord | None:
 
 
 def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) -> Iterator[Difference]:
-    """Yield the difference at the lower offset of the two records, if they differ."""
+    """Yield the difference of two records at the lower of their offsets, if they differ there."""
     offset = min(side.record.offset for side in (one, other) if side is not None)
     left = one if one is not None and one.record.offset == offset else None
     right = other if other is not None and other.record.offset == offset else None
@@ -341,7 +340,7 @@ def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) ->
 
 
 def _are_equal(left: HeldRecord, right: HeldRecord) -> bool:
-    """Return whether two records have equal values, apart from those that a format lacks.
+    """Return whether two records have equal values, apart from values that one of their formats lacks.
 
     Cleaning changes none of these values. A leader converts records for a follower of an older release: magic 1 has no
     leader epoch and no producer id, magic 0 no timestamp either (KIP-31, KIP-98).
@@ -375,8 +374,8 @@ class Lineage:
     def truncation(self, leader: Lineage) -> int | None:
         """Return the offset to which this replica truncates its log when it follows ``leader``; None if it keeps all.
 
-        This is the smaller end offset of the newest common epoch. None also without a common epoch, or if the newest
-        epoch of the replica is not older than the leader's.
+        This is the smaller end offset of the newest epoch in both. A replica also keeps all without such an epoch, or
+        if its own newest epoch is not older than the leader's.
         """
         if self.newest is None or leader.newest is None or self.newest >= leader.newest:
             return None
@@ -388,7 +387,7 @@ class Lineage:
 
 
 def lineage(partition: Partition, report: Reporter) -> Lineage:
-    """Return the leader epochs from ``leader-epoch-checkpoint``. If it lags or is missing, batches are read too.
+    """Return the leader epochs in ``leader-epoch-checkpoint``, and those of later batches that it lacks.
 
     Epochs that start after the log end offset are left out. A malformed checkpoint is reported as damage. Raises
     UnreadableError.

@@ -1,4 +1,7 @@
-"""A pass over log dirs that feeds collectors. Each batch is read once for any number of questions."""
+"""The pass over log dirs that feeds collectors. Each batch is read once for any number of questions.
+
+Damage and unreadable files go to the :class:`~kdump.errors.Reporter`. :func:`gather_with` reads with workers.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ class LogDirPass:
     def alongside(self, place: Place) -> PassTap | None:
         """Return a :class:`PassTap`, which feeds the collectors while another reader reads the partition.
 
-        None if no collector needs a batch. The caller must close the tap. The reporter's ``progress`` is not called.
+        None if no collector needs a batch. The caller must close the tap. The reporter gets no progress.
         """
         reading, _ = self._begin(place)
         if reading:
@@ -145,7 +148,7 @@ class PassTap:
         self._next = 0
 
     def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
-        """Feed each region of a segment, once and in order of segments, and yield it. Raises UnreadableError."""
+        """Feed each region of a segment and yield it. Segments must come once and in order. Raises UnreadableError."""
         number = next((number for number, one in enumerate(self._segments) if one.path == segment.path), None)
         if number is None or number < self._next:
             yield from regions
@@ -186,7 +189,7 @@ class PassTap:
 
 
 def _lost(region: Region, *, is_last: bool) -> Damage | None:
-    """Return a damaged range, or a truncated batch at the end of an earlier segment as damage, else None."""
+    """Return a damaged range, also for a truncated batch at the end of a segment that is not the last; else None."""
     if isinstance(region, Trailing) and not is_last:
         return region.damage()
     return region if isinstance(region, Damage) else None
@@ -209,7 +212,7 @@ def size_after(partition: Partition, offset: int) -> int:
 
 
 class Merging(Protocol):
-    """Results of several partitions that can be merged."""
+    """Results that can be merged with the results of later partitions."""
 
     def merge(self, other: Self) -> None:
         """Add the results of later partitions."""
@@ -225,7 +228,7 @@ class Collectors(list["Collector"]):
 
 
 def feed(collectors: Collectors, partitions: Sequence[Partition], report: Reporter) -> None:
-    """Read partitions and feed collectors with them. Worker processes call this function."""
+    """Read partitions and feed collectors with them, in this process."""
     LogDirPass(collectors, report).run(partitions)
 
 
@@ -251,10 +254,10 @@ def gather_with(
     partitions: Sequence[Partition],
     report: Reporter,
 ) -> None:
-    """Let workers call ``work`` for partitions, each with a copy of the empty result ``into``. Merge the results.
+    """Let workers call ``work`` for partitions, each with its own copy of the empty result ``into``. Merge the results.
 
-    The result and the calls of ``report`` are the same as if one process had read all partitions in order. Progress is
-    reported once for the share of each worker.
+    The result and the calls of ``report`` are those of one process that reads all partitions in order, but progress is
+    reported once per task.
     """
     for gathered in workers.results(
         partial(_gathered, copy.deepcopy(into), work), task_groups(partitions, workers.count), Gathered.merge

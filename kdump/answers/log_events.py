@@ -1,4 +1,4 @@
-"""The events and the damaged ranges of logs, for the report.
+"""Collects the events and the damaged ranges of logs, for the report.
 
 An event is a new segment, a new leader epoch, or damage. Its time is the timestamp of an adjacent batch, which a
 producer may have set.
@@ -102,7 +102,7 @@ class LogEvents(Collector):
 
 
 def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
-    """Return the newest MOST events by time, then up to MOST events without a time."""
+    """Return the newest MOST events by time, then at most MOST events without a time."""
     untimed = [event for event in events if event.at_ms is None]
     timed = sorted((event for event in events if event.at_ms is not None), key=attrgetter("at_ms"))
     return [*timed[-MOST:], *untimed[:MOST]]

@@ -1,9 +1,9 @@
-"""The question ``offsets``: the same offsets as ``kafka-get-offsets.sh`` and ``Admin.listOffsets``, from files.
+"""The question ``offsets``: the offsets that ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` return, from files.
 
-Source of the look-up by time: KIP-79 and Kafka's classes UnifiedLog (``fetchOffsetByTimestamp``), LogSegment
-(``findOffsetByTimestamp``) and FileRecords (``searchForTimestamp``). A broker searches only the first segment whose
-largest timestamp is not below the time. This timestamp comes from the last ``.timeindex`` entry. Without an entry it is
-the last write time of the file, so a broker may miss a record in a later segment.
+A look-up by time searches only the first segment whose largest timestamp is not below the time. This timestamp comes
+from the last ``.timeindex`` entry, or from the last write time of the file, so a broker may miss a record in a later
+segment. Source: KIP-79 and Kafka's classes UnifiedLog (``fetchOffsetByTimestamp``), LogSegment
+(``findOffsetByTimestamp``) and FileRecords (``searchForTimestamp``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ class TimeLookup:
         return bool(self._pending)
 
     def may_find(self, batches: Batches) -> bool:
-        """Return whether a time may be found in the next batches."""
         if not self._pending or batches.greatest("last_offset") < self._start:
             return False
         return batches.greatest("max_timestamp") >= self._pending[0]
@@ -100,7 +99,7 @@ def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, 
 def _largest(segment: Segment) -> int | None:
     """Return the largest timestamp of a closed segment as a broker finds it; None if its batches must be read.
 
-    The batches must be read if ``.timeindex`` is missing, because a broker rebuilds it from the log.
+    They must be read if there is no ``.timeindex``, because a broker rebuilds it from the log.
     """
     data = segment.sibling("timeindex")
     if data is None:
@@ -114,7 +113,7 @@ def _largest(segment: Segment) -> int | None:
 
 @dataclass(frozen=True)
 class PartitionOffsets:
-    """The offsets of a partition. Timestamps are in ms. None means that the value is unknown or does not exist."""
+    """The offsets of a partition. Times are in ms. None means unknown, or that there is none."""
 
     kind: ClassVar[str] = "offsets"
     topic: str
@@ -147,7 +146,6 @@ class OffsetsFacts(NamedTuple):
 
 
 def facts_of(image: ClusterImage | None) -> OffsetsFacts:
-    """Return the facts in an image; empty without an image."""
     if image is None:
         return OffsetsFacts({}, {})
     topics = image.topics.by_name
@@ -162,8 +160,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 class Offsets(Collector):
     """Gathers the offsets of partitions, and looks up ``times`` (ms).
 
-    Of several replicas the one with the newest leader epoch at its log end counts; if equal, the one with the greatest
-    end offset.
+    Of several replicas it reports the one with the newest leader epoch at its log end, then the greatest end offset.
     """
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
@@ -220,7 +217,7 @@ class _PartitionPass:
         self._largest_timestamp = NO_TIMESTAMP - 1
 
     def add(self, batches: Batches) -> int | None:
-        """Add batches. Return 0 to get a run batch by batch, if a time may be found in it."""
+        """Add batches. Return 0 for a run in which a time may be found: its batches must come one by one."""
         if batches.batch_count > 1 and self.times.may_find(batches):
             return 0
         self._producers.add(batches)

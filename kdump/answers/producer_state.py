@@ -1,4 +1,4 @@
-"""Rebuilds the producer state of a partition from a snapshot and the log, as a broker does."""
+"""Rebuilds the producer state of a partition from a snapshot and the log, as a broker does, without writing a file."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NO_SEQUENCE = -1
 class Producer:
     """The state of a producer in a partition. Times are in ms.
 
-    ``data_offset`` and ``data_timestamp`` belong to its last data batch. ``timestamp`` belongs to this batch or to a
-    later marker. None means that there is no such batch.
+    ``data_offset`` and ``data_timestamp`` are those of its last data batch, ``timestamp`` that of this batch or of a
+    later marker. None means that the log has no such batch.
     """
 
     epoch: int
@@ -126,15 +126,14 @@ class ProducerSnapshot(NamedTuple):
 
 
 class ProducerReplay:
-    """Rebuilds the producer state of a partition as a broker does when it starts.
+    """Rebuilds the producer state of a partition like a starting broker.
 
-    It begins with the newest valid snapshot at or before the base offset of the last segment, or with the log if there
-    is none. A later snapshot replaces the state when the log reaches its offset. A snapshot after the log end is not
-    used.
+    It begins with the newest valid snapshot at or before the base offset of the last segment, else with the log. When
+    the log reaches the offset of a later snapshot, this replaces the state. Snapshots after the log end are not used.
     """
 
     def __init__(self, place: Place, before: int | None = None) -> None:
-        """If ``before`` is given, begin with the newest snapshot at or before this offset, and use no later one."""
+        """With ``before``, begin with the newest snapshot at or before this offset, and use no later one."""
         self.state = ProducerState()
         self.since = 0
         """The offset from which on batches must be added."""
@@ -159,7 +158,7 @@ class ProducerReplay:
         self._note = place.report.note
 
     def add(self, batches: Batches) -> EndedTransaction | None:
-        """Add the next batches. Return the transaction that they end, if they are a single control batch.
+        """Add the next batches. Return the transaction that they end if they are a single control batch.
 
         Batches before ``since`` change nothing. Raises DamageError for an invalid marker.
         """
@@ -180,7 +179,7 @@ class ProducerReplay:
         return ended
 
     def _is_whole(self, batches: Batches) -> bool:
-        """Return whether a run can be added as a whole, because no snapshot replaces the state inside it."""
+        """Return whether a run can be added as a whole: no snapshot replaces the state within it."""
         if batches.least("last_offset") < self.since:
             return batches.greatest("last_offset") < self.since
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
@@ -194,7 +193,7 @@ class ProducerReplay:
             self.doubted |= set(self.state.open)
 
     def end(self) -> None:
-        """End the partition, and report unused snapshots."""
+        """End the partition. Unused snapshots are reported."""
         while self._later and self._later[-1].offset <= self.end_offset:
             self._take(self._later.pop())
         for snapshot in self._later:
@@ -216,7 +215,7 @@ class ProducerReplay:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The leader epoch and the offset at the log end. The replica with the highest rank is the most current."""
+        """The leader epoch and the offset at the log end. The replica with the greatest rank is the most current."""
         return self.leader_epoch, self.end_offset
 
 

@@ -65,7 +65,7 @@ class SequenceBreak:
 
 @dataclass(slots=True)
 class _Expected:
-    """The expected next batch of a producer. ``missing`` is the number of missing offsets before its last batch."""
+    """The next batch expected of a producer. ``missing`` is the number of missing offsets before its last batch."""
 
     epoch: int
     sequence: int | None
@@ -157,8 +157,7 @@ class ActiveProducer:
 class Producers(Collector):
     """Collects the producers of partitions. With ``gaps`` all batches are read for breaks in the sequences.
 
-    Of several replicas the one with the newest leader epoch at its log end counts; if equal, the one with the greatest
-    end offset.
+    Of several replicas it reports the one with the newest leader epoch at its log end, then the greatest end offset.
     """
 
     def __init__(self, *, gaps: bool = False) -> None:
@@ -232,7 +231,7 @@ class _Known:
 
 
 def _note_missing_snapshot(place: Place) -> None:
-    """Report that there is no producer snapshot: the broker may know fewer producers, or more."""
+    """Report a missing producer snapshot: the broker may know fewer producers than kdump, or more."""
     segments = place.partition.segments
     text = (
         "no valid producer snapshot: the broker may have removed some of these producers, as it does a day after "

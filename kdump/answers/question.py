@@ -1,4 +1,4 @@
-"""The declaration of a question, which all interfaces share, and the state of a question that is being answered.
+"""The declaration of a question (:class:`LogQuestion`), which all interfaces share, and its state in one call.
 
 The options of a question are one frozen dataclass. :func:`option` makes a field, with its help and the kind of its
 value. An interface has one parser per kind. The name of a field is the argument in Python. ``flag`` is the option of
@@ -81,16 +81,16 @@ class FieldOption(NamedTuple):
 
 
 def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
-    """Return a field of the options of a question; ``words`` are fields of :class:`QuestionOption`."""
+    """Return a field of a dataclass of options; ``words`` are fields of :class:`QuestionOption`."""
     return field(default=default, metadata={OPTION: QuestionOption(kind, flag, doc, **words)})
 
 
 @dataclass(frozen=True)
 class LineTable:
-    """The lines of one class as a table of SQL.
+    """A table of SQL with the lines of one class.
 
-    The command prints these lines with the options ``words``; ``options`` has the values of these options by field.
-    ``omits``: fields added to the lines later. This table lacks them, because scripts rely on its columns.
+    The command prints the lines if its options are ``words``; ``options`` has the same options by field. ``omits``:
+    later fields of the lines that this table lacks, because scripts rely on its columns.
     """
 
     name: str
@@ -102,7 +102,7 @@ class LineTable:
 
 @dataclass(frozen=True)
 class LogQuestion(Generic[O]):
-    """A question about log dirs. ``help`` is the help of its command. Lists of commands show its first sentence."""
+    """A question about log dirs. ``help`` is the help of its command; lists of commands show its first sentence."""
 
     name: str
     help: str
@@ -192,7 +192,7 @@ class LogQuestion(Generic[O]):
 
 
 class Asking:
-    """A question that is being answered: the partitions that were found, and the passes that feed collectors.
+    """The state of a question in one call: the partitions that were found, and the passes that feed collectors.
 
     ``asked`` selects topics and partitions. ``at`` is the current time in ms. Messages print ``where`` as the path.
     """
@@ -256,7 +256,7 @@ class Asking:
         return self.report
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:  # noqa: ARG002  of a command
-        """Return the workers that read partitions, or None if this process reads them."""
+        """Return the workers that read partitions, or None if this process is to read them."""
         return None
 
     def reads_alone(self, why: str) -> None:

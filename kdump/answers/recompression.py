@@ -1,8 +1,8 @@
-"""The sizes of topics in other codecs: kdump compresses all batches again, or a sample of a large partition.
+"""Computes the sizes of topics in other codecs, for ``kdump stats``: it compresses all batches, or a sample, in memory.
 
 The checksums of batches decide the sample, so every run gives the same answer, with any number of processes. The ratio
 of the sample gives the estimate for the partition. The error is 1.96 standard errors of the ratio, plus the bytes that
-unusual batches may add.
+batches unlike the sample may add.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAMPLE: Final = 64 << 20
 
 
 class Target(NamedTuple):
-    """A codec, and its level. None is the default level."""
+    """A codec, and its level (None for the default)."""
 
     codec: int
     level: int | None = None
@@ -109,12 +109,12 @@ class Sample:
 
     @property
     def estimate(self) -> float:
-        """The bytes of all batches in the new codec."""
+        """The estimated bytes of all batches in the new codec."""
         return self.fixed + (self.size * self.y / self.x if self.x else self.size)
 
     @property
     def variance(self) -> float:
-        """The variance of the estimate, under the assumption that the ratio of a batch does not depend on its size."""
+        """The variance of the estimate. It is assumed that the ratio of a batch does not depend on its size."""
         if self.taken == self.batches:
             return 0.0
         if self.taken < 2:
@@ -156,10 +156,10 @@ class WhatIf:
             self._samples.setdefault((place.key[0], number), []).append(sample)
 
     def add(self, batches: Batches, taken: int) -> int:
-        """Add the first ``taken`` batches, up to one that cannot be decompressed. Return the number of added batches.
+        """Add the first ``taken`` batches; return the number of batches before one that cannot be decompressed.
 
-        Control batches and batches of magic 0 and 1 keep their size. Raises DamageError if a single batch cannot be
-        decompressed.
+        Control batches and batches of magic 0 and 1 keep their size. A single batch that cannot be decompressed raises
+        DamageError.
         """
         if not self._current:
             return taken
@@ -197,7 +197,6 @@ class WhatIf:
             self._samples.setdefault(key, []).extend(samples)
 
     def answer(self) -> Iterator[WhatIfAnswer]:
-        """Yield a line for each topic and target."""
         for (topic, number), samples in sorted(self._samples.items()):
             yield WhatIfAnswer(
                 topic=topic,

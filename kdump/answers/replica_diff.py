@@ -1,4 +1,4 @@
-"""The question ``diff``: the replicas of several brokers, each compared with each other one.
+"""The question ``diff``: compares the replicas of each pair of brokers.
 
 Source: KIP-101, KIP-279. Followers append the leader's bytes, so batches with equal base offset and leader epoch have
 equal bytes. Log start offsets, segment boundaries, indexes and cleaned records differ even between valid replicas.
@@ -77,9 +77,9 @@ class RecordDifference:
 class PairDifference:
     """Two replicas of a partition, compared from the higher log start offset on.
 
-    ``first_difference`` is the first offset with two different records; None if records are only missing. ``stale`` is
-    the side with the older history: when it follows the other side, it loses ``loses`` records from offset
-    ``truncate_to`` on. ``damaged`` are the sides with unreadable bytes.
+    ``first_difference`` is the first offset at which both have a record, and the records differ. ``stale`` is the side
+    with the older history: when it follows the other side, it truncates its log to ``truncate_to`` and loses ``loses``
+    records. ``damaged`` are the sides with unreadable bytes.
     """
 
     kind: ClassVar[str] = "pair"
@@ -139,7 +139,7 @@ class _Counts:
         return not (self.left or self.right or self.differ)
 
     def verdict(self, damaged: bool) -> Verdict:
-        """Return the verdict. ``damaged``: a side has unreadable bytes."""
+        """Return the verdict. ``damaged``: at least one side has unreadable bytes."""
         if self.same:
             return "same"
         if self.same_epoch or (damaged and (self.below_ends or self.differ)):
@@ -207,7 +207,7 @@ def compare(
 
 
 def _truncation(left: Lineage, right: Lineage) -> tuple[Side | None, int | None]:
-    """Return the side with the older history, and the offset to which it truncates its log; else None for both."""
+    """Return the side with the older history and the offset to which it truncates its log, or None for both."""
     cut = left.truncation(right)
     if cut is not None:
         return "left", cut
@@ -272,7 +272,7 @@ class ReplicaPair(NamedTuple):
 
     @property
     def is_one(self) -> bool:
-        """Whether both sides are the same files (one folder named twice, links). A note says so."""
+        """Whether both sides are the same files: one folder named twice, or links."""
         left, right = (side.place.partition.segments for side in self)
         return bool(left) and list(map(_identity, left)) == list(map(_identity, right))
 
@@ -327,8 +327,8 @@ def compare_all(
 ) -> Iterator[AnswerLine]:
     """Yield the lines of all pairs in order. ``workers`` compare several pairs at a time.
 
-    With ``records`` this process compares all pairs: a worker would have to keep the records in memory. Damage that
-    several pairs have in common is reported once.
+    With ``records`` this process compares all pairs, because a worker would keep the records in memory. Damage common
+    to several pairs is reported once.
     """
     report = report._replace(damage=once(report.damage))
     if workers is None or records:

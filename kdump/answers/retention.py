@@ -1,4 +1,4 @@
-"""The question ``retention``: the configs of each topic, and whether and why retention deletes each segment."""
+"""The question ``retention``: the configs of each topic, and for each segment whether retention deletes it, and why."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def copied_offsets(
 ) -> dict[tuple[str, int], int]:
     """Return the last offset of each partition in remote storage, from the partitions of ``__remote_log_metadata``.
 
-    If ``image`` has another topic id than a segment, the segment does not count.
+    Segments whose topic id differs from the one in ``image`` do not count.
     """
     listed = remote_segments.of_partitions(partitions, report)
     ids = {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()}
@@ -107,8 +107,8 @@ class SegmentRetention:
 class Retention(Collector):
     """Gathers the segments of partitions. ``copied``: partition -> its last offset in remote storage.
 
-    After an unclean stop it reads the batches of the active segment up to the first damage, as a broker does when it
-    starts. ``newest``: path of an active segment that was read before -> its newest timestamp in ms.
+    After an unclean stop it reads the batches of the active segment up to the first damage, like a starting broker.
+    ``newest``: path of an active segment that was read before -> its newest timestamp in ms.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Retention(Collector):
                 )
 
     def bytes_at(self, at: int) -> Iterator[tuple[str, int, int]]:
-        """Yield for each partition its topic, the bytes that a check at ``at`` keeps, and the bytes that it deletes.
+        """Yield for each partition its topic, and the bytes that a check at ``at`` keeps and deletes.
 
         Partitions of topics with unknown configs are skipped.
         """

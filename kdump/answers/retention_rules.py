@@ -1,11 +1,10 @@
-"""The rules by which a broker deletes segments in a retention check, and the reasons why other segments stay.
+"""The rules by which a broker's retention check deletes segments, and the reasons why other segments stay.
 
-Source: Kafka's class UnifiedLog (``deleteOldSegments``; before 3.x Log). KIP-107 (log start, 0.11), KIP-405 (remote
-storage, 3.6), KAFKA-12177 (order, 3.0), KIP-33 (largest timestamps, 0.10.1).
+The largest timestamp of a segment is that of its last ``.timeindex`` entry: a running broker reads no batches for it. A
+starting broker reads the batches of a segment without an ``.index``, and of the active segment after an unclean stop.
 
-The largest timestamp of a segment is that of its last ``.timeindex`` entry: a running broker reads no batches for it.
-Source: Kafka's class LogSegment (``largestTimestamp``). When a broker starts, it reads the batches of a segment without
-an ``.index``, and of the active segment after an unclean stop.
+Source: Kafka's classes UnifiedLog (``deleteOldSegments``; before 3.x Log) and LogSegment (``largestTimestamp``).
+KIP-107 (log start, 0.11), KIP-405 (remote storage, 3.6), KAFKA-12177 (order, 3.0), KIP-33 (largest timestamps, 0.10.1).
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ From: TypeAlias = Literal["timeindex", "mtime"]
 class AgedSegment(NamedTuple):
     """A segment. ``next_offset`` is the base offset of the next segment, or the log end offset.
 
-    ``largest`` is its largest timestamp or its last write time in ms; None if the segment has neither. ``modified`` is
-    the last write time in ms, or None.
+    ``largest`` is its largest timestamp or its last write time in ms; None without either. ``modified`` is the last
+    write time in ms, or None.
     """
 
     base_offset: int
@@ -60,7 +59,7 @@ class LogFacts(NamedTuple):
 def log_facts(place: Place) -> LogFacts:
     """Return the facts of a partition. ``place.report.fail`` receives unreadable files.
 
-    ``largest`` of :func:`unclean_end` is only the last write time: the caller must read the batches of this segment.
+    ``largest`` of :func:`unclean_end` is only the last write time: the caller must read its batches.
     """
     segments = tuple(_facts(place))
     first = segments[0].base_offset if segments else 0
@@ -149,7 +148,7 @@ RULES: Final = (_0_8, _0_10_1, _0_11, _1_0, _2_1, _3_0, _3_6)
 
 
 def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
-    """Return the rules of a release (None: the newest)."""
+    """Return the rules of a release; None is the newest one."""
     found = [rules for rules in RULES if release is None or rules.since <= release]
     return found[-1] if found else _0_8
 
@@ -217,7 +216,7 @@ class RetentionCheck:
         *,
         is_known: bool = True,
     ) -> None:
-        """Without ``is_known`` only segments below the log start offset are deleted: the configs are defaults."""
+        """Unless ``is_known``, the configs are defaults: only segments below the log start offset are deleted then."""
         self.is_known = is_known
         self._facts, self._rules, self._at = facts, rules, at
         self._limits = limits(config, rules, copied)
@@ -244,7 +243,7 @@ class RetentionCheck:
         return found
 
     def _first_that_stays(self, segment: AgedSegment, blocked: Sequence[AgedSegment]) -> Verdict:
-        """Return the verdict on the first segment that stays. It blocks the segments after it."""
+        """Return the verdict on the first segment that stays and so blocks the later ones."""
         why = self._keeps(segment, None, None)
         if blocked:
             are = "is" if len(blocked) == 1 else "are"
@@ -254,7 +253,7 @@ class RetentionCheck:
         return Verdict(None, self._due_at(segment), None, why, len(blocked), size)
 
     def _too_large(self, stays: AgedSegment, others: Sequence[AgedSegment]) -> int:
-        """Return the number of segments that the size rule would delete if segment ``stays`` did not stay."""
+        """Return the number of segments that the size rule would delete if ``stays`` were not there."""
         if not self._deletes or self._may_go(stays, "size"):
             return 0
         excess = sum(segment.size for segment in (stays, *others)) - self._limits.size
@@ -290,7 +289,7 @@ class RetentionCheck:
         return not (segment.is_last and segment.size == 0) and self._held_back(segment, rule) is None
 
     def _breaches(self, segment: AgedSegment, rule: Reason, excess: int) -> bool:
-        """Return whether a rule deletes a segment. ``excess`` is the number of bytes above the size limit."""
+        """Return whether a rule applies to a segment. ``excess`` is the number of bytes above the size limit."""
         if rule == "logStart":
             return not segment.is_last and segment.next_offset <= self._facts.log_start
         if rule == "size":
@@ -302,7 +301,7 @@ class RetentionCheck:
         return due_at is not None and due_at <= self._at
 
     def _held_back(self, segment: AgedSegment, rule: Reason) -> str | None:
-        """Return the reason why a segment stays regardless of age and size, or None."""
+        """Return why a segment stays although a rule applies to it, or None."""
         end, watermark = segment.next_offset, self._facts.high_watermark
         if self._rules.waits_for_high_watermark and watermark is not None and watermark < end:
             return (

@@ -84,7 +84,6 @@ TABLES: Final = (
 
 
 def table_lines(table: LineTable, store: SchemaStore) -> Iterator[AnswerLine]:
-    """Yield the lines of a table of :data:`TABLES`."""
     if table.line is HistoryLine:
         yield from store.history
     elif table.line is SubjectLine:

@@ -119,8 +119,6 @@ class HourStatistics:
 
 @dataclass(slots=True)
 class Sum:
-    """The numbers of batches, records and bytes."""
-
     batches: int = 0
     records: int = 0
     bytes: int = 0
@@ -134,8 +132,8 @@ class Sum:
 class BatchColumns(NamedTuple):
     """Values from the headers of batches with the same attributes. A column has a number for each batch.
 
-    ``first_times`` has the times of first records if headers have them, else the largest times. Times are in ms; below
-    0 means that there is no time.
+    ``first_times`` are the times of first records, or the largest times if headers lack them. Times are in ms, below 0
+    for none.
     """
 
     codec: int
@@ -231,7 +229,7 @@ class PartitionSums:
 class Statistics(Collector):
     """Gathers statistics. With ``records`` they include the sizes of keys and values, and the ``top`` largest of them.
 
-    Each folder has a line. ``spares`` are the replicas that are left out of the sums of topics.
+    Each folder has a line. The sums of topics leave out the replicas ``spares``.
     """
 
     takes_control_runs = True
@@ -296,7 +294,7 @@ class Statistics(Collector):
             self._take_hours(partition, batches, whole)
 
     def _take_hours(self, partition: PartitionSums, batches: BatchColumns, whole: tuple[int, int, int]) -> None:
-        """Count batches by hour. ``whole`` has their number, their records and their bytes."""
+        """Count batches by hour. ``whole`` is the number of batches, records and bytes in ``batches``."""
         hours = self._hours[partition.topic, partition.partition]
         times = batches.last_times
         hour = _hour_of(times[0])
@@ -340,13 +338,12 @@ class Statistics(Collector):
         yield from self._what_if.answer()
 
     def hours_of(self, keys: Collection[tuple[str, int]]) -> dict[tuple[str, int], list[HourStatistics]]:
-        """Return the hours of partitions (topic and number)."""
         hours = {key: self._hours.get(key, {}) for key in keys}
         return {key: [_hour(key[0], hour, of[hour]) for hour in sorted(of)] for key, of in hours.items()}
 
 
 def _first_file(partition: Partition) -> tuple[Files, str] | None:
-    """Return the storage and path of a log's first file. Two files of one folder may be given as two logs."""
+    """Return the storage and path of a log's first file. It identifies a folder that was given as two logs."""
     return (partition.files, partition.segments[0].path) if partition.segments else None
 
 

@@ -1,8 +1,8 @@
-"""The configs in force for a topic's log, and the source of each.
+"""Determines the configs in force for a topic's log, and the source of each.
 
-Source: Kafka's classes TopicConfig, LogConfig and ServerTopicConfigSynonyms (4.3). The first valid value of these is
-used: the command line, the config of the topic, the dynamic config of the broker, the dynamic default of all brokers,
-Kafka's default. No log dir has the properties file of a broker: its values must be given on the command line.
+The first valid value counts: the command line, the config of the topic, the dynamic config of the broker, the dynamic
+default of all brokers, Kafka's default. No log dir has a broker's properties file, so its values must be given on the
+command line. Source: Kafka's classes TopicConfig, LogConfig and ServerTopicConfigSynonyms (4.3).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _DAY: Final = 86_400_000
 
 
 class ConfigKey(NamedTuple):
-    """A config of topics: its default, and the broker configs that replace the default.
+    """A config of topics, its default, and the broker configs (``synonyms``) that replace the default.
 
-    A broker config has a factor: the number of ms in its unit, or 1. A broker accepts values from ``lowest`` to
-    ``highest`` (validators of LogConfig); None means no bound.
+    A broker config has a factor: the number of ms in its unit, or 1. Valid values are from ``lowest`` to ``highest``
+    (validators of LogConfig); None means no bound.
     """
 
     default: str
@@ -72,7 +72,7 @@ class GivenConfig(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A value and its source: given, topic, broker, brokerDefault, default, or unknown (then Kafka's default)."""
+    """A value and its source: given, topic, broker, brokerDefault, default, or unknown (with Kafka's default)."""
 
     value: str
     source: str
@@ -117,17 +117,14 @@ class TopicConfigs:
         self._known: dict[tuple[str, str | None], TopicConfig] = {}
 
     def of(self, topic: str, broker_id: str | None) -> TopicConfig:
-        """Return the configs of a topic on a broker. None: leave out the dynamic configs of single brokers."""
+        """Return the configs of a topic on a broker. Without an id, dynamic configs of single brokers are ignored."""
         key = topic, broker_id
         if key not in self._known:
             self._known[key] = TopicConfig({name: self._setting(name, topic, broker_id) for name in KEYS})
         return self._known[key]
 
     def knows(self, topic: str) -> bool:
-        """Return whether the configs of a topic are known: from a metadata log or the command line.
-
-        The configs of an internal topic are also known, because Kafka sets them itself.
-        """
+        """Return whether the configs of a topic are known: from a metadata log, the command line, or Kafka itself."""
         given = (is_selected(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)
 
@@ -227,7 +224,6 @@ def _check_range(key: str, number: float) -> None:
 
 
 def config_option() -> Any:
-    """Return the option ``--config`` as a field of the options of a question."""
     from kdump.answers.question import option  # checks import this module without questions
 
     return option(

@@ -1,4 +1,4 @@
-"""The last state of each transactional id in ``__transaction_state`` (KIP-98, KIP-890)."""
+"""Collects the last state of each transactional id in ``__transaction_state`` (KIP-98, KIP-890)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SMALLEST_NAMING: Final = 44
 
 @dataclass(frozen=True)
 class TransactionalId:
-    """The last state of a transactional id. Times are in ms. A field is None if the state does not have it."""
+    """The last state of a transactional id. Times are in ms. A field is None if the state lacks it."""
 
     kind: ClassVar[str] = "coordinator"
     transactional_id: str
@@ -58,7 +58,7 @@ class TransactionalId:
 
 @dataclass
 class _CoordinatorLog:
-    """One partition of ``__transaction_state``. ``lost`` has the producer ids whose last state is truncated."""
+    """One partition of ``__transaction_state``. ``lost``: the producer ids whose last state is in a truncated batch."""
 
     number: int
     ids: dict[str, TransactionalId] = field(default_factory=dict)
@@ -76,8 +76,7 @@ class _CoordinatorLog:
 class TransactionalIds(Collector):
     """Collects the last state of each transactional id.
 
-    Of several replicas the one with the newest leader epoch at its log end counts; if equal, the one with the greatest
-    end offset.
+    Of several replicas it reports the one with the newest leader epoch at its log end, then the greatest end offset.
     """
 
     def __init__(self) -> None:
@@ -160,8 +159,8 @@ class TransactionalIds(Collector):
 class KnownIds:
     """All transactional ids by producer id.
 
-    ``is_whole`` is whether every partition of ``__transaction_state`` is in the paths. ``condition`` states the
-    assumed number of partitions if no metadata log has it.
+    ``is_whole``: every partition of ``__transaction_state`` is in the paths. ``condition`` states the assumed number of
+    partitions if there is no metadata log.
     """
 
     def __init__(
@@ -192,8 +191,8 @@ class KnownIds:
     def is_sure(self, producer_id: int) -> bool:
         """Return whether the last state of a producer id is certain.
 
-        False if this state is truncated, or if a state in the same partition is unreadable. For a producer id without
-        a state, an unreadable state in any partition counts.
+        It is not if it is truncated, or if a state in its partition is unreadable. For a producer id without a state,
+        an unreadable state in any partition counts.
         """
         if producer_id in self._lost:
             return False

@@ -1,7 +1,7 @@
 """The question ``transactions``: open, hanging, committed and aborted transactions of partitions.
 
-``kafka-transactions.sh`` lists, describes and finds them on a broker (KIP-664). This module computes them from logs
-and ``__transaction_state``.
+It computes the answers of ``kafka-transactions.sh`` (KIP-664) from logs and ``__transaction_state``. It ends no
+transaction: lines have the commands that do.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ TERMINATE: Final = (4, 1)
 
 
 class AbortLines(NamedTuple):
-    """Makes the commands that end transactions on a broker of ``release``; None if it is unknown."""
+    """Makes the commands that end transactions on a broker of ``release`` (None if unknown)."""
 
     bootstrap_server: str = "HOST:9092"
     release: tuple[int, ...] | None = None
@@ -77,7 +77,7 @@ class AbortLines(NamedTuple):
         return f"{self._tool} abort {where} --start-offset {begun.first_offset}"
 
     def terminate(self, transactional_id: str) -> str | None:
-        """Return the command that ends a transaction of a coordinator; None if the release has no such command."""
+        """Return the command that ends a transaction in its coordinator; None if the release has no such command."""
         if self.release is not None and self.release < TERMINATE:
             return None
         return f"{self._tool} forceTerminateTransaction --transactionalId {shell_text(transactional_id)}"
@@ -91,8 +91,8 @@ class AbortLines(NamedTuple):
 class PartitionTransaction:
     """A transaction in one partition. Times are in ms. None means that there is no value, or that it is unknown.
 
-    ``age_ms`` is the time since ``start_time_ms`` if a coordinator has the transaction, else since
-    ``last_timestamp_ms``, a timestamp of records. ``clock`` is ``coordinator`` or ``records`` accordingly.
+    ``age_ms`` is the time since ``start_time_ms`` if ``clock`` is ``coordinator``. If it is ``records``, no coordinator
+    has the transaction, and ``age_ms`` is the time since ``last_timestamp_ms``.
     """
 
     kind: ClassVar[str] = "transaction"
@@ -168,8 +168,8 @@ class Transactions(Collector):
     """Gathers transactional ids, and the open transactions of the partitions that ``asked`` selects.
 
     Memory grows only with the number of ids and open transactions. ``max_timeout`` is in ms. ``lines`` makes the
-    commands that end a transaction. ``coordinators`` is the number of partitions of ``__transaction_state``, or None
-    if unknown. ``ids`` are transactional ids that were gathered before.
+    commands that end a transaction. ``coordinators`` is the number of partitions of ``__transaction_state``, or None if
+    unknown. ``ids`` are transactional ids from an earlier pass.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class Transactions(Collector):
         self._ids.turn_to(segment)
 
     def add(self, batches: Batches) -> int | None:
-        """Add batches. While transactional ids are read, batches are added one at a time."""
+        """Add batches, one at a time while transactional ids are read."""
         if batches.batch_count > 1 and self._ids.is_reading:
             return 0
         if self._replay is not None:
@@ -339,7 +339,7 @@ class _Judge(NamedTuple):
         )
 
     def _known(self, named: TransactionalId) -> tuple[str, str | None]:
-        """Return the reason why a coordinator ends the transaction or not, and a command that ends it, if needed."""
+        """Return whether a coordinator ends the transaction, as a sentence, and a command that ends it, if needed."""
         if named.state != "Ongoing":
             return (
                 f"the coordinator has the transaction in state {named.state}, but this log has no end marker yet. "
@@ -360,7 +360,7 @@ def _start_of(named: TransactionalId) -> int:
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:
-    """Yield the open transactions of only one replica, except those that begin or may end after ``other`` ends."""
+    """Yield open transactions of only one replica, except those that may begin or end after the end of ``other``."""
     ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
     theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
     texts = [
@@ -503,7 +503,7 @@ def _more(asking: Asking, options: TransactionsOptions, collector: Transactions)
 
 
 def _prepare(collector: Transactions, asking: Asking) -> None:
-    """Read the transactional ids, because every Spark task needs them."""
+    """Read the transactional ids before the Spark tasks start, because each task needs them."""
     asking.feed(collector.gathered, (one for one in asking.found if one.topic == transaction_state.TOPIC))
 
 

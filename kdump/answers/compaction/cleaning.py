@@ -1,8 +1,8 @@
-"""Simulates one cleaning of a compacted log: finds the records that the cleaning removes, and the largest keys.
+"""Simulates one cleaning of a compacted log: the records that it removes, with reasons, and the largest keys.
 
-Each record is compared with the offset map of the dirty part. Compiled code reads the facts of records
-(:mod:`kdump.answers.compaction.key_tables`) without a Python object for each. Aborted transactions are read from the
-``.txnindex`` files. Source: Kafka's classes Cleaner and CleanedTransactionMetadata.
+:class:`Cleaning` fills an offset map with the keys of the dirty part, then compares each record of the log with the
+map. It writes no file. The caller, :mod:`~kdump.answers.compaction.compacted_logs`, determines the dirty part. Aborted
+transactions come from ``.txnindex`` files. Source: Kafka's classes Cleaner and CleanedTransactionMetadata.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tupl
 
 
 class CleanedTransactions:
-    """Decides which batches of transactions a cleaning discards. The caller passes batches in offset order."""
+    """Decides which batches of transactions a cleaning discards. The caller passes all batches in offset order."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
         self._aborted = list(aborted)
@@ -106,11 +106,11 @@ CHUNK: Final = 1 << 13
 
 
 class CleanerWalk:
-    """Reads the batches of segments like the log cleaner. ``say`` is called with a text for each unreadable range.
+    """Reads the batches of segments like the log cleaner. ``say`` receives a text for each unreadable range.
 
-    Batches with a wrong CRC are read too. ``spoiled`` is called with a text for each of them, and for a damaged end
-    of a segment. Neither Cleaner nor MemoryRecords.filterTo verifies the CRC: a cleaning writes the records again with
-    a valid CRC.
+    Batches with a wrong CRC are yielded too, because neither Cleaner nor MemoryRecords.filterTo verifies the CRC: a
+    cleaning writes their records again with a valid CRC. ``spoiled`` receives a text for each such batch, and for a
+    damaged end of a segment.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class CleanerWalk:
 
 
 class CleanerBatch:
-    """One batch, ``first``. ``discards`` is the result of :meth:`CleanedTransactions.discards`."""
+    """A batch as the cleaner sees it. ``discards`` is the result of :meth:`CleanedTransactions.discards`."""
 
     count = 1
 
@@ -209,7 +209,7 @@ class CleanerBatch:
             yield from self._read_each(batch, keys)
 
     def _begins(self, batch: Batch, keys: compiled.FactBuffer) -> bool:
-        """Pass a batch to the compiled reader; return False if Python must read it. A large batch is checked first."""
+        """Pass a batch to the compiled reader; return False if Python must read it. A large batch is verified first."""
         try:
             data, start = batch.payload()
         except DamageError:  # _read_each reports the damage
@@ -269,8 +269,8 @@ class CleanerRun(CleanerBatch):
 def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) -> list[tuple[bytes, int, int]]:
     """Return the ``most`` keys with the most bytes: key, number of records, bytes.
 
-    Each call of ``log`` returns an iterator that reads the log from its start. About ``max_keys`` keys are in memory at
-    a time. Raises UnreadableError if the log changes between two passes.
+    Each pass calls ``log``, which opens the log at its start. About ``max_keys`` keys are in memory at a
+    time. Raises UnreadableError if the log changes between two passes.
     """
     found: list[tuple[int, int, int, int]] = []
     part = all_keys()
@@ -298,7 +298,7 @@ def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
 
 
 def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]]:
-    """Yield the key at each place. A place is the index of a data batch, and the index of a record in the batch."""
+    """Yield the key at each place: the index of a data batch, and the index of a record in this batch."""
     wanted = sorted(places, reverse=True)
     done = 0
     for _, data in log:
@@ -365,14 +365,14 @@ class Cleaned:
 
 
 class FillPoint(NamedTuple):
-    """The record that fills the cleaner's offset map: the index of its chunk, and its index in the chunk."""
+    """The record that fills the cleaner's offset map, as two indexes: of its chunk, and of the record in the chunk."""
 
     chunk: int
     fact: int
 
 
 class Cleaning:
-    """A cleaning of the offsets ``dirty``. Times are in ms. ``listed``: whether to list the removed records."""
+    """Simulates the cleaning of the offsets ``dirty`` at the time ``at`` (ms). ``listed``: list the removed records."""
 
     def __init__(
         self,
@@ -496,7 +496,7 @@ class Cleaning:
             newest.latest = end - 1
 
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
-        """Count the removed records of one part of the keys. Records without a key belong to the first part."""
+        """Count the removed records whose keys belong to one part. Records without a key belong to the first part."""
 
         def say(text: str) -> None:
             done.damage = done.damage or text
@@ -517,7 +517,7 @@ class Cleaning:
                 done.add(newest.judge(discards=data.discards, keeps=keeps, listed=self._listed))
 
     def _judge_marker(self, done: Cleaned, marker: RecordBatch, *, goes: bool) -> None:
-        """Count the record of a marker. CleanerWalk has already reported an unreadable marker."""
+        """Count the records of a marker, as removed if ``goes``. CleanerWalk reports an unreadable marker."""
         try:
             offsets = [record.offset for record in marker.records()]
         except DamageError:
@@ -530,7 +530,7 @@ class Cleaning:
     def _cleaned(
         self, end: int, say: Callable[[str], None] = discard, spoiled: Callable[[str], None] = discard
     ) -> Iterator[tuple[Segment, CleanerBatch]]:
-        """Yield the batches of all segments that begin before offset ``end``: a cleaning rewrites these segments."""
+        """Yield the batches of the segments that a cleaning up to offset ``end`` rewrites."""
         walk = CleanerWalk(CleanedTransactions(self._aborted), say, spoiled)
         for segment in self._segments:
             if (segment.base_offset or 0) >= end:
@@ -540,7 +540,7 @@ class Cleaning:
 
 
 def _count(segment: Segment, most: int) -> int:
-    """Return the largest number of records in a segment. A compressed message of magic 0 or 1 has up to ``most``."""
+    """Return an upper bound of the records in a segment. A compressed message of magic 0 or 1 has up to ``most``."""
     with segment.open() as source:
         batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
         return sum(_claimed(batch, most) for batch in batches)

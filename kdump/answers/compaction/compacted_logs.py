@@ -1,7 +1,7 @@
 """The question ``compaction``: compacted partitions, the records that the next cleaning removes, and the largest keys.
 
-The dirty section is the part of a log that the next cleaning cleans. Source: Kafka's classes LogCleanerManager
-(``cleanableOffsets``, ``maxCompactionDelay``) and LogToClean.
+This module finds the dirty section, which the next cleaning cleans; :mod:`~kdump.answers.compaction.cleaning` simulates
+the cleaning. Source: Kafka's classes LogCleanerManager (``cleanableOffsets``, ``maxCompactionDelay``) and LogToClean.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield the first limit in each segment that has one, with the size of the segments up to the next limit."""
+    """Yield the first limit in each segment that has a limit, with the size of the segments up to the next one."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
@@ -129,7 +129,7 @@ def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:
 
 
 def _last_stable(place: Place, end: int) -> _Limit:
-    """Return the last stable offset, and whether an open transaction or the high watermark decides it."""
+    """Return the last stable offset, and its cause: an open transaction or the high watermark."""
     replay = ProducerReplay(place)
     for segment, following in zip(place.partition.segments, [*place.partition.segments[1:], None], strict=False):
         if following is not None and (following.base_offset or 0) <= replay.since:
@@ -256,7 +256,7 @@ class Compaction(Collector):
         """The topics that are not compacted, each with its cleanup.policy."""
 
     def begin(self, place: Place) -> Needs:
-        """Simulate the cleaning of a partition here, because it reads the dirty part first and then the whole log."""
+        """Simulate the cleaning of a partition here, because the dirty part must be read before the rest of the log."""
         key = place.key
         if key is None or key[0] == cluster_metadata.TOPIC or not place.partition.segments:
             return Needs.FILES
@@ -408,7 +408,7 @@ def _collector(asking: Asking, options: CompactionOptions) -> Compaction:
 
 
 def _notes(asking: Asking, collector: Compaction) -> Iterator[str]:
-    """Yield notes on topics that the cleaner ignores, if topics were selected or none of the topics is compacted."""
+    """Yield notes on the selected topics that are not compacted, or on all topics if none is."""
     if asking.asked.topics or not len(collector):
         for topic, policy in sorted(collector.left_out.items())[:_NAMED]:
             yield _not_compacted(topic, policy)

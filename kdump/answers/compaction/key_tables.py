@@ -1,7 +1,7 @@
-"""The cleaner's map of keys to their newest offsets, and a table of the sizes of keys.
+"""The cleaner's map of keys to their newest offsets, and a table of the sizes of keys. Both hold digests, not keys.
 
-:mod:`kdump.kernel.digests` has compiled classes with the same results, but other digests. Source: Kafka's class
-SkimpyOffsetMap.
+:func:`offset_map` and :func:`key_sizes` return the compiled classes of :mod:`kdump.kernel.digests`, if there are any.
+These use other digests, with the same results. Source: Kafka's class SkimpyOffsetMap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS, MARKER = range(6)
 
 
 class KeyPart(NamedTuple):
-    """One of the ``of`` parts into which keys are divided. Part 0 has the records without a key too."""
+    """Part ``number`` of the ``of`` parts into which keys are divided. Part 0 also has the records without a key."""
 
     number: int
     of: int
@@ -63,7 +63,7 @@ def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
 class KeyFacts:
     """The facts of records: offset, size in bytes, digest of the key, and whether the record has a value.
 
-    The last fact of a batch has only an offset: the last offset of the batch.
+    At the end of each batch there is a fact that is only an offset: the last offset of the batch.
     """
 
     def __init__(self, part: KeyPart) -> None:
@@ -86,7 +86,7 @@ class KeyFacts:
         self._facts.append((last_offset,))
 
     def _is_ours(self, digest: bytes) -> bool:
-        """Return whether the key with this digest is in the part of the keys that this table has."""
+        """Return whether the key with this digest belongs to the part of this table."""
         return self._part.of == 1 or crc32(digest) % self._part.of == self._part.number
 
 
@@ -119,9 +119,9 @@ class OffsetMap(KeyFacts):
         return min(end, len(self._facts))
 
     def judge(self, *, discards: bool, keeps: bool, listed: bool) -> Judged:
-        """Return the outcome of the records of this part of the keys.
+        """Count the records whose keys belong to the part of this map, by outcome.
 
-        In order: number of records, number of tombstones, number of records by index in REASONS, bytes of superseded
+        Returns the number of records, of tombstones, of records for each index in REASONS, the bytes of superseded
         records, and if ``listed`` the offset and reason of each removed record. ``discards``: the cleaning removes all
         records, also those after ``latest``. ``keeps``: it keeps the newest tombstone of a key.
         """
@@ -144,7 +144,7 @@ class OffsetMap(KeyFacts):
         return records, tombstones, gone, size, removed
 
     def _why(self, offset: int, digest: bytes | None, *, keeps: bool) -> int:
-        """Return the outcome of a record. ``keeps`` is whether the newest record of its key stays."""
+        """Return the outcome of a record. ``keeps``: the newest record of its key stays."""
         if digest is None:
             return _KEYLESS
         newest = self._newest.get(digest)
@@ -154,7 +154,7 @@ class OffsetMap(KeyFacts):
 
 
 class KeySizes(KeyFacts):
-    """The bytes and records of each key, and the place of its first record: index of the batch, index in the batch."""
+    """The bytes and records of each key, and the place of its first record: index of the batch, index in this batch."""
 
     def __init__(self, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
         """The compiled class allocates memory for ``keys`` keys."""
@@ -181,7 +181,7 @@ class KeySizes(KeyFacts):
     def largest(self, most: int) -> list[tuple[int, int, int, int]]:
         """Return the ``most`` keys with the most bytes, in any order: bytes, -batch, -record and number of records.
 
-        The indexes are negative, so that of two keys with equal bytes the earlier key is the larger.
+        The indexes are negated, so that of two keys with equal bytes the earlier one ranks higher.
         """
         return nlargest(most, self._sizes.values())
 

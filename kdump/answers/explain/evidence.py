@@ -1,4 +1,7 @@
-"""What the files show about some offsets of one partition. Evidence is read only when a reason needs it."""
+"""The evidence in files about some offsets of one partition, for :mod:`~kdump.answers.explain.reasons`.
+
+:func:`evidence_of` selects the folders. The properties of its result read files at first use, and draw no conclusions.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class TopicHistory:
-    """The topics of a metadata log, and the topics deleted in it. Without a metadata log ``image`` is None."""
+    """The topics of a metadata log, also deleted ones. Without a metadata log ``image`` is None."""
 
     def __init__(
         self,
@@ -65,9 +68,9 @@ class TopicHistory:
         return [event for event in self._removals if event.name == topic]
 
     def config(self, topic: str, name: str) -> str | None:
-        """Return the config in force: of the topic, else the dynamic config of the brokers, else Kafka's default.
+        """Return the config in force: of the topic, else the brokers' dynamic config, else Kafka's default.
 
-        None without a metadata log. The properties files of brokers are not read, because log dirs do not contain them.
+        None without a metadata log. Properties files of brokers are not read, because no log dir has them.
         """
         return None if self._configs is None else self._configs.of(topic, None).settings[name].value
 
@@ -98,7 +101,7 @@ class OtherCopy(NamedTuple):
 
 
 class ListedFolders(NamedTuple):
-    """The names of the partition folders in the given paths; ``unread`` are those that cannot be listed."""
+    """The names of the partition folders in the given paths, and in ``unread`` those that cannot be listed."""
 
     names: Collection[Name] = ()
     unread: Collection[Name] = ()
@@ -115,7 +118,7 @@ class Leftover(NamedTuple):
 
 @dataclass
 class PartitionEvidence:
-    """The evidence on one broker's copy of a partition. ``place`` is None if the broker has no folder for it."""
+    """The evidence about one broker's copy of a partition. ``place`` is None if the broker has no folder of it."""
 
     topic: str
     number: int
@@ -132,7 +135,7 @@ class PartitionEvidence:
 
     @cached_property
     def deleted(self) -> tuple[Segment, ...]:
-        """The segments that a broker renamed to ``.deleted``, ``.swap`` or ``.cleaned``: the log lacks them."""
+        """The segments outside the log: a broker renamed them to ``.deleted``, ``.swap`` or ``.cleaned``."""
         return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
 
     def fetches(self, seen: Sighting, offset: int) -> bool:
@@ -200,7 +203,7 @@ class PartitionEvidence:
 
     @property
     def doubted(self) -> set[int]:
-        """The producers whose open transaction may have ended in unreadable bytes."""
+        """The ids of producers whose open transaction may have ended in unreadable bytes."""
         return set() if self._producers is None else self._producers.doubted
 
     @property
@@ -215,7 +218,7 @@ class PartitionEvidence:
 
     @property
     def log_start(self) -> int:
-        """The log start offset: from the checkpoint, else the first offset in listed remote segments, or in the log."""
+        """The log start offset: from the checkpoint, else the first offset of the remote segments, else of the log."""
         start = None if self.place is None else self.place.log_start
         if start is None:
             return (
@@ -227,8 +230,8 @@ class PartitionEvidence:
     def is_remote(self) -> bool:
         """Whether older segments are in remote storage.
 
-        If the topic's config is unknown, the files decide: ``__remote_log_metadata`` lists its segments, or the
-        checkpointed log start is below the local log. Brokers write such a checkpoint only for tiered topics
+        If the topic's config is unknown, the files decide: either ``__remote_log_metadata`` lists its segments, or the
+        checkpointed log start is below the local log, which happens only in tiered topics
         (LogManager.checkpointLogStartOffsetsInDir).
         """
         enabled = self.history.config(self.topic, "remote.storage.enable")
@@ -255,14 +258,13 @@ class PartitionEvidence:
 
     @cached_property
     def lineage(self) -> Lineage | None:
-        """The leader epochs of the log."""
         if self.place is None:
             return None
         return lineage(self.place.partition._replace(segments=self.segments), self.place.report)
 
     @cached_property
     def other_logs(self) -> tuple[tuple[OtherCopy, Partition, Lineage], ...]:
-        """The copies of other brokers, each with its log and its leader epochs."""
+        """The replicas on other brokers, each with its log and its leader epochs."""
         found = []
         for other in self.others:
             copy = other.place.partition
@@ -272,14 +274,14 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """The offset to which this log is truncated if it follows the newest leader, and the leader's copy, or None."""
+        """The offset to which this log is truncated when it follows the newest leader; the leader, its epochs."""
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])
 
     @property
     def borders(self) -> Iterator[int]:
-        """The offsets of the log at which the reason may change, such as the log start and the high watermark."""
+        """The offsets at which the reason may change, such as the log start and the high watermark."""
         place = self.place
         mark = None if place is None else place.high_watermark
         first = None if self.oldest_open is None else self.oldest_open[0]
@@ -302,7 +304,7 @@ class PartitionEvidence:
         return partition is not None and len(partition.replicas) == 1
 
     def largest_timestamp(self, segment: Segment) -> int:
-        """Return the largest timestamp in the batch headers of a segment in ms, or -1."""
+        """Return the largest timestamp in the batch headers of a segment in ms; -1 if there is none."""
         if segment.path not in self._largest:
             self._largest[segment.path] = largest_timestamp(segment)
         return self._largest[segment.path]
@@ -310,7 +312,7 @@ class PartitionEvidence:
 
 @dataclass
 class Block:
-    """A range of offsets of a partition, and what the files hold at these offsets."""
+    """A range of offsets of a partition, and the records, batches and damage in the files at these offsets."""
 
     partition: PartitionEvidence
     offsets: range
@@ -335,14 +337,14 @@ class Block:
 
     @cached_property
     def newest(self) -> dict[bytes, int]:
-        """Key -> its newest offset in the log, for keys of records that are only in deleted segments."""
+        """Key -> its newest offset in the log, for the keys of records that exist only in deleted segments."""
         records = self.deleted.records.items()
         keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
         return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}
 
     @property
     def turning_points(self) -> Iterable[int]:
-        """The first offset, and each further offset at which the reason may change."""
+        """The first offset, and each later offset at which the reason may change."""
         if 2 * len(self.log.records) > len(self.offsets):  # if most offsets have records, filtering costs more
             return self.offsets
         found = {self.offsets[0], *self.partition.borders}
@@ -354,7 +356,7 @@ class Block:
         return sorted(offset for offset in found if offset in self.offsets)
 
     def put_aside(self, offset: int) -> Sighting | None:
-        """Return the record at an offset from a deleted segment or from a renamed folder of the same topic, or None."""
+        """Return the record at an offset in a deleted segment or a renamed folder of the same topic, or None."""
         if offset in self.deleted.records:
             return self.deleted.records[offset]
         own = self.partition.topic_id
@@ -378,7 +380,7 @@ class Block:
 def evidence_of(
     topic: str, number: int, places: Iterable[Place], history: TopicHistory, folders: ListedFolders
 ) -> PartitionEvidence:
-    """Return the evidence of the first broker that has a folder of the partition. Folders of other brokers are copies.
+    """Return the evidence of the first broker with a folder of the partition. Folders of other brokers are replicas.
 
     Log dirs with the same broker id in meta.properties belong to one broker. One without an id counts as a broker.
     """

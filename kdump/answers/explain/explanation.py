@@ -1,4 +1,7 @@
-"""The lines of ``kdump explain``: an offset, or a range of offsets with one reason."""
+"""The question ``explain``: whether consumers receive the records at given offsets, and why (:func:`explain_all`).
+
+:mod:`~kdump.answers.explain.evidence` reads the files; :mod:`~kdump.answers.explain.reasons` finds the reason.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ def explain_all(
     fail: Callable[[UnreadableError], None],
     folders: ListedFolders = ListedFolders(),  # noqa: B008  a tuple
 ) -> Iterator[Explanation]:
-    """Yield the explanations of all ranges from the folders ``places``; ``fail`` receives unreadable files."""
+    """Yield the explanations of all ranges from the partition folders ``places``. ``fail`` gets unreadable files."""
     known: dict[tuple[str, int], PartitionEvidence] = {}
     for requested in ranges:
         key = requested.topic, requested.partition
@@ -89,7 +92,7 @@ def explain(evidence: PartitionEvidence, requested: OffsetRange, at: int) -> Ite
 
 
 def _causes(evidence: PartitionEvidence, requested: OffsetRange, at: int) -> Iterator[tuple[int, Cause]]:
-    """Yield the offsets at which the reason may change, each with its reason."""
+    """Yield the reason at the first offset, and at each offset where it may change."""
     first, size = requested.first, AT_FIRST
     while first <= requested.last:
         block = Block(evidence, range(first, min(requested.last + 1, first + size)))

@@ -1,7 +1,7 @@
-"""The reasons why a consumer receives a record or not.
+"""The reasons why a consumer receives the record at an offset or not.
 
-Each reason has a function. The first function that returns a cause gives the answer. Source: Kafka's classes
-UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
+Each reason has a function. It returns a :class:`Cause`, or None if the reason does not apply. :func:`cause` returns the
+first cause. Source: Kafka's classes UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Fact:
 
 
 class Cause(NamedTuple):
-    """A reason, and for each isolation level whether consumers receive the record. None: the files do not show it."""
+    """A reason, and for each isolation level whether consumers receive the record; None if the files do not show it."""
 
     reason: Reason
     where: Whereabouts
@@ -71,7 +71,7 @@ class Cause(NamedTuple):
 
 
 class Question(NamedTuple):
-    """An offset, what the files hold around this offset, and the current time in ms."""
+    """An offset, the evidence around it, and the current time in ms."""
 
     block: Block
     offset: int
@@ -82,7 +82,7 @@ class Question(NamedTuple):
         return self.block.log.records.get(self.offset)
 
     def bytes_left(self) -> tuple[Whereabouts, tuple[Fact, ...]]:
-        """Return where else the record exists (deleted file, replica, "nowhere"), and a fact that names the file."""
+        """Return where else the record exists (deleted file, replica, "nowhere"), and a fact with the file's path."""
         aside = self.block.put_aside(self.offset)
         if aside is not None:
             return "deleted-file", (_holds(aside),)
@@ -199,7 +199,7 @@ def past_end(question: Question) -> Cause | None:
 
 
 def replaced(question: Question) -> Cause | None:
-    """A leader without the record was elected: this copy will truncate the record."""
+    """The leader has a newer epoch and lacks the record: this replica will truncate the record."""
     partition, seen = question.block.partition, question.seen
     if seen is None or partition.cut_by is None or question.offset < max(partition.cut_by[0], partition.log_start):
         return None
@@ -311,7 +311,7 @@ def _remote(question: Question) -> Cause:
 
 
 def not_copied(question: Question) -> Cause | None:
-    """The local segment is gone, and no finished remote copy is listed. Brokers read only finished copies."""
+    """The local segment is gone, and no finished remote copy is listed. Brokers read finished copies only."""
     partition = question.block.partition
     local = partition.end if partition.local_start is None else partition.local_start
     if not (partition.remote and partition.is_remote and partition.log_start <= question.offset < local):
@@ -371,7 +371,7 @@ def _is_old(question: Question, span: int) -> bool:
 def after_damage(question: Question) -> Cause | None:
     """A fetch of the offset does not find the record, because damaged bytes come before its batch.
 
-    A broker reads from an index entry on, and returns the first batch that ends at or after the offset. It checks no
+    A broker reads from an index entry on, and returns the first batch that ends at or after the offset. It verifies no
     CRCs (LogSegment.translateOffset).
     """
     seen = question.seen
@@ -521,7 +521,7 @@ def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, fac
 
 
 def _lost_bytes(question: Question) -> tuple[str, tuple[Reason, ...]] | None:
-    """Return a proof that a gap between batches is lost bytes, and other possible reasons; None without a proof."""
+    """Return a proof that the bytes between two batches are lost, and other possible reasons; None without a proof."""
     partition = question.block.partition
     policy = partition.history.config(partition.topic, "cleanup.policy")
     missing = "no batch covers this offset, and a leader leaves no gaps in offsets: the record's bytes are lost"
@@ -583,7 +583,7 @@ REASONS: Final[tuple[Callable[[Question], Cause | None], ...]] = (
 
 
 def cause(question: Question) -> Cause:
-    """Return the first reason that holds."""
+    """Return the first reason that applies."""
     for reason in REASONS:
         found = reason(question)
         if found is not None:

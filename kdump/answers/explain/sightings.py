@@ -1,4 +1,7 @@
-"""The records at some offsets of a log, the batches that cover the offsets, and the unreadable ranges there."""
+"""Reads a log at some offsets (:func:`look`): records, the ends of their transactions, batches and unreadable ranges.
+
+It does not decide what a consumer receives: :mod:`~kdump.answers.explain.reasons` does.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ class Span(NamedTuple):
 
 
 class Sighting(NamedTuple):
-    """A record in a log, and its batch. ``marker`` is the type of a control record, or None for data."""
+    """A record in a log, and its batch. ``marker`` is the type of a control record; None for data."""
 
     offset: int
     batch: Span
@@ -63,7 +66,7 @@ class LostRange(NamedTuple):
 
 @dataclass
 class Sightings:
-    """What a log has at some offsets. ``waiting``: producer id -> offsets of records whose marker was not read yet."""
+    """The contents of a log at some offsets. ``waiting``: producer id -> offsets of records without a marker so far."""
 
     records: dict[int, Sighting] = field(default_factory=dict)
     batches: list[Span] = field(default_factory=list)
@@ -85,7 +88,7 @@ class Sightings:
         """Add a record.
 
         Of two records at one offset, the one with the newer leader epoch counts, as after a truncation (KIP-101).
-        Within an epoch the first record counts, because a fetch finds that record first. ``older`` keeps the others.
+        Within an epoch it is the first one, because a fetch finds it first. ``older`` keeps the others.
         """
         held = self.records.get(found.offset)
         if held is not None:
@@ -95,7 +98,7 @@ class Sightings:
         self.records[found.offset] = found
 
     def borders(self) -> Iterator[int]:
-        """Yield the first offset of each record, batch and damaged range, and the first offset after it."""
+        """Yield the first offset of each record, batch and damaged range, and the first offset after each."""
         for offset in self.records:
             yield from (offset, offset + 1)
         for batch in self.batches:
@@ -106,7 +109,7 @@ class Sightings:
                 yield lost.until
 
     def lost_at(self, offset: int) -> LostRange | None:
-        """Return the unreadable range that holds an offset, if a valid batch follows the range."""
+        """Return the unreadable range with this offset, if a valid batch follows the range."""
         for lost in self.lost:
             if lost.first <= offset and lost.until is not None and offset < lost.until:
                 return lost
@@ -118,7 +121,7 @@ class Sightings:
         return max(before, default=None)
 
     def doubt(self) -> None:
-        """Set the outcome to "unknown" for records whose marker was not read yet."""
+        """Set the outcome to "unknown" for records whose marker was not found so far."""
         for waiting in self.waiting.values():
             for offset in waiting:
                 self.records[offset] = self.records[offset]._replace(transaction="unknown")
@@ -129,7 +132,7 @@ class Sightings:
         self.waiting.clear()
 
     def end_transaction(self, producer_id: int, offset: int, marker: str) -> None:
-        """Set the outcome of the producer's records before ``offset`` if their marker was not read yet."""
+        """Set the outcome of the producer's records before ``offset`` that still wait for a marker."""
         still_waiting = []
         for number in self.waiting.pop(producer_id, []):
             if number < offset:
@@ -150,8 +153,8 @@ def look(
 ) -> Sightings:
     """Return the records, batches and damage at ``offsets``, which must not be empty.
 
-    Reading continues until the transactions at these offsets have ended, except for those in ``opened``: producer
-    id -> first offset of its open transaction. ``report`` receives damaged ranges and unreadable files.
+    Reading continues until all transactions of these records have ended. ``opened`` has those without an end in the
+    log: producer id -> first offset. ``report`` receives damaged ranges and unreadable files.
     """
     search = _Search(segments, offsets, opened or {}, report)
     for segment, region in _regions(segments, offsets[0], report):
@@ -249,7 +252,7 @@ class _Search:
             self.seen.add(Sighting(record.offset, span, key, is_tombstone, marker, ended))
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Add a damaged range or a truncated batch, unless a broker is still writing this batch at the end."""
+        """Add a damaged range, or a truncated batch at the end that no broker is still writing."""
         if isinstance(region, Trailing) and not log_end.tail(segment, region).is_damage:
             return
         following = self._segments[self._segments.index(segment) + 1 :]
@@ -273,7 +276,7 @@ class _Search:
 
 
 def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int | None:
-    """Return the offset after a truncated batch. None: its header is incomplete, or its base offset is too low."""
+    """Return the offset after a truncated batch. None if its header is incomplete, or its base offset too low."""
     if region.size < BATCH_HEADER.size:
         return None
     with segment.open() as source:
@@ -284,7 +287,7 @@ def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int 
 
 
 def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
-    """Find the missing markers of ``seen`` in other segments, because the cleaner keeps markers longer than data."""
+    """Find missing markers of ``seen`` in other segments. The cleaner keeps markers longer than data."""
     if not seen.waiting:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)
@@ -331,7 +334,7 @@ def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[byte
                     continue
                 into = newest if producer is None else waiting.setdefault(producer, {})
                 into.update({r.key: r.offset for r in batch.records() if r.key is not None and r.key in keys})
-            except DamageError:  # look() reports the damage if it is at the requested offsets
+            except DamageError:  # look() reports damage at the requested offsets
                 continue
     return newest
 

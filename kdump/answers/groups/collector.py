@@ -1,6 +1,7 @@
-"""The question ``groups``: consumer groups, their members, offsets and lag.
+"""The question ``groups``: consumer groups of every type, their members, offsets and lag.
 
-The records come from ``__consumer_offsets`` and ``__share_group_state``, log ends from the logs of the partitions.
+Groups and offsets come from ``__consumer_offsets`` and ``__share_group_state``. A second pass reads log ends for the
+lag.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ NEAR: Final = 4 << 20
 class StableEnd(NamedTuple):
     """The end of a partition's log, and the topic id of its folder.
 
-    ``offset`` is the log end offset, ``stable`` the last stable offset, or None if it was not read. Of several replicas
-    the one with the greatest ``rank`` counts: its newest leader epoch, then its end offset.
+    ``offset`` is the log end offset, ``stable`` the last stable offset (None if it was not read). ``rank`` selects one
+    of several replicas: the newest leader epoch, then the greatest end offset.
     """
 
     offset: int
@@ -69,10 +70,10 @@ class StableEnd(NamedTuple):
 
 
 class LogEnds(Collector):
-    """Collects log end offsets for the lag of groups. Of several replicas the one with the greatest rank counts.
+    """Collects log end offsets for the lag of groups, of several replicas the greatest by rank. It yields no lines.
 
-    The index gives the log end. For the last stable offset the log after the newest producer snapshot is read, but
-    more than NEAR bytes of it only if ``stable``. The collector yields no lines.
+    The index gives the log end. For the last stable offset the log after the newest producer snapshot is read; if this
+    is more than NEAR bytes, only with ``stable``.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class LogEnds(Collector):
         *,
         stable: bool = False,
     ) -> None:
-        """``wanted``: the partitions whose log ends are read, by topic or topic id; None means all.
+        """Read the log ends of the partitions ``wanted``, by topic or topic id; None means all.
 
         ``topic_ids``: topic id -> name, from other files. The ids in the folders of all partitions are added.
         """
@@ -174,7 +175,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset. It does not expire if the partition also has a ``pending`` offset."""
+        """Return the line of an offset. It does not expire if the partition also has an offset that is ``pending``."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}
@@ -258,7 +259,7 @@ def history_lines(group_id: str, coordinator: int, history: History) -> Iterator
 def _lags(
     end: StableEnd | None, offset: int | None, done: int | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return log end offset, lag, last stable offset and the lag to it. A lag does not count the ``done`` records."""
+    """Return log end offset, lag, last stable offset, and lag to it. ``done`` records do not count."""
     if end is None:
         return None, None, None, None
     if offset is None or done is None:
@@ -294,7 +295,7 @@ class GroupsWanted:
 
 
 class ConsumerGroups(TopicLogs):
-    """Collects consumer groups. Lag needs a second pass over the :meth:`partitions`, which fills ``ends``."""
+    """Collects consumer groups. The lag needs a second pass, which feeds ``ends`` with the :meth:`partitions`."""
 
     def __init__(self, wanted: GroupsWanted) -> None:
         super().__init__()
@@ -310,7 +311,7 @@ class ConsumerGroups(TopicLogs):
         return self.wanted.takes(java_utf8(group))
 
     def partitions(self) -> set[tuple[str | bytes, int]]:
-        """Return the partitions with offsets of the wanted groups, by topic or topic id: the lag needs their ends."""
+        """Return the partitions whose log ends the lag needs, by topic or topic id."""
         found: set[tuple[str | bytes, int]] = set()
         for group_id, group in self._groups():
             if self.wanted.takes(group_id):
@@ -332,7 +333,7 @@ class ConsumerGroups(TopicLogs):
             if self.wanted.takes(group_id):
                 yield from self._of_group(group_id, group, reader)
                 yield from self._of_shares(group_id, shares.pop(group_id, ()), reader)
-        for group_id, rest in sorted(shares.items()):  # no path has the records of these groups
+        for group_id, rest in sorted(shares.items()):  # the records of these groups are not in the paths
             if self.wanted.takes(group_id):
                 yield from self._of_shares(group_id, rest, reader)
         yield from self.missing()
@@ -472,7 +473,7 @@ def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | Gro
 
 
 def feed_groups(collector: ConsumerGroups | GroupWriters, found: Sequence[Partition], feed: Feed) -> None:
-    """Read the coordinators' topics, then the log ends of the partitions with offsets of groups."""
+    """Read the coordinators' topics, then the log ends of the partitions for which groups have offsets."""
     feed(collector, [one for one in found if one.topic in TOPICS])
     if isinstance(collector, ConsumerGroups):
         collector.ends = LogEnds(collector.partitions(), collector.ends.topic_ids, stable=collector.ends.stable)

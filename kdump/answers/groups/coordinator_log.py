@@ -1,7 +1,7 @@
-"""Replays the partitions of a coordinator's topic as the coordinator loads them.
+"""Replays the partitions of ``__consumer_offsets`` and ``__share_group_state`` as coordinators load them.
 
-In ``__consumer_offsets`` the last record of each key counts. A key is decoded only at its first occurrence. Keys begin
-with the int16 type of the record, then the group id: an int16 length and its bytes. Source: ``replay`` of Kafka 4 in
+In ``__consumer_offsets`` the last record of each key counts. A key is decoded only at its first occurrence: it begins
+with the int16 type of the record, then the group id with an int16 length. Source: ``replay`` of Kafka 4 in
 ``CoordinatorLoaderImpl``, ``OffsetMetadataManager`` and ``GroupMetadataManager``.
 
 In ``__share_group_state`` a snapshot replaces the state of a share partition, an update changes it, and a null value
@@ -42,7 +42,7 @@ class Lost(NamedTuple):
 
 
 class TopicLog:
-    """Replays the records of one partition in order, and collects lost and unknown records."""
+    """Replays the records of one partition in order, and collects lost records and those that no schema matches."""
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
@@ -52,7 +52,7 @@ class TopicLog:
         self.end_offset = 0
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:
-        """Add the records of batches of ``producer`` (-1 for none). ``counts`` has the record count of each batch."""
+        """Add records of ``producer`` (-1 for none). ``counts`` has the number of records of each of their batches."""
         raise NotImplementedError
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
@@ -102,7 +102,7 @@ class TopicLog:
 
 
 class TopicLogs(Collector):
-    """Collects partitions of coordinators' topics. Of several replicas, the one with the greatest end offset counts."""
+    """Collects partitions of coordinators' topics, of several replicas the one with the greatest end offset."""
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], TopicLog] = {}
@@ -220,12 +220,11 @@ _GROUP_AT: Final = 4
 
 
 def group_of(key: bytes) -> bytes:
-    """Return the group id of a valid key."""
     return key[_GROUP_AT : _group_end(key)]
 
 
 def prefix_of(key: bytes) -> bytes:
-    """Return the first bytes of the keys of all offsets of a group. ``key`` is any key of this group."""
+    """Return the bytes with which the keys of all offsets of a group begin. ``key`` is any key of this group."""
     return COMMIT + key[2 : _group_end(key)]
 
 
@@ -347,7 +346,7 @@ class GroupLog:
     """The offset of the last tombstone of a group record."""
 
     def end(self, kind: str, offset: int) -> None:
-        """Apply the tombstone of a group: remove all records of the group that have this type."""
+        """Apply a group tombstone: remove the group's records of this type."""
         self.simple, self.ended_at = False, offset
         self.records = {key: entry for key, entry in self.records.items() if KINDS.get(key[:2]) != kind}
         if self.kind == kind:
@@ -355,7 +354,7 @@ class GroupLog:
 
 
 class HeldOffset(NamedTuple):
-    """An offset of a group. ``producer``: the producer id of the open transaction; None if the offset is committed."""
+    """An offset of a group. ``producer`` is the producer id of the open transaction; None for a committed offset."""
 
     key: bytes
     entry: Entry
@@ -375,12 +374,12 @@ class HeldGroup(NamedTuple):
 class CoordinatorLog(TopicLog):
     """Replays one partition of ``__consumer_offsets``.
 
-    ``committed``: key -> committed offset, for all groups. ``pending``: producer id -> key -> offset in an open
-    transaction. These keys are the bytes of OffsetCommitKeys. ``groups`` and ``histories`` are by group id in bytes.
+    ``committed``: key -> committed offset, of all groups. ``pending``: producer id -> key -> offset in its open
+    transaction. A key is an OffsetCommitKey in bytes. ``groups`` and ``histories`` have group ids in bytes as keys.
     """
 
     def __init__(self, partition: int, keeps_history: Callable[[bytes], bool] | None = None) -> None:
-        """``keeps_history`` gets a group id in bytes, and returns whether to keep the history of this group."""
+        """``keeps_history`` returns whether to keep the history of a group, by its id in bytes."""
         super().__init__(partition)
         self.committed: dict[bytes, Entry] = {}
         self.pending: dict[int, dict[bytes, Entry]] = {}

@@ -1,13 +1,13 @@
-"""Reads the type, state and members of a group from its records, and computes when its offsets expire.
+"""Computes the type, state and members of a group from its records, and the time at which its offsets expire.
 
-States are as a broker loads them from these records. Heartbeats and rebalances of classic groups are in no record.
-Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup`` and their members in
+The state is that of a broker which has just loaded the records: they do not show heartbeats, nor rebalances of classic
+groups. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup`` and their members in
 ``org.apache.kafka.coordinator.group.modern``.
 
-Committed offsets expire (KIP-211; ``OffsetExpirationConditionImpl``) at the record's expireTimestamp, if it has one
-(value version 1, before 2.1). Otherwise the retention begins when a classic group became empty, or with the commit.
-Offsets of topics with subscribed members, and offsets with a pending transactional commit, do not expire. The retention
-is the broker's offsets.retention.minutes, which no log dir has.
+An offset expires at its record's expireTimestamp (value version 1, before 2.1), or after the retention, which begins
+when a classic group became empty, or with the commit. An offset with a subscribed topic or a pending transactional
+commit does not expire. No log dir has the retention, the broker's offsets.retention.minutes. Source: KIP-211,
+``OffsetExpirationConditionImpl``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def simple_group(group_id: str, partition: int | None) -> KnownGroup:
 
 
 def read_group(group_id: str, partition: int, log: GroupLog, topic_names: TopicNames) -> KnownGroup | None:
-    """Return a group, read from its records, or None if none of the records creates a group."""
+    """Return the group that the records in ``log`` describe, or None if none of them creates a group."""
     if log.kind is None:
         return None
     records = GroupRecords(log)
@@ -83,11 +83,11 @@ class GroupRecords:
                 self._values.setdefault(name, {})[part] = decoded.value.values
 
     def one(self, name: str) -> Mapping[str, Any] | None:
-        """Return the value of the record ``name`` (a message name) that a group has at most once, or None."""
+        """Return the value of the record with message name ``name``, which a group has at most once, or None."""
         return self._values.get(name, {}).get("")
 
     def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:
-        """Return the values of the records ``name`` (a message name) of the members, by member id."""
+        """Return the values of the members' records with message name ``name``, by member id."""
         return self._values.get(name, {})
 
 

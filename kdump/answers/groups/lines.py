@@ -1,4 +1,4 @@
-"""The lines of ``kdump groups``."""
+"""The lines of ``kdump groups``: groups and members, offsets, commits, writers, and records that could not be used."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class GroupLine:
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """The place of a record: partition of ``__consumer_offsets``, and offset."""
+    """The position of a record: the partition of the coordinator's topic, and the offset."""
 
     partition: int
     offset: int
@@ -134,7 +134,7 @@ class WriterLine:
 
 @dataclass(frozen=True)
 class MissingLine:
-    """Lost records of a coordinator's partition. Its groups may have newer states than the answer shows."""
+    """Lost records of a coordinator's partition. The real state of its groups may be newer than the answer."""
 
     kind: ClassVar[str] = "missing"
     topic: str

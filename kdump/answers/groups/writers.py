@@ -1,4 +1,4 @@
-"""The groups with the most records in ``__consumer_offsets``, deleted groups included."""
+"""Ranks groups, also deleted ones, by their records in ``__consumer_offsets``, for ``kdump groups --top``."""
 
 from __future__ import annotations
 

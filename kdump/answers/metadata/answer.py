@@ -1,4 +1,4 @@
-"""The questions ``metadata`` and ``events``: topics, the records of an image, the difference of two images."""
+"""The questions ``metadata`` (the topics and records of an image, differences of two images) and ``events``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageDifference:
-    """A record in which two images differ; ``was`` is the record of the earlier image if the record changed.
+    """A record in which two images differ. ``was`` is the earlier record if both images have it.
 
     ``topic`` is the name of the record's topic; None if the record belongs to no topic.
     """
@@ -135,7 +135,7 @@ INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 
 
 def takes(wanted: Sequence[str], topic: str | None) -> bool:
-    """Return whether the names and globs ``wanted`` select a topic. An empty sequence selects all topics."""
+    """Return whether the names and globs ``wanted`` select a topic. Without any, all topics are selected."""
     return not wanted or (topic is not None and any(is_selected(topic, pattern) for pattern in wanted))
 
 
@@ -168,14 +168,14 @@ def record_line(record: SnapshotRecord, *, show_secrets: bool = False) -> Record
 
 
 def record_text(record: SnapshotRecord, *, show_secrets: bool = False) -> str:
-    """Return a record as the JSON of ``--cluster-metadata-decoder``, without secrets unless ``show_secrets``."""
+    """Return a record as the JSON of ``--cluster-metadata-decoder``. Secrets are hidden unless ``show_secrets``."""
     if show_secrets:
         return record.text
     return record._replace(fields=fields(record.name, record.fields)).text
 
 
 def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[SnapshotRecord]:
-    """Yield the records of an image. If topics are ``wanted``, yield only the records of these topics."""
+    """Yield the records of an image; if topics are ``wanted``, only those of these topics."""
     ids = {topic.id for name, topic in image.topics.by_name.items() if takes(wanted, name)}
     for record in image.records():
         fields = record.fields

@@ -1,7 +1,7 @@
 """The image of a cluster: its state after all records of the metadata log below an offset.
 
-An image has topics (``topics.py``), features (``records.py``), and the parts in this module. Source:
-``org.apache.kafka.image`` of Kafka.
+:class:`ClusterImage` applies decoded records; it reads no files. Its parts are in this module, in ``topics.py`` and in
+``records.py`` (features). Source: ``org.apache.kafka.image`` of Kafka.
 """
 
 from __future__ import annotations
@@ -143,7 +143,6 @@ class Cluster:
             raise ReplayError(f"controller {fields['controllerId']} is not registered")
 
     def records(self, level: int) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot; ``level`` is the level of ``metadata.version``."""
         version = record_version("RegisterBrokerRecord", level)
         struct = SnapshotRecord("RegisterBrokerRecord", version, {}).struct
         for _, broker in sorted(self.brokers.items()):
@@ -177,7 +176,6 @@ class Configs:
         return self.resources.get((TOPIC_RESOURCE, name), _NO_CONFIGS)
 
     def broker(self, number: int | str) -> Mapping[str, str]:
-        """The dynamic configs of one broker."""
         return self.resources.get((BROKER_RESOURCE, str(number)), _NO_CONFIGS)
 
     @property
@@ -257,7 +255,6 @@ class Quotas:
 
 
 def entity_of(fields: Fields) -> Entity:
-    """Return the entity of a ClientQuotaRecord."""
     return tuple(sorted({part["entityType"]: part["entityName"] for part in fields["entity"]}.items()))
 
 
@@ -328,7 +325,7 @@ def hidden_configs(resource: int, values: Mapping[str, str], *, show: bool) -> d
 
 
 def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the data of a record without secrets. Secrets that differ from those in ``was`` are marked as changed."""
+    """Return the data of a record without secrets, marked as changed where they differ from those in ``was``."""
     secret = [name for name in CREDENTIAL if name in data]
     is_config = "resourceName" in data and "value" in data
     if is_config and hidden_config(data["resourceType"], data["name"], data["value"]) is HIDDEN:
@@ -338,7 +335,7 @@ def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None)
 
 
 class ClusterImage:
-    """The state of a cluster at an offset of its metadata log. Its parts are those of Kafka's ``MetadataImage``.
+    """The state of a cluster at an offset of its metadata log, in the same parts as Kafka's ``MetadataImage``.
 
     ``topics.by_name`` and ``topics.by_id`` have the topics with their partitions. ``configs.topic(name)`` has the
     configs of a topic; ``configs.broker_defaults`` and ``configs.broker(id)`` have the dynamic configs of brokers.
@@ -412,7 +409,7 @@ class ClusterImage:
 
 
 class _Handlers(dict[str, "Callable[[Fields], None]"]):
-    """Record name -> handler. A name that no release replays raises ReplayError."""
+    """Record name -> function that applies the record. A name that no release replays raises ReplayError."""
 
     def __missing__(self, name: str) -> Callable[[Fields], None]:
         raise ReplayError(f"no Kafka release replays a {name}")

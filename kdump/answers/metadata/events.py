@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class Event:
     """An event, with the offset and time of its record.
 
-    ``name`` is the name of what changed, such as a topic, TOPIC-PARTITION, a config resource, a user or a broker's id;
-    ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is True, or None if the files do not show
-    whether the quorum committed the record: controllers may still truncate it.
+    ``name`` is that of the changed object, such as a topic, TOPIC-PARTITION, a config resource, a user or a broker's
+    id; ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is True, or None if the quorum may not
+    have committed the record; controllers may still truncate it then.
     """
 
     kind: ClassVar[str] = "event"
@@ -61,7 +61,7 @@ Made = tuple[str, str, "str | None", dict[str, Any], "str | None"]
 
 
 class Events:
-    """An observer of a replay: :meth:`take` returns the events of the records applied since the last call.
+    """An observer of a replay, which makes events of the applied records.
 
     Records below the offset ``committed`` are committed, because a snapshot contains them.
     """
@@ -98,7 +98,7 @@ class Events:
         return Event(record.offset, record.timestamp, *made, committed or None)
 
     def _partition(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """Add a partition. All partitions of a topic that are created or added in one batch are one event."""
+        """Add a partition. The partitions of a topic that one batch creates, or adds, are one event."""
         number, fields = record.fields["topicId"], record.fields
         topic = image.topics.by_id.get(number)
         created = self._created.get(number)
@@ -182,7 +182,7 @@ def _differs(fields: Fields, name: str, before: list[Any]) -> bool:
 
 
 def _reassignment(fields: Fields, state: PartitionImage) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the start and end of a reassignment. A reassignment that copies no data does both in one record."""
+    """Yield the start and end of a reassignment. One record has both if no data is copied."""
     replicas = state.replicas if fields.get("replicas") is None else fields["replicas"]
     adding = state.adding if fields.get("addingReplicas") is None else fields["addingReplicas"]
     removing = state.removing if fields.get("removingReplicas") is None else fields["removingReplicas"]

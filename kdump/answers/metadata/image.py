@@ -1,4 +1,4 @@
-"""Reads the metadata log: merges its copies, and makes the image at an offset or time."""
+"""Reads the metadata log: merges its copies, and makes the image or the events up to an offset or time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ class SnapshotFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path in messages."""
         return self.files.shown(self.path)
 
     def batches(self) -> Iterator[RecordBatch]:
@@ -54,7 +53,7 @@ class SnapshotFile(NamedTuple):
 
 
 class Copies:
-    """The copies of the metadata log of one cluster. Other partitions are ignored."""
+    """The copies of one cluster's metadata log in some partitions. Partitions of other topics are ignored."""
 
     def __init__(self, partitions: Iterable[Partition], report: Reporter) -> None:
         self.report = report
@@ -107,7 +106,7 @@ class Copies:
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
-        """Yield the batches from the one with offset ``start`` on; a single copy yields runs of batches.
+        """Yield the batches from the one with offset ``start`` on; runs of batches if there is only one copy.
 
         If copies differ, the batches of the newer leader epoch are used.
         """
@@ -139,7 +138,7 @@ class Copies:
                     log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Merge by offset. Of batches that conflict, yield the one of the higher epoch, like the quorum."""
+        """Merge batches by offset. Of batches at the same offsets yield that of the highest epoch, like the quorum."""
         heads = [next(stream, None) for stream in streams]
         end, epoch = -1, -1
         while any(head is not None for head in heads):
@@ -182,7 +181,7 @@ def image_of(
 ) -> ClusterImage | None:
     """Return the image of ``__cluster_metadata`` like :meth:`MetadataLog.image`, or None without such a partition.
 
-    Copies of several controllers are merged. Batches that are dropped in the merge are not reported.
+    Copies of several controllers are merged. Batches dropped by the merge are not reported.
     """
     copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=discard))
     return MetadataLog(copies).image(offset=offset, at=at) if copies else None
@@ -211,7 +210,7 @@ class MetadataLog:
         """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
 
         Replay begins with the newest valid snapshot that is not later. Missing records are reported as damage. Raises
-        UsageError if the log does not begin at offset 0, and all valid snapshots are later.
+        UsageError if the log starts above offset 0 and no valid snapshot is early enough.
         """
         breaks = Breaks(self.copies.report.damage)
         image = self._begin(offset, at, breaks)
@@ -263,7 +262,7 @@ class MetadataLog:
     def _oldest(self, breaks: Breaks) -> ClusterImage:
         """Return the image of the newest valid snapshot that is not after the start of the log.
 
-        Without one, return the image of the oldest valid snapshot, or an empty image if the log begins at offset 0.
+        Without one, return the image of the oldest valid snapshot, or an empty image if there is none.
         """
         first = self.copies.first_offset() or 0
         there = self.copies.snapshots
@@ -276,7 +275,7 @@ class MetadataLog:
 
 
 class Breaks:
-    """Reports the first MOST_BREAKS records that cannot be replayed, and the number of the others."""
+    """Reports the first MOST_BREAKS records that cannot be replayed, and counts the others."""
 
     def __init__(self, damage: Callable[[str], None]) -> None:
         self._damage = damage

@@ -1,6 +1,6 @@
 """Decodes the records of the metadata log, and makes the records of a snapshot.
 
-The level of ``metadata.version`` decides the versions of a snapshot's records. Source:
+The level of ``metadata.version``, a number, decides the versions of a snapshot's records. Source:
 ``org.apache.kafka.server.common.MetadataVersion`` of 3.9, 4.3.1 and 4.4.0; features: KIP-584.
 """
 
@@ -38,7 +38,7 @@ NO_LEADER_CHANGE: Final = -2
 
 
 class ReplayError(KdumpError):
-    """A record that cannot be applied: it conflicts with the image, or no release has such a record."""
+    """A record that cannot be applied: it conflicts with the image, or no known release replays it."""
 
 
 class MetadataRecord(NamedTuple):
@@ -172,12 +172,11 @@ _RECORD_VERSIONS: Final = {
 
 
 def record_version(name: str, level: int) -> int:
-    """Return the version of a record in a snapshot of ``level``."""
     return next((version for since, version in _RECORD_VERSIONS.get(name, ()) if level >= since), 0)
 
 
 def level_name(level: int) -> str:
-    """Return the name of a level, "4.2-IV1" for 29; the number if the level is unknown."""
+    """Return the name of a level, such as "4.2-IV1" for 29; its number if it is unknown."""
     return LEVEL_NAMES.get(level, str(level))
 
 
@@ -205,12 +204,11 @@ class SnapshotRecord(NamedTuple):
 
     @property
     def struct(self) -> Struct:
-        """The layout of the record in its version."""
         return MESSAGES[self.name].struct(self.version)
 
     @property
     def key(self) -> str:
-        """The key of the record in an image. A later record with this key replaces it."""
+        """The key of the record in an image. A later record with an equal key replaces it."""
         return repr((self.name, [self.fields[field] for field in _KEYS[self.name]]))
 
     @property

@@ -1,4 +1,4 @@
-"""Applies the batches of the metadata log to an image. A record that cannot be applied becomes a Break.
+"""Applies the batches of the metadata log to an image. A record that cannot be applied becomes a :class:`Break`.
 
 The records of a metadata transaction are applied together at its EndTransactionRecord, or not at all (KIP-868).
 """
@@ -67,7 +67,7 @@ class Observer(Protocol):
 
 
 class MetadataReplay:
-    """Applies batches to ``image``. ``broken`` is called with each break; ``observer`` gets breaks and applied records.
+    """Applies batches to ``image``. ``broken`` receives each break; ``observer`` receives breaks and applied records.
 
     The replay stops before the offset ``to``, and before the first batch appended after ``at`` (ms).
     """
@@ -129,7 +129,7 @@ class MetadataReplay:
         return True
 
     def _direct(self) -> Mapping[str, Callable[[Fields], None]]:
-        """Return the image's handlers by record name; empty in a transaction or with an observer."""
+        """The image's functions by record name; empty in a transaction or with an observer, which need another path."""
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:

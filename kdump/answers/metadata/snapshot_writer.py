@@ -1,4 +1,4 @@
-"""Writes a snapshot of an image like a controller (KIP-630): header, voters, records in batches, footer."""
+"""Makes the bytes of an image's snapshot like a controller (KIP-630): header, voters, records in batches, footer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class KeyValue(NamedTuple):
 
 
 def file_name(image: ClusterImage) -> str:
-    """Return the file name of a snapshot of the image: end offset and epoch."""
+    """Return the name of a snapshot of the image, made of its end offset and epoch."""
     return f"{image.end_offset:020}-{image.epoch:010}.checkpoint"
 
 

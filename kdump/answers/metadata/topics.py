@@ -1,4 +1,4 @@
-"""Topics and their partitions. Source: ``TopicsDelta`` and ``PartitionRegistration`` of Kafka."""
+"""The topics of an image, and their partitions. Source: ``TopicsDelta`` and ``PartitionRegistration`` of Kafka."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RECOVERING: Final = 1
 
 @dataclass(slots=True)
 class PartitionImage:
-    """The controller's state of a partition."""
+    """The state of a partition in the metadata log."""
 
     replicas: list[int]
     directories: list[bytes]
@@ -71,7 +71,7 @@ class PartitionImage:
         )
 
     def change(self, fields: Fields) -> None:
-        """Apply a PartitionChangeRecord: null, and -2 for the leader, mean no change. Raises ReplayError."""
+        """Apply a PartitionChangeRecord, in which null, or -2 for the leader, means no change. Raises ReplayError."""
         try:
             isr, leader, replicas, removing, adding, state, named, elr, last = _CHANGES(fields)
         except KeyError:  # older versions have fewer fields
@@ -98,10 +98,10 @@ class PartitionImage:
         self.partition_epoch += 1
 
     def is_unclean(self, change: Fields) -> bool:
-        """Return whether ``change`` elects a leader outside of the ISR and ELR. The change must not be applied yet.
+        """Return whether ``change``, not yet applied, elects a leader outside of the ISR and ELR.
 
-        After such an election the ISR is the leader alone, and the leader is RECOVERING (KIP-704, from 3.2). A change
-        that sets the replicas without RECOVERING is a reassignment: its leader may have joined the ISR just before.
+        After such an election the leader alone is the ISR, and it is RECOVERING (KIP-704, from 3.2). A change of the
+        replicas without RECOVERING is a reassignment, whose leader may have joined the ISR just before.
         """
         leader = change["leader"]
         if leader < 0 or leader in self.isr or leader in self.elr or change.get("isr") != [leader]:
@@ -110,7 +110,6 @@ class PartitionImage:
 
     @property
     def is_moving(self) -> bool:
-        """Whether a reassignment is in progress."""
         return bool(self.adding or self.removing)
 
 
@@ -190,7 +189,6 @@ class Topics:
                     state.change({"eligibleLeaderReplicas": [], "lastKnownElr": []})
 
     def records(self, features: Features) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot, sorted by topic name."""
         version = record_version("PartitionRecord", features.metadata_version)
         for _, topic in sorted(self.by_name.items()):
             yield SnapshotRecord("TopicRecord", 0, {"name": topic.name, "topicId": topic.id})

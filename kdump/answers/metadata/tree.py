@@ -1,4 +1,4 @@
-"""Shows an image as a tree, with the nodes and texts of kafka-metadata-shell below ``/image``.
+"""Yields the leaves of an image as a tree, with the nodes and texts of kafka-metadata-shell below ``/image``.
 
 Source: ``org.apache.kafka.image.node``. SCRAM salts and keys and secret configs are hidden unless requested.
 """
