@@ -1,4 +1,4 @@
-"""The lines of answers as Arrow. There is a column for each field of the lines' classes, named as in JSON."""
+"""Converts the lines of answers and findings to Arrow: a column for each field of a line's class, named as in JSON."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _NAMED: Final = {"partition": pa.int32()}
 
 
 class LineColumns:
-    """The columns of lines of some classes: ``kind``, then each field once; null for a class without the field.
+    """The columns of lines of several classes: ``kind``, then each field once. A class without the field has nulls.
 
-    If two classes have a field of the same name and of different types, the second one gets its own column, with the
-    kind before its name.
+    If two classes have a field of the same name and of different types, the second one gets its own column, whose name
+    begins with the kind.
     """
 
     def __init__(self, kinds: Iterable[type[AnswerLine]]) -> None:
@@ -56,7 +56,6 @@ class LineColumns:
 
 
 def table(kind: type[AnswerLine], lines: Iterable[AnswerLine]) -> pa.Table:
-    """Return lines of one class as a table, without ``kind``."""
     return rows_table(map(as_json, lines), pa.schema(list(fields_of(kind))))
 
 
@@ -100,7 +99,7 @@ def fields_of(line: Any) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def _type(hint: Any) -> pa.DataType:
-    """Return the Arrow type of a field's annotation: a plain type, dataclass, tuple of one type, or dict."""
+    """Return the Arrow type of a field by its annotation: a plain type, dataclass, tuple of one type, or dict."""
     args = [one for one in get_args(hint) if one is not NoneType]
     if hint in _PLAIN:
         return _PLAIN[hint]
@@ -118,7 +117,6 @@ def _type(hint: Any) -> pa.DataType:
 
 
 def ddl(schema: pa.Schema) -> str:
-    """Return a schema as a text in Spark's DDL."""
     return ", ".join(f"`{field.name}` {_sql(field.type)}" for field in schema)
 
 

@@ -1,7 +1,7 @@
-"""Records as Arrow record batches, column by column.
+"""Collects the records of one file as rows, and makes Arrow record batches of the wanted columns (:class:`Rows`).
 
-Values of a batch are kept once per batch, and repeated for its rows at the end. :mod:`kdump.arrow.recorded` makes
-columns of record fields. Only the wanted columns are made.
+Values that belong to a batch are stored once, and repeated for its rows at the end. The caller reads the file.
+:mod:`kdump.arrow.recorded` makes columns of record fields.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "bel
 
 
 def growing(most: int) -> Iterator[int]:
-    """Yield numbers of rows from 64 to ``most``, doubled each time, so that the first rows of a stream come soon."""
+    """Yield maximum numbers of rows: 64, then doubled up to ``most``, so that the first rows of a stream come soon."""
     rows = 64
     while True:
         yield rows
@@ -54,9 +54,9 @@ def growing(most: int) -> Iterator[int]:
 
 
 def end_of_block(schema: pa.Schema) -> pa.RecordBatch:
-    """Return the empty batch that stands before damage: rows before the damage come in a block of their own.
+    """Return the empty batch that marks damage: :func:`kdump.arrow.stream.joined` joins no rows across it.
 
-    So a reader that stops at these rows, because of a limit, does not meet the damage.
+    A reader that needs only the rows before the damage, because of a limit, does not meet the damage then.
     """
     import pyarrow as pa
 
@@ -81,9 +81,9 @@ def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Sch
 class Rows:
     """Collects rows of one file for Arrow. ``names`` are the columns, in order.
 
-    Compiled code reads a batch if it can (:meth:`read`), and selects the records within the bounds of ``wanted``.
-    Otherwise the caller adds record objects that it has selected (:meth:`add`). An Arrow record batch has rows of one
-    kind only.
+    :meth:`read` lets compiled code read a batch and select records by the bounds of ``wanted``. If it returns False,
+    the caller selects the records and passes them to :meth:`add`. The rows of one Arrow record batch were all read, or
+    all added.
     """
 
     def __init__(
@@ -96,10 +96,9 @@ class Rows:
         typed: TypedColumns | None = None,
         most_rows: int | None = None,
     ) -> None:
-        """With ``null_headers`` the column ``headers`` is null for a record without headers.
+        """``typed`` makes the columns of fields that a schema has. ``most_rows``: size of a full record batch.
 
-        ``typed`` makes the columns of the fields that a schema has. A record batch is full with ``most_rows`` rows, by
-        default ROWS.
+        With ``null_headers`` the column ``headers`` is null for a record without headers.
         """
         self._most_rows = most_rows or ROWS
         self._file, self.wanted, self._null_headers, self._typed = file, wanted, null_headers, typed
@@ -122,7 +121,7 @@ class Rows:
 
     @property
     def size(self) -> int:
-        """The size in bytes of keys, values and headers of the current kind of rows."""
+        """The size in bytes of keys, values and headers of the rows that are not yet a record batch."""
         return self._recorded.size
 
     @property
@@ -169,7 +168,7 @@ class Rows:
         return taken
 
     def _made(self) -> pa.RecordBatch:
-        """Return the rows of the current kind, and drop them."""
+        """Return the rows since the last call as a record batch."""
         import pyarrow as pa
 
         made: dict[str, pa.Array] = {}
@@ -240,7 +239,7 @@ class Rows:
         return pa.array(values, kind)
 
     def _decoded(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return decoded records, or a field of their payloads, as JSON. Fields that are texts have no quotes."""
+        """Return the decoded records, or one field of their payloads, as JSON. A field that is text has no quotes."""
         import pyarrow as pa
 
         if self._recorded is not self._objects:  # compiled code leaves batches with decodable records to Python

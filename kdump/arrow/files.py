@@ -1,4 +1,4 @@
-"""Writes Arrow record batches as Apache Parquet (zstd, row groups of bounded size) or as Arrow's IPC stream."""
+"""Writes Arrow record batches to an open file, as Parquet (zstd, row groups of bounded size) or Arrow's IPC stream."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _is_payload(field: pa.Field) -> bool:
 
 
 def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
-    """Yield the paths of a schema's columns without children, as Parquet names them."""
+    """Yield the paths of a schema's columns that have no children, as Parquet names them."""
     import pyarrow as pa
 
     for field in fields:
@@ -74,7 +74,6 @@ class ParquetFile:
             self.flush()
 
     def flush(self) -> None:
-        """Write the held rows."""
         self._write(self._held_rows)
 
     def _write(self, count: int) -> None:
@@ -91,14 +90,14 @@ class ParquetFile:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Close the writer of a file that cannot be finished, without a footer: no reader accepts the part."""
+        """Close the writer without a footer, so that no reader accepts the incomplete file."""
         self._out.write = len
         with suppress(OSError):
             self._writer.close()
 
 
 class _Output:
-    """A file as PyArrow uses it. If ``write`` is set to ``len``, further bytes are dropped."""
+    """The file to which PyArrow writes. If ``write`` is set to ``len``, further bytes are dropped."""
 
     def __init__(self, out: BinaryIO) -> None:
         self.write: Callable[[Any], int] = out.write
@@ -110,11 +109,11 @@ class _Output:
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    """Write record batches, and return the number of rows. One row group is held in memory."""
+    """Write record batches; return the number of rows. At most one row group is in memory."""
     file, interrupts = ParquetFile(schema, out), signals.Interrupts()
     try:
         for batch in batches:
-            interrupts.check()  # pyarrow may swallow Ctrl-C while it calls ``out``
+            interrupts.check()  # pyarrow may swallow Ctrl-C in ``out``
             file.add(batch)
         file.close()
     except BaseException:
@@ -132,7 +131,7 @@ _M_ARENA_MAX: Final = -8
 
 
 class _NotInstalled:
-    """A finder of modules that refuses pandas and NumPy, as if they were not installed."""
+    """An import hook: pandas and NumPy cannot be imported, as if they were not installed."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004  as importlib calls it
@@ -141,12 +140,12 @@ class _NotInstalled:
 
 
 def small_arrow() -> None:
-    """Reduce the memory of a command: no pandas, no NumPy, malloc instead of Arrow's pool, one heap for all threads.
+    """Reduce the memory of this process: no pandas, no NumPy, malloc instead of Arrow's pool, one heap for all threads.
 
     pyarrow and DuckDB import pandas and NumPy if they are installed, which takes 65 MiB and 0.4 s of CPU. DuckDB tries
     again at each connection, and pyarrow crashes if NumPy is imported later, so this function blocks the import.
-    Arrow's pool keeps up to 40 MiB of free memory; the environment can name another pool. With record
-    values of 1 MB, glibc's heaps (one per thread) keep up to 100 MiB of free memory. One heap is as fast.
+    Arrow's pool keeps up to 40 MiB of free memory (the environment can name another pool). With values of 1 MB, the
+    heaps of glibc, one per thread, keep up to 100 MiB of free memory. One heap is as fast.
     """
     from ctypes import CDLL
 

@@ -1,7 +1,7 @@
-"""Arrow rows of records, and of batches, from the headers of batches. Batches of magic 2 are not decompressed.
+"""Makes Arrow rows from headers of batches: rows of records, or of batches. Magic 2 is not decompressed.
 
-Columns whose values come from the batch or the file are the same for all records of a batch. A batch makes as many rows
-of records as its header counts. No objects are made for a batch run (:class:`kdump.segments.batch_runs.Run`).
+A column has a value of the batch or of the file, equal for all its records. There are as many rows of records as the
+header counts. A batch run (:class:`kdump.segments.batch_runs.Run`) needs no object per batch.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _shown(column: Column, value: Any) -> Any:
 
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
-    """Yield a value for each column, and the number of records that have these values."""
+    """Yield a value for each column, and the number of records that have these values. A run gives several."""
     run = item.run
     if run is None:
         yield [values.source(column)(item, None) for column in columns], item.batch.count or 0
@@ -232,7 +232,7 @@ def _array(column: Column, found: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def batch_schema(columns: Iterable[Column]) -> pa.Schema:
-    """Return the Arrow schema of batches. Timestamp types are names."""
+    """Return the Arrow schema of batches. The types of timestamps are texts."""
     import pyarrow as pa
 
     columns = list(columns)

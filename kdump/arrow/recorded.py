@@ -1,6 +1,6 @@
-"""The fields of records as Arrow columns, made by compiled code or from record objects.
+"""The fields of records as Arrow columns, from record objects (:class:`Objects`) or by compiled code.
 
-Both classes are filled batch by batch, and then return an array for each field of :class:`kdump.formats.record.Record`.
+Both classes take batch after batch, then return an array for each wanted field of :class:`kdump.formats.record.Record`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
 
 
 class Objects:
-    """Columns from record objects of any magic. ``size`` is the size of the records in bytes."""
+    """Columns from record objects of any magic. ``size`` is the size of these records in bytes."""
 
     def __init__(self) -> None:
         self.clear()
@@ -68,7 +68,7 @@ def _headers(values: Sequence[tuple[Any, ...]], kind: pa.DataType) -> pa.Array:
 
 
 class KernelColumns:
-    """Columns that compiled code makes of well-formed records of magic 2. ``size`` is their batches' size in bytes."""
+    """Columns that compiled code makes of well-formed records of magic 2. ``size`` is the batches' size in bytes."""
 
     def __init__(self, fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> None:
         """``fields`` are the fields to keep. Only the bounds of offsets and times in ``wanted`` are applied.
@@ -118,7 +118,7 @@ class KernelColumns:
         return self._buffers.add(*payload, batch.header)
 
     def are_sound(self, batch: Batch) -> bool:
-        """Return whether all records of a batch are well-formed. The records are not added."""
+        """Return whether all records of a batch are well-formed, without adding them."""
         if batch.count == 0:
             return True
         payload = self._payload(batch)

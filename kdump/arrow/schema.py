@@ -1,4 +1,4 @@
-"""The columns of records in Arrow: first those of Spark's Kafka source, then the others of RECORD in ``kdump.rows``."""
+"""The Arrow columns of records, with their types: first those of Spark's Kafka source, then the others of RECORD."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ DECODED: Final = ArrowField(rows.DECODED.name, _TYPES[rows.DECODED.type])
 
 
 def chosen(names: Iterable[str]) -> list[ArrowField]:
-    """Return the fields with these names, in this order."""
     known = {field.name: field for field in (*RECORDS, DECODED)}
     return [known[name] for name in names]
 

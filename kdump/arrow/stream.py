@@ -1,4 +1,4 @@
-"""Records of partitions as a stream of Arrow record batches, in bounded memory."""
+"""Reads the records of partitions as a stream of Arrow record batches in bounded memory (:class:`RowStream`)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedCo
 def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> Iterator[pa.RecordBatch]:
     """Join consecutive small record batches, such as those of small segments.
 
-    The first results are small, and each may be twice as large as the previous one, so that the first row comes soon.
-    An empty batch (:func:`kdump.arrow.columns.end_of_block`) ends the result before it.
+    A result is at most twice as large as the one before, so that the first row comes soon. An empty batch
+    (:func:`kdump.arrow.columns.end_of_block`) ends the current result.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -72,7 +72,7 @@ def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> I
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield the first ``limit`` rows (None: all rows), and do not read further."""
+    """Yield the first ``limit`` rows, or all if it is None, and read no further."""
     remaining = limit
     if remaining == 0:
         return
@@ -93,7 +93,7 @@ def _in_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 class RowStream:
-    """The rows that a reader finds, segment by segment. ``wanted`` are the columns."""
+    """The rows of the records that a reader selects, segment by segment. ``wanted`` are the columns."""
 
     def __init__(
         self,
@@ -106,10 +106,10 @@ class RowStream:
         typed: TypedColumns | None = None,
         most_rows: int | None = None,
     ) -> None:
-        """``lost`` is called with damaged ranges.
+        """``lost`` is called with each damaged range. ``typed`` makes the columns of a subject.
 
-        ``typed`` makes the columns of a subject. ``change`` hides the secrets in a batch; it is called for partitions
-        for which ``changes`` is true. A record batch is full with ``most_rows`` rows.
+        ``change`` hides the secrets in a batch; it is called only in partitions for which ``changes`` returns true. A
+        record batch is full with ``most_rows`` rows.
         """
         self.reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes
         self._typed, self._most_rows = typed, most_rows
@@ -125,7 +125,6 @@ class RowStream:
         return blocks.end_of_block(blocks.schema_of(self._names, self._typed))
 
     def batches(self, partitions: Iterable[Partition]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of partitions. Raises UnreadableError."""
         for partition in partitions:
             change = self._change if self._changes(partition) else None
             self.reader.offer = self._read if change is None else None
@@ -159,7 +158,7 @@ class RowStream:
         return self._turn_to(file).read(batch, outcome)
 
     def _turn_to(self, file: SegmentFacts) -> Rows:
-        """Return the rows of a segment. Keep the rows of the previous segment for :meth:`_full` and :meth:`_take`."""
+        """Return the rows of a segment. Keep those of the previous segment for :meth:`_full` and :meth:`_take`."""
         if self._rows is None or file is not self._file:
             self._before = self._take()
             self._file = file
@@ -167,7 +166,7 @@ class RowStream:
         return self._rows
 
     def _full(self) -> list[pa.RecordBatch]:
-        """Return all rows so far if they fill a record batch, or a segment has ended; otherwise an empty list."""
+        """Return all rows so far if a record batch is full or a segment has ended, else an empty list."""
         return self._take() if self._before or (self._rows is not None and self._rows.is_full) else []
 
     def _take(self) -> list[pa.RecordBatch]:

@@ -1,7 +1,7 @@
-"""Decoded keys and values as Arrow columns of their schema's types.
+"""Decoded keys and values as Arrow columns with the types of their schemas (:class:`TypedColumns`).
 
-``keyDecoded`` and ``valueDecoded`` hold the values, ``schemaId`` the schema id in the payload, ``problem`` and ``why``
-the reason why a payload has no value. Spark and DuckDB lack some of Arrow's types.
+``keyDecoded`` and ``valueDecoded`` have the values, ``schemaId`` the schema id in the payload, ``problem`` and ``why``
+the reason why a payload has no value.
 
 Spark has no times of day, no unsigned integers and no nanoseconds. Times of day and Avro's nanoseconds become the
 stored numbers, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its ``uint64``
@@ -44,7 +44,7 @@ class TypedColumns:
     """The columns of one subject, or of the subjects of a topic's keys and values."""
 
     def __init__(self, sides: Sequence[TypedSide | SubjectTables], engine: Engine = "arrow") -> None:
-        """The schema id is that of the last of ``sides``. Of two problems the last one is reported."""
+        """With two ``sides``, key and value, the schema id and the reported problem are those of the last."""
         self._sides = sides
         self._types = {side.side: arrow_type(side.shape, engine) for side in sides}
         self.names = (*(name for side, name in SIDES.items() if side in self._types), SCHEMA_ID, PROBLEM, WHY)
@@ -138,7 +138,7 @@ def _decimal_type(leaf: Leaf, engine: Engine) -> pa.DataType:
 
 
 def _of_spark(kind: str) -> pa.DataType | None:
-    """Return Spark's type for a leaf, or None if it is Arrow's."""
+    """Return Spark's type for a leaf whose Arrow type Spark lacks, else None."""
     import pyarrow as pa
 
     if kind in ("time-millis", "time-micros", "timestamp-nanos", "local-timestamp-nanos", "uint32"):
@@ -151,7 +151,6 @@ def _of_spark(kind: str) -> pa.DataType | None:
 
 
 def array(shape: Shape, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
-    """Return values of a shape as an array of its :func:`arrow_type`."""
     import pyarrow as pa
 
     if isinstance(shape, Leaf):
@@ -196,7 +195,6 @@ def _leaf_array(leaf: Leaf, kind: pa.DataType, values: Sequence[Any]) -> pa.Arra
 
 
 def _decimals(kind: pa.DataType, values: Sequence[int | None]) -> pa.Array:
-    """Return unscaled integers as decimals."""
     import pyarrow as pa
 
     there = pa.array([None if value is None else True for value in values], pa.bool_())
@@ -219,7 +217,7 @@ def _enums(symbols: Sequence[str], kind: pa.DataType, values: Sequence[int | str
 
 
 def _texts(values: Sequence[str | None]) -> pa.Array:
-    """Return texts. Half of a surrogate pair (from JSON) becomes an escape as in JSON, which Arrow can hold."""
+    """Return texts as an array. Half of a surrogate pair (from JSON) becomes a JSON escape: Arrow cannot hold it."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""The log dirs of a broker: groups log dirs by broker, and verifies their ``meta.properties`` as a start does.
+"""Groups log dirs by broker (:func:`brokers`), and verifies their ``meta.properties`` as a start does (:func:`verify`).
 
 Sources: Kafka's classes MetaPropertiesEnsemble (Loader and verify) and KafkaRaftServer (``initializeLogDirs``), 3.7,
 KIP-858.
@@ -41,7 +41,7 @@ class Ids(NamedTuple):
 
 
 class DirIds(NamedTuple):
-    """The ids of a log dir. If ``meta.properties`` is missing or unreadable, ``ids`` is None and ``cause`` is set."""
+    """The ids of a log dir. If ``meta.properties`` is missing or unreadable, ``ids`` is None, and ``cause`` is why."""
 
     log_dir: LogDirFiles
     ids: Ids | None
@@ -54,12 +54,11 @@ class DirIds(NamedTuple):
 
     @property
     def is_closed(self) -> bool:
-        """Whether kdump cannot read the file, but the broker may be able to."""
+        """Whether kdump cannot read the file, although the broker may be able to."""
         return self.cause is not None and self.cause.code is Code.FILE_UNREADABLE
 
 
 def ids_of(log_dir: LogDirFiles) -> DirIds:
-    """Return the ids of a log dir. Raises StoreError."""
     try:
         return _read(log_dir)
     except StoreError:
@@ -109,7 +108,7 @@ def of(data: bytes) -> Ids:
 
 
 class Verified(NamedTuple):
-    """The ids of the broker, the causes that stop it, and the causes that take log dirs offline."""
+    """The ids of a broker, the causes that stop it, and the causes that take log dirs offline."""
 
     node_id: int | None
     cluster_id: str | None
@@ -118,7 +117,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of all log dirs. ``metadata`` is the metadata log's log dir, ``node_id`` the configured id."""
+    """Verify the ids of a broker's log dirs. ``metadata`` has the metadata log, ``node_id`` is the configured id."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id
@@ -210,7 +209,7 @@ class StartOptions(NamedTuple):
 
 
 class BrokerDirs:
-    """The log dirs of one broker, with their ids. ``is_complete`` is whether the broker has no other log dirs."""
+    """The log dirs of one broker, with their ids. ``is_complete``: the broker is known to have no other log dirs."""
 
     def __init__(self, found: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:
         self.is_complete = is_complete
@@ -237,13 +236,13 @@ class BrokerDirs:
 
     @property
     def has_others(self) -> bool:
-        """Whether the broker must have further log dirs, because the given log dirs lack its metadata log."""
+        """Whether the broker must have further log dirs, because its metadata log is in none of the given ones."""
         is_known = self.is_complete or self._is_configured or METADATA_FOLDER in names(self.metadata_dir)
         return self.is_kraft and not is_known
 
     @property
     def dispensable(self) -> list[LogDirFiles]:
-        """The log dirs without which the broker still starts, if the others are present."""
+        """The log dirs that may be absent: the broker still starts if the others are present."""
         if self.has_others:
             return list(self.log_dirs)
         return [each for each in self.log_dirs if each is not self.metadata_dir]
@@ -252,13 +251,13 @@ class BrokerDirs:
 def brokers(
     places: Iterable[tuple[Files, str]], options: StartOptions, partitions: Iterable[Partition] = ()
 ) -> list[BrokerDirs]:
-    """Return the log dirs grouped by broker.
+    """Return the log dirs grouped by broker. Raises StoreError.
 
-    If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
-    cluster.id do. Two log dirs with the same directory.id and a common partition are copies of one log dir: each copy
-    counts as a broker. A log dir without ids also counts as a broker. But a log dir with a broken
-    ``meta.properties`` belongs to the only broker of the other log dirs, if these have none of its partitions. Log dirs
-    that a finder listed for ``partitions`` are not listed again. Raises StoreError.
+    If ``options`` has a node.id, all log dirs belong to one broker; otherwise those with the same node.id and
+    cluster.id do. Exceptions: Of two log dirs with the same directory.id and a common partition, copies of one log dir,
+    each counts as a broker. A log dir without ids counts as a broker. A log dir with a broken ``meta.properties``
+    belongs to the broker of the other log dirs, if there is only one and it has none of its partitions. ``partitions``
+    are those that a finder has listed: their log dirs are not listed again.
     """
     listed = listed_log_dirs(partitions)
     dirs = [ids_of(LogDirFiles(files, path, listed.get((files, path)))) for files, path in places]
@@ -285,7 +284,7 @@ def brokers(
 
 
 def _is_of(known: Sequence[DirIds], one: DirIds) -> bool:
-    """Return whether a log dir without a node id belongs to the broker of the other log dirs."""
+    """Return whether a log dir without a node id belongs to the only other broker."""
     is_broken = one.ids is not None or (one.cause is not None and one.cause.code is Code.META_PROPERTIES_UNREADABLE)
     names = {name for each in known for name in _partitions(each.log_dir)}
     return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)
@@ -313,7 +312,7 @@ def _directory(one: DirIds) -> bytes | None:
 
 
 def _at(found: Sequence[DirIds], given: str) -> DirIds:
-    """Return the log dir at path ``given``: from ``found``, or read from the same storage."""
+    """Return the log dir at path ``given``: from ``found``, else read from the same storage."""
     path = posixpath.normpath(given)
     here = (each for each in found if posixpath.normpath(each.log_dir.path) == path)
     return next(here, None) or ids_of(LogDirFiles(found[0].log_dir.files, given))

@@ -1,4 +1,4 @@
-"""The log dirs and partition folders of a broker, and the outcome of a start for one partition folder.
+"""The log dirs and partition folders of a broker, and the result of loading the log of one folder (:func:`load`).
 
 :mod:`kdump.recovery.log_loader` simulates the loading of segments; this module adds the other files of the folder.
 Sources: Kafka's classes UnifiedLog (``apply``, ``initializeTopicId``), LogLoader, LogSegment, ProducerStateManager and
@@ -56,7 +56,7 @@ class StopsError(Exception):
 
 
 class LogDirFiles:
-    """A log dir, listed at most once. ``path`` may be absent or a file. ``listed``: the listing of a finder."""
+    """A log dir, listed at most once. ``path`` may be absent or a file. ``listed`` is a listing made before."""
 
     def __init__(self, files: Files, path: str, listed: Partition | None = None) -> None:
         self.files, self.path, self._listed = files, path, listed
@@ -68,7 +68,6 @@ class LogDirFiles:
 
     @property
     def exists(self) -> bool:
-        """Whether the path exists. Raises UnreadableError."""
         return self._found is not None
 
     @property
@@ -91,7 +90,6 @@ class LogDirFiles:
         return self.files.shown(posixpath.join(self.path, name))
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file in the log dir. Raises UnreadableError."""
         return read_file(self.files, self.entries[name].path)
 
     def read_if_present(self, name: str) -> bytes | None:
@@ -103,7 +101,7 @@ class LogDirFiles:
         return not entry.is_folder and not entry.size and self.files.look(entry.path) is None
 
     def is_full_folder(self, entry: Entry) -> bool:
-        """Return whether an entry is a folder with files, which a broker cannot delete. A link can be deleted."""
+        """Return whether an entry is a folder with files, which a broker cannot delete. It can delete a link."""
         is_link = self.files is LOCAL and os.path.islink(entry.path)  # noqa: PTH114  pathlib is slow to import
         return entry.is_folder and not is_link and next(iter(self.files.entries(entry.path)), None) is not None
 
@@ -127,7 +125,7 @@ class LogFolder:
     def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int, listed: Partition | None = None) -> LogFolder:
         """Return the partition folder of a directory entry. Raises ValueError if the name has no topic and partition.
 
-        ``listed`` is the folder as a finder listed it, with leftovers. Then it is not listed again.
+        ``listed`` is the folder with its leftovers if a finder has listed it.
         """
         parsed = file_names.parse_folder(entry.name)
         if parsed is None:
@@ -150,7 +148,6 @@ class LogFolder:
         return self.files.shown(posixpath.join(self.path, name))
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file in the folder. Raises UnreadableError."""
         return read_file(self.files, self.inside[name].path)
 
     @cached_property
@@ -174,7 +171,7 @@ class LogFolder:
 
 
 class KnownLog(NamedTuple):
-    """The facts that a check has found about a log, and the folder as listed by the check."""
+    """The facts that a check has found about a log, and the folder as the check listed it."""
 
     partition: Partition | None = None
     sound: log_loader.SoundLog | None = None
@@ -187,7 +184,7 @@ NOTHING: Final = KnownLog()
 
 
 class Loading(NamedTuple):
-    """The values from other files that determine how a log is loaded: see :func:`log_loader.dry_run`."""
+    """The values from other files that decide how a log is loaded: see :func:`log_loader.dry_run`."""
 
     clean: bool
     recovery_point: int
@@ -228,12 +225,12 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
 
 
 def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code) -> T | None:
-    """Return a parsed file of a folder, or None if the file is absent. Raises StopsError for an invalid file."""
+    """Return the parsed file of a folder, or None if it is absent. Raises StopsError for an invalid file."""
     entry, shown = folder.inside.get(name), folder.shown(name)
     if entry is None:
         return None
     if folder.log_dir.is_dangling(entry):
-        if name == file_names.PARTITION_METADATA:  # for a broken link too, a broker treats the file as absent
+        if name == file_names.PARTITION_METADATA:  # for a broker the target of a broken link is absent
             return None
         raise StopsError(StartCause(code=code, file=shown, text="NoSuchFileException: a broken link"), is_io=True)
     if entry.is_folder:
@@ -263,9 +260,9 @@ def _check_names(folder: LogFolder) -> None:
 
 
 def _check_first_log(folder: LogFolder, log_start: int) -> None:
-    """Raise StopsError if a log without segments cannot begin one, because of what has the name of its file.
+    """Raise StopsError if a log has no segments and cannot create the first one, because its name is taken.
 
-    A broker can open a device: see ``FileRecords.openChannel`` and its ``position``, which a pipe refuses.
+    A broker can open a device. A pipe refuses the ``position`` of ``FileRecords.openChannel``.
     """
     entry = folder.inside.get(f"{log_start:020}.{file_names.LOG}")
     if entry is None or entry.is_regular or entry.special == "device":
@@ -276,13 +273,13 @@ def _check_first_log(folder: LogFolder, log_start: int) -> None:
 
 
 def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
-    """Return the causes for folders and sockets with the names of time indexes, which a loading broker does not open.
+    """Return causes for folders and sockets with the names of time indexes that a broker does not open while loading.
 
-    Raises StopsError for a folder or socket that the broker opens while it loads the log: a ``.txnindex``, an index of
-    a segment that is the newest, is recovered, or is read for the producer state. Raises it too for the ``.index`` of
-    an older segment, which the first fetch opens (``LazyIndex.get``). A broker can open a pipe or a device, and reads
-    no entries. But it cannot set the size of such an index of the newest or of a recovered segment
-    (``AbstractIndex.resize``), nor the position in a pipe that is a ``.txnindex`` (``TransactionIndex.openChannel``).
+    Raises StopsError for a folder or socket that it opens: a ``.txnindex``, or an index of a segment that is the
+    newest, is recovered, or is read for the producer state. Raises it also for the ``.index`` of an older segment,
+    which the first fetch opens (``LazyIndex.get``). A broker can open a pipe or a device, and reads no entries from it.
+    But it cannot resize it as an index of the newest or of a recovered segment (``AbstractIndex.resize``), nor set the
+    position of a pipe as a ``.txnindex`` (``TransactionIndex.openChannel``).
     """
     logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     bases = [each.base_offset or 0 for each in logs]
@@ -312,14 +309,14 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
 
 
 def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
-    """Return whether a broker reads a segment that ends at ``end`` for the producer state: each snapshot is earlier."""
+    """Return whether a broker reads a segment that ends at ``end`` for the producer state: no snapshot is later."""
     ends = (f".{file_names.PRODUCER_SNAPSHOT}",)
     snapshots = [file_names.offset_of(name) or 0 for name in folder.inside if name.endswith(ends)]
     return max(snapshots, default=0) < end and bool(snapshots or not how.clean)
 
 
 def _refusal(entry: Entry) -> str:
-    """Return the error of a broker that writes to a folder, pipe, socket or device as to a file."""
+    """Return the error of a broker that opens a folder, pipe, socket or device as a file."""
     texts = {"": "Is a directory", "socket": "No such device or address: it is a socket"}
     return texts.get(entry.special, f"Invalid argument: it is a {entry.special}")
 

@@ -1,8 +1,8 @@
-"""The outcome of a start for the metadata log, and the node's first image of the cluster.
+"""The result of a start for the metadata log (:func:`start`), with the image of the cluster that the node then has.
 
 A node always recovers the whole log, as after an unclean stop. If a snapshot ends after the log, the node deletes the
-log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore,
-KafkaRaftClient, KRaftControlRecordStateMachine and RecordsSnapshotReader; QuorumController for the replay.
+log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore, KafkaRaftClient,
+KRaftControlRecordStateMachine and RecordsSnapshotReader; QuorumController for the replay.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class MetadataStart(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """The parameters for opening a metadata log. ``limit`` is the size of the largest batch in bytes.
+    """The parameters for opening a metadata log. ``limit`` is the size of the largest valid batch in bytes.
 
-    ``sound`` is set if the log is known to be valid. ``image`` is the image of the whole log if it is known.
+    ``sound`` is set if a check found the log valid. ``image`` is the image of the whole log if it was made before.
     """
 
     release: StartRelease
@@ -65,9 +65,9 @@ class Opening(NamedTuple):
     image: ClusterImage | None = None
 
     def image_at(self, end: int) -> ClusterImage | None:
-        """Return the image if it is known for a log that ends at ``end``, else None.
+        """Return ``image`` if it is the image of a log that ends at ``end``, else None.
 
-        None for older releases too: each record must be read to check that the release supports it.
+        It is also None for older releases: they need each record to be read, to verify that the release supports it.
         """
         if self.image is None or self.sound is None or not self.release.is_newest:
             return None
@@ -75,7 +75,6 @@ class Opening(NamedTuple):
 
 
 def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
-    """Return the result of opening the metadata log of a log dir. Raises UnreadableError."""
     entry = log_dir.entry(METADATA_FOLDER)
     if entry is None or not entry.is_folder:
         text = "the metadata log is missing: if this node is the only controller, it begins a new log without topics"
@@ -131,7 +130,7 @@ def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[S
 def _with_snapshots(
     folder: log_folder.LogFolder, loaded: LogStart, of: Opening, fatal: list[StartCause]
 ) -> MetadataStart:
-    """Drop the log if the newest snapshot ends after the log. Then load the image."""
+    """Add the snapshots to a loaded log: drop the log if the newest one ends after it, then make the image."""
     begin, end = loaded.log_start_offset or 0, loaded.log_end_offset or 0
     found = [
         SnapshotFile(int(named["offset"]), int(named["epoch"]), folder.files, entry.path, folder.limit)
@@ -217,7 +216,7 @@ def _replay(
     broken: list[StartCause] = []
 
     def breaks(found: Break) -> None:
-        if found.record:  # a node does not check for gaps in the offsets
+        if found.record:  # nodes accept gaps in the offsets
             text = f"{found.cause}: a controller of 3.3 or later stops at it with a fatal fault"
             broken.append(
                 StartCause(code=Code.METADATA_REPLAY_BROKEN, file=folder.name, text=text, offset=found.offset)

@@ -1,4 +1,4 @@
-"""The result of a dry start: one :class:`BrokerStart` per broker, with one :class:`LogStart` per partition folder."""
+"""The result of a dry start: a :class:`BrokerStart` per broker, with a :class:`LogStart` per partition folder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StartOutcome(StrEnum):
 
 
 class StartCause(NamedTuple):
-    """A reason for an outcome. ``file`` is the file that causes it (path as messages show it), or None."""
+    """The reason for an outcome. ``file`` is the file that causes it (path as messages show it), or None."""
 
     code: Code
     file: str | None
@@ -89,11 +89,10 @@ class LogStart(NamedTuple):
     """High watermark, recovery point and log start offset in the checkpoints of the log dir."""
 
     def with_causes(self, *causes: StartCause) -> LogStart:
-        """Return the log with more serious ``causes`` placed before its own."""
+        """Return the log with ``causes`` before its own causes. They must be graver."""
         return self._replace(causes=(*causes, *self.causes))
 
     def not_served(self, outcome: StartOutcome | None) -> LogStart:
-        """Return the log with this outcome and without offsets."""
         return self._replace(outcome=outcome, log_start_offset=None, log_end_offset=None)
 
 

@@ -1,4 +1,4 @@
-"""The release of the broker in a dry start: the metadata records that it can read, and rules that differ by release."""
+"""The release of the broker in a dry start: the metadata records that it can read, and its rules for loading logs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class StartRelease(NamedTuple):
 
     @property
     def ends_leaderships(self) -> bool:
-        """Whether all partitions of a killed broker lose their leader when it registers again (measured)."""
+        """Whether each partition of a killed broker loses its leader when the broker registers again (measured)."""
         return self.number >= (4, 0)
 
     @property
@@ -58,7 +58,7 @@ class StartRelease(NamedTuple):
         return self.number[:2] == max(LAST_MINORS.items())
 
     def too_new(self, found: Batches, file: str) -> Iterator[StartCause]:
-        """Yield the first reason why the release cannot read these batches of the metadata log, if any."""
+        """Yield the first reason, if any, why the release cannot read these batches of the metadata log."""
         if self.is_newest:
             return
         from kdump.internal_topics import cluster_metadata
@@ -79,7 +79,7 @@ class StartRelease(NamedTuple):
 
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:
-    """Return the reason why a release cannot read a record, or "". Bytes 1 and 2 are its type and version."""
+    """Return why a release cannot read a record, or "". Bytes 1 and 2 are its type and version."""
     from kdump.internal_topics import cluster_metadata
     from kdump.internal_topics.interpreter import FRAME
     from kdump.internal_topics.schema import by_type
@@ -101,6 +101,6 @@ def _minor(name: str) -> tuple[int, ...]:
 
 
 def of(name: str) -> StartRelease:
-    """Return the release with a number such as 4.2.2, 4.2 or 4 (its last minor). Raises UsageError if unknown."""
+    """Return the release of a number such as 4.2.2, 4.2 or 4 (its last minor). Raises UsageError for an unknown one."""
     number = known_release(name)
     return StartRelease(name, number if len(number) > 1 else (*number, LAST_MINORS[number[0]]))

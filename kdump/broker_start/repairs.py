@@ -1,4 +1,4 @@
-"""Advice and repair commands for each cause that stops a broker or takes a log dir offline."""
+"""Advice and shell commands against the causes that stop a broker or take a log dir offline. None of them is run."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ DISK_IS_LOST: Final = ": 'only if the disk is lost' && "
 
 
 class Repairs:
-    """Advice and commands for one broker.
+    """The advice and commands for one broker.
 
     ``ids``: topic name -> topic id. ``nodes``: broker id -> registered directory ids. ``directories``: path of a log
     dir in messages -> directory.id.
@@ -99,7 +99,7 @@ class Repairs:
         self._start, self._ids, self._nodes, self._directories = start, ids, nodes, directories
 
     def advice(self, cause: StartCause) -> str:
-        """Return the advice for a cause, or "" without advice."""
+        """Return the advice for a cause, or "" if there is none."""
         text = ADVICE.get(cause.code, "")
         if cause.code is Code.METADATA_REPLAY_BROKEN:
             text = text.format(later=self._later(cause))
@@ -148,7 +148,7 @@ class Repairs:
             yield from self._begin_with_a_snapshot(cause)
 
     def _later(self, cause: StartCause) -> str:
-        """Return a text on the records after the broken metadata record: a start from a snapshot loses these too."""
+        """Return a text on the records after the broken metadata record. A start from a snapshot also loses these."""
         ends = [log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA]
         end = max((each for each in ends if each is not None), default=None)
         lists = "kdump metadata --events lists them"
@@ -160,10 +160,10 @@ class Repairs:
         return f"{many(count, 'later record is', 'later records are')} lost ({lists})"
 
     def _is_unneeded(self, cause: StartCause) -> bool:
-        """Return whether the broken file can be moved away, because the metadata log has its records.
+        """Return whether the broken file can be moved away because the node starts from the metadata log alone.
 
-        Only a node without a metadata log needs ``bootstrap.checkpoint``. A snapshot is needed only if the metadata log
-        lacks its own first records.
+        ``bootstrap.checkpoint`` is needed only without a metadata log; a snapshot only if the log lacks its first
+        records.
         """
         logs = [log for log in self._start.logs if log.topic == CLUSTER_METADATA]
         if cause.code not in SPARE or not any(log.log_end_offset for log in logs):
@@ -193,7 +193,7 @@ class Repairs:
         ]
 
     def _directory(self, cause: StartCause) -> str | None:
-        """Return the registered directory id that no other log dir has; None if there are several or none."""
+        """Return the registered directory id that no log dir has, or None unless there is exactly one."""
         file = posixpath.dirname(_properties(cause.file or ""))
         known = {each for path, each in self._directories.items() if posixpath.normpath(path) != file}
         candidates = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]
@@ -210,7 +210,7 @@ class Repairs:
         yield f"{label}printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
 
     def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
-        """Yield commands that let the only controller start from a snapshot of the records before the broken record.
+        """Yield the commands with which the only controller starts from a snapshot without the broken record.
 
         If there are several controllers, yield a command that shows the metadata.
         """

@@ -1,8 +1,8 @@
 """Finds partitions that lack all their records: their folder is missing, or their log is empty.
 
 The evidence is in other files: the assignment in the metadata log, checkpoints, producer snapshots, indexes, leader
-epochs, and committed offsets of groups. Logs are not read. Missing records at the end of a log that is not empty are
-found by ``kdump check``.
+epochs, and committed offsets of groups. Logs are not read. Only ``kdump check`` finds records missing from the end of a
+log that has others.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def evidence_text(reached: Mapping[str, int]) -> str:
 
 
 def absent_text(name: str, broker: str, where: str, reached: Mapping[str, int]) -> str:
-    """Return the message on a partition that is assigned to this broker, but has no folder."""
+    """Return the message on a partition without a folder on the broker to which it is assigned."""
     most = max(reached.values(), default=0)
     gone = f"{many_are(most, 'record')} missing ({evidence_text(reached)})" if most else "a start creates an empty log"
     if reached and not most:
@@ -70,10 +70,10 @@ def missing_text(end: int, reached: Mapping[str, int]) -> str:
 
 
 class CommittedOffsets:
-    """The highest offset that any group has committed for each partition. Offsets are read at first use."""
+    """For each partition the highest offset that any group has committed. Offsets are read at first use."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
-        """``partitions`` may include other topics than ``__consumer_offsets``."""
+        """``partitions`` may include topics other than ``__consumer_offsets``."""
         self._partitions = partitions
 
     @cached_property
@@ -86,13 +86,13 @@ class CommittedOffsets:
         return found
 
     def of(self, topic: str, number: int) -> dict[str, int]:
-        """Return the committed offset as evidence of a partition's end. Empty if no group has committed an offset."""
+        """Return the committed offset as evidence of a partition's end; empty if there is none."""
         offset = self._offsets.get((topic, number), 0)
         return {"committed by a group": offset} if offset > 0 else {}
 
 
 def _offsets(log_dir: LogDirFiles, name: str) -> Offsets:
-    """Return the offsets of a checkpoint by partition. Empty for an absent or broken file, which a check reports."""
+    """Return the offsets of a checkpoint by partition; empty if it is absent or broken (a check reports that)."""
     data = log_dir.read_if_present(name)
     try:
         entries = () if data is None else checkpoints.read(data)

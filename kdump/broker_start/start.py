@@ -1,6 +1,6 @@
-"""A dry start: determines from the files what a starting broker does to its log dirs.
+"""A dry start: predicts from the files what a starting broker does to its log dirs (:func:`dry_start`).
 
-Nothing here reads the clock or writes a file. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
+It does not read the clock or write a file. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
 ``isStrayReplica``, ``recoverAbandonedFutureLogs``, ``getOrCreateLog``), ReplicaManager and BrokerMetadataPublisher.
 """
 
@@ -60,8 +60,8 @@ def dry_start(
 ) -> BrokerStart:
     """Return the result of a broker's start. Raises StoreError; other unreadable files are causes in ``unknown``.
 
-    ``known``: path of a folder in messages -> the facts that a check found. ``image`` is the image of the metadata log,
-    if all its records could be applied. ``states``: path of a log dir in messages -> its files that were read before.
+    ``known``: path of a folder in messages -> facts from a check. ``image`` is the image of the metadata log, if all
+    its records could be applied. ``states``: path of a log dir in messages -> the state that was read before.
     """
     return _BrokerRun(broker, options, known or {}, image, states or {}).run()
 
@@ -187,9 +187,9 @@ class _BrokerRun:
         return found
 
     def _voter(self, directory: bytes | None) -> None:
-        """Stop a sole voter whose ``directory`` id differs from its id in the metadata log (``VoterSet.isVoter``).
+        """Add a fatal cause if this node is the only voter, but with a ``directory`` id that the voters do not have.
 
-        Such a voter waits for a leader until the broker's start fails. If there are other voters, the node fetches the
+        Such a node waits for a leader until its start fails (``VoterSet.isVoter``). With other voters it fetches the
         metadata from their leader.
         """
         voters = (self.image.voters if self.image is not None else None) or []
@@ -223,11 +223,11 @@ class _BrokerRun:
         return self._is_controller() and (not voters or voters == [self.node_id])
 
     def _voter_ids(self) -> list[int]:
-        """Return the voter ids in the metadata log, in the configs or in ``quorum-state``; empty if none has any."""
+        """Return the voter ids in the metadata log, else in the configs, else in ``quorum-state``."""
         return (self.image.voter_ids if self.image is not None else []) or self._configured_voters() or [*self.voters]
 
     def _configured_voters(self) -> list[int]:
-        """Return the node ids in controller.quorum.voters (``1@host:9093,2@...``), in order."""
+        """Return the node ids in the config controller.quorum.voters (``1@host:9093,2@...``), in order."""
         found = (each.strip().partition("@")[0] for each in self.options.configs.get(VOTERS, "").split(","))
         return sorted(int(each) for each in found if each.isdecimal())
 
@@ -297,7 +297,7 @@ class _BrokerRun:
     def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> Offsets:
         """Return the offsets of a checkpoint. A broken file takes the log dir offline, unless ``late``.
 
-        A broker reads ``late`` checkpoints after the logs: see :meth:`_late_checkpoints`.
+        ``late``: a checkpoint that a broker reads after the logs (:meth:`_late_checkpoints`).
         """
         if (known := self._read_before(log_dir, name)) is not None:
             return known
@@ -361,7 +361,7 @@ class _BrokerRun:
         return int(given) if given is not None and given.isdecimal() else DEFAULT_INTERVAL
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return the log, as STRAY if the broker renames its folder (``LogManager.isStrayReplica``)."""
+        """Return the log, as STRAY if the broker makes its folder stray (``LogManager.isStrayReplica``)."""
         topic = None if self.image is None else self.image.topics.by_name.get(log.topic)
         log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
         if folder.parsed.state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER}:
@@ -477,10 +477,10 @@ class _BrokerRun:
     def _create(
         self, topic: Topic, number: int, directory: bytes, directories: Mapping[LogDirFiles, bytes | None]
     ) -> None:
-        """Create an empty log in the assigned log dir, or if none is assigned, in the first live log dir.
+        """Create an empty log in the assigned log dir, or in the first live log dir if none is assigned.
 
-        If a log dir is offline, a log may be in it: no log is created for a directory id that no live log dir has,
-        except ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
+        If a log dir is offline, the log may be in it. Then no log is created for a directory id that no live log dir
+        has, unless it is ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
         """
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, but none of its log dirs has the folder"
@@ -527,14 +527,16 @@ class _BrokerRun:
 
         With the first image the broker becomes leader of its partitions, in the order of a HashMap. At the first
         partition in an offline log dir, NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``.
-        Later partitions and followers are not processed. Then the controller marks the failed log dirs as offline
-        (``ReplicationControlManager.handleDirectoriesOffline``). Each of their partitions that loses its leader or an
-        in-sync replica is now new to the broker, without a log dir (``TopicDelta.localChanges``). The broker creates an
-        empty log for such a partition (``Partition.createLogInAssignedDirectoryId``).
+        Later partitions and followers are not processed.
 
-        Before 4.0 this happens only for log dirs that fail while logs are loaded. From 4.0 on it happens also for log
-        dirs that were offline before. The reason is that all partitions of a killed broker lose their leader when it
-        registers again. After a clean stop the broker leads no partition, and all partitions are processed.
+        Then the controller marks the failed log dirs as offline
+        (``ReplicationControlManager.handleDirectoriesOffline``). Their partitions that lose the leader or an in-sync
+        replica are new to the broker (``TopicDelta.localChanges``). It creates empty logs for them
+        (``Partition.createLogInAssignedDirectoryId``).
+
+        Before 4.0 this happens only for log dirs that fail while logs are loaded. From 4.0 on all partitions of a
+        killed broker lose their leader when it registers again, so it also happens for log dirs that were offline
+        before. After a clean stop the broker leads no partition, and all partitions are processed.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
         if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:
@@ -648,7 +650,7 @@ class _BrokerRun:
 
 
 def _is_old(log_dir: LogDirFiles) -> bool:
-    """Return whether a log dir has no KRaft files. Then it may belong to a broker of 0.8, without meta.properties."""
+    """Return whether a log dir has no KRaft files: it may belong to a broker of 0.8, without meta.properties."""
     if names(log_dir) & {METADATA_FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)

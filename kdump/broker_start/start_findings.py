@@ -1,7 +1,7 @@
 """The findings of a dry start: the reasons why a broker does not start, and records that are lost or missing.
 
-Records are missing if other files prove that the log had more offsets. These files are checkpoints, producer snapshots,
-leader epochs, and the metadata log. A partition that lacks all its records is the gravest finding.
+Records are missing if other files prove that the log had more offsets: checkpoints, producer snapshots, leader epochs,
+or the metadata log. The result of the dry start is input; :mod:`~kdump.broker_start.repairs` has the advice.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Everything:
 
 
 class LogEvidence(NamedTuple):
-    """The offsets of a log, and the limits of its start and end offset from other files. ``size`` is in bytes."""
+    """The offsets of a log, and the limits of its start and end that other files prove. ``size`` is in bytes."""
 
     start: int | None = None
     end: int | None = None
@@ -71,7 +71,7 @@ class LogEvidence(NamedTuple):
 
 
 class Context(NamedTuple):
-    """The facts that are compared with a dry start. Facts from the metadata log are empty if it is missing."""
+    """The facts to compare with a dry start. Those from the metadata log are empty if it is missing."""
 
     facts: Mapping[str, LogEvidence]
     """Path of a partition folder -> the facts of its log."""
@@ -98,7 +98,7 @@ class Context(NamedTuple):
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
-    """Yield the findings of one broker's start, the gravest first."""
+    """Yield the findings on one broker's start, the gravest first."""
     return _StartFindings(start, context).all()
 
 
@@ -188,7 +188,7 @@ class _StartFindings:
         return any(_has(log, Code.METADATA_LOG_EMPTY) for log in self.start.logs if log.topic == CLUSTER_METADATA)
 
     def _controllers_have_it(self) -> bool:
-        """Return whether the node is not a controller, so that it fetches the metadata from the controllers."""
+        """Return whether the node fetches the metadata from controllers, because it is not a controller itself."""
         return any(cause.text == CONTROLLERS_HAVE_IT for cause in self.start.unknown)
 
     def _metadata_is_here(self) -> bool:
@@ -206,8 +206,8 @@ class _StartFindings:
     def _elsewhere_metadata(self) -> Finding:
         """Return the finding that the given paths have no metadata log.
 
-        ``kafka-storage.sh format`` writes a bootstrap.checkpoint into the log dir of the metadata log (before 3.9, into
-        each log dir). If a log dir has this file, its metadata log is missing, and the level is LOG.
+        Its level is LOG if a log dir has a bootstrap.checkpoint: the metadata log of this log dir is missing.
+        ``kafka-storage.sh format`` writes the file there (before 3.9 into each log dir).
         """
         bootstrap = self._bootstrap()
         count = sum(log.topic_id is not None for log in self.start.logs)
@@ -434,7 +434,7 @@ class _StartFindings:
         )
 
     def _damaged_future(self, log: LogStart) -> Iterator[Finding]:
-        """Yield the finding on a damaged -future folder that takes the place of a valid log (KIP-113)."""
+        """Yield the finding on a damaged -future folder that replaces a valid log (KIP-113)."""
         others = self.by_partition[log.topic, log.partition]
         current = next((other for other in others if other.outcome in SERVED and other.topic_id == log.topic_id), None)
         if current is None or not self._facts(log).is_damaged or self._facts(current).is_damaged:
@@ -466,7 +466,7 @@ class _StartFindings:
         )
 
     def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:
-        """Return the finding on an empty log that a start creates because the log dir of the partition is offline.
+        """Return the finding on an empty log that a start creates, because the partition's log dir is offline.
 
         The finding on the offline log dir reports the records in its folders.
         """
@@ -590,7 +590,7 @@ class _StartFindings:
             )
 
     def _unread_indexes(self, log: LogStart) -> Iterator[Finding]:
-        """Yield the findings on folders with the names of time indexes, which a broker opens only after its start."""
+        """Yield the findings on folders in place of time indexes that a broker opens only after its start."""
         for cause in log.causes:
             if cause.code is Code.INDEX_UNREADABLE:
                 yield Finding(
@@ -665,8 +665,8 @@ class _StartFindings:
     def _of_another_topic(self, log: LogStart, where: str, name: str) -> Finding:
         """Return the finding on a folder with the id of another topic, if the broker also has the other topic's folder.
 
-        The folder does not become stray, because ``LogManager.isStrayReplica`` compares only the id. But the first
-        image fails with InconsistentTopicIdException. A broker of 4.3 starts, but answers no client.
+        It does not become stray, because ``LogManager.isStrayReplica`` compares only the id. But the first image fails
+        with InconsistentTopicIdException. A broker of 4.3 starts, but answers no client.
         """
         return Finding(
             level=Level.LOG,
@@ -682,7 +682,7 @@ class _StartFindings:
         )
 
     def _begins_late(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the finding on missing records before the first segment, if no broker deleted them."""
+        """Yield the finding on records that are missing before the first segment and that no broker deleted."""
         first, deleted = log.log_start_offset or 0, log.checkpoint_start or 0
         tiered = self.context.tiered
         reached = {

@@ -1,4 +1,4 @@
-"""Dry starts of brokers, each with its findings and its verdict."""
+"""Adds findings and verdicts to dry starts, with the facts that checks of the same partitions found."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def metadata_image(
 
 
 def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) -> dict[str, KnownLog]:
-    """Return the facts that the check found on each log, by folder: a dry start need not find them again."""
+    """Return the facts that the checks found on each log, by folder. A dry start then need not find them again."""
     listed = {part.files.shown(part.folder): part for part in partitions if part.is_listed}
     found = {}
     for one in results:
@@ -77,9 +77,9 @@ class Started:
         """The broker in sentences; with its cluster if the paths have log dirs of several clusters."""
 
     def join(self, found: list[Finding]) -> list[Finding]:
-        """Return the findings to add to ``found``; drop the others.
+        """Return the findings to add to ``found``: all but fatal ones on a file on which ``found`` has a fatal one.
 
-        If ``found`` has a fatal finding on the same file, it gets the commands of the dropped one.
+        That finding in ``found`` gets the commands of the other.
         """
         new = []
         for one in self.findings:
@@ -93,7 +93,7 @@ class Started:
         return new
 
     def verdict(self, others: Sequence[Finding]) -> StartVerdict:
-        """Return the verdict. ``others`` are the findings of the check on all log dirs."""
+        """Return the verdict. ``others`` are the findings of the checks on all log dirs."""
         own, label = set(self.findings), self.label
         if any(one.code == OPEN and one.is_remark for one in self.findings):
             label = f"{label} (the paths hold no metadata log)"
@@ -186,7 +186,7 @@ def started(
 
 
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
-    """Return a verdict on each broker. If there are several brokers, another verdict before them lists their log dirs.
+    """Return a verdict on each broker. If there are several, a verdict before them lists the log dirs of each.
 
     ``found`` are all findings. ``unreadable`` is whether a file could not be read. Without a dry start, return a
     verdict on "the broker" if a finding is grave.
@@ -218,8 +218,8 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
 def _closed(partitions: Sequence[Partition]) -> set[str]:
     """Return the folders whose log was closed before the broker was killed (:attr:`LogEvidence.is_closed`).
 
-    A broker preallocates both indexes of the newest segment (AbstractIndex), and trims them when it starts the next
-    segment or closes the log.
+    A broker preallocates both indexes of the newest segment (AbstractIndex), and trims them when it closes the log. If
+    more than a fifth of a log dir's logs are trimmed, none counts as closed.
     """
     found: set[str] = set()
     by_dir: dict[str, dict[str, bool]] = {}
@@ -234,7 +234,7 @@ def _closed(partitions: Sequence[Partition]) -> set[str]:
 
 
 def _is_closed(part: Partition) -> bool | None:
-    """Return whether the indexes of the newest segment are trimmed; None if unknown, or for a folder not in use."""
+    """Return whether the indexes of the newest segment are trimmed; None if unknown or the folder is not in use."""
     logs = [each for each in part.segments if each.path.endswith(f".{file_names.LOG}")]
     if part.topic in {None, CLUSTER_METADATA} or not logs or leftover_of(part):
         return None

@@ -1,1 +1,1 @@
-"""Checks of logs and of the files beside them. Their results are findings."""
+"""Checks of logs and of the files beside them. They yield findings, and change nothing."""

@@ -1,4 +1,4 @@
-"""Checks log dirs against each other: the ids in ``meta.properties``, and partitions in two log dirs of one broker.
+"""Compares log dirs with each other: the ids in ``meta.properties``, and partitions in two log dirs of one broker.
 
 Sources: Kafka's classes MetaPropertiesEnsemble (3.7, KIP-858) and LogManager.
 """
@@ -62,7 +62,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
 
 
 def _topic_id(part: Partition) -> bytes | None:
-    """Return the topic id of a folder, or None if the file is invalid, which the check of the folder reports."""
+    """Return the topic id of a folder, or None if the file is invalid, which another check reports."""
     try:
         return part.topic_id(discard)
     except UnreadableError:
@@ -109,7 +109,7 @@ def _missing(part: Partition, shown: str) -> Finding:
     """Return the finding on a missing ``meta.properties``.
 
     It is only a remark if the partition folder has no ``partition.metadata``: a broker of 0.8 needs neither file, and a
-    later broker with ZooKeeper writes a missing ``meta.properties``.
+    later broker with ZooKeeper creates ``meta.properties``.
     """
     modern = any(entry.name == file_names.PARTITION_METADATA for entry in part.others)
     text = "the file is missing: a KRaft broker does not start without it"
@@ -127,7 +127,7 @@ def _missing(part: Partition, shown: str) -> Finding:
 
 
 def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
-    """Yield the findings on log dirs of another cluster than the first one's. They are fatal only for one broker."""
+    """Yield the findings on log dirs whose cluster differs from the first one's. They are fatal for a single broker."""
     first, *others = of_one
     for other in others:
         if other.properties.cluster_id != first.properties.cluster_id:
@@ -145,7 +145,7 @@ def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
 
 
 def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
-    """Yield the findings on log dirs with the same directory.id. Copies, which share a partition, have none."""
+    """Yield the findings on log dirs with the same directory.id, except copies: those have a partition in common."""
     earlier: dict[str, _Ids] = {}
     for ids in of_one:
         directory = ids.properties.directory_id

@@ -1,4 +1,7 @@
-"""Limits of a log's offsets that the files beside it prove: the highest possible start, the lowest possible end."""
+"""The highest possible start and the lowest possible end of a log, as the files beside its segments prove them.
+
+The dry start and the check of a partition compare a log with these limits.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
-    """Return the leader epochs of a partition. None if the file is invalid: the check of the folder reports it."""
+    """Return the leader epochs of a partition. None if the file is invalid, which the check of the folder reports."""
     try:
         return part.leader_epochs(lambda _: None)
     except UnreadableError:
@@ -52,18 +55,18 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
 
 
 def proves_end(end: int, recovery_point: int | None, evidence: Mapping[str, int]) -> bool:
-    """Return whether the recovery point proves the log end of a clean stop, because at most one file contradicts it.
+    """Return whether ``end`` is certain to be the end of the log after a clean stop.
 
-    A broker that stops writes the log end as recovery point (LogManager.shutdown). ``evidence``: kind of file ->
-    the end offset that the file proves.
+    A broker that stops writes the log end as recovery point (LogManager.shutdown). ``evidence``: kind of file -> the
+    end that it proves. At most one kind may prove a later end, because its file may be damaged.
     """
     return recovery_point == end and sum(offset > end for offset in evidence.values()) <= 1
 
 
 def indexed_end(segment: Segment) -> int:
-    """Return the offset after the last entry of ``.index`` or of ``.timeindex``, whichever is lower; 0 for no entry.
+    """Return the offset after the last entry of ``.index`` or of ``.timeindex``, whichever is lower; 0 if one is empty.
 
-    Entries count up to the first whose offset, position or timestamp does not rise. A broker adds entries to both
+    Entries count up to the first one whose offset, position or timestamp does not rise. A broker adds entries to both
     indexes together (LogSegment.append), so one damaged index proves nothing.
     """
     base = segment.base_offset or 0
@@ -86,8 +89,8 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
 
     A broker that deletes segments or records raises the start offset of the first epoch to the log start offset
     (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames the log file of a
-    segment before its indexes (LogSegment.changeFileSuffixes). Epochs of a tiered topic begin at the first offset in
-    remote storage.
+    segment before its indexes (LogSegment.changeFileSuffixes). In a tiered topic the epochs begin at the first offset
+    in remote storage.
     """
     found: dict[str, int] = {}
     logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}
@@ -108,10 +111,10 @@ def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
 
 
 def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:
-    """Yield the topic, partition and committed offset of each commit of a group.
+    """Yield topic, partition and committed offset of each commit of a group; for a share group the start offset.
 
-    For a share group the offset is its start offset. ``partition`` is a partition of ``topic``, a coordinator's topic.
-    ``names`` maps topic ids to topic names. Unreadable records are skipped.
+    ``partition`` is a partition of ``topic``, a coordinator's topic. ``names`` maps topic ids to topic names.
+    Unreadable records are skipped.
     """
     for record in _records(topic, partition):
         if record.key is None or record.value is None:

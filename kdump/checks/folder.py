@@ -1,4 +1,4 @@
-"""Checks the files in a partition folder that are not segments."""
+"""Checks the files of a partition folder that are not segments, the states of its segments, and its own name."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def check(
 ) -> Iterator[Finding]:
     """Yield the findings on the files beside the segments, and on the folder itself.
 
-    ``dirs`` checks the files of the log dir. ``fail`` receives unreadable files; by default it raises. ``parsed``
-    receives the content of each valid file of :data:`READERS` by its name.
+    ``dirs`` checks the files of the log dir. ``fail`` receives unreadable files; by default it raises. ``parsed`` is
+    filled: name of a file in :data:`READERS` -> its content, if it is valid.
     """
     parsed = {} if parsed is None else parsed
     if (leftover := leftover_of(partition)) is not None:
@@ -103,9 +103,9 @@ def check(
 
 
 def _no_files(partition: Partition) -> Iterator[Finding]:
-    """Yield the findings on folders, pipes, sockets and devices with the names of segments and their indexes.
+    """Yield the findings on folders, pipes, sockets and devices with the names of segments or indexes.
 
-    A segment of this name had records if its index is there.
+    Such a segment had records if its index is there.
     """
     special = [segment.entry for segment in partition.segments if segment.special]
     for entry in sorted((*special, *partition.folders)) if partition.topic is not None else ():
@@ -186,7 +186,7 @@ def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
 
 
 def _is_discarded(partition: Partition, swap: str) -> bool:
-    """Return whether a broker removes a ``.swap`` file: if a ``.cleaned`` file has a lower or equal base offset."""
+    """Return whether a start removes a ``.swap`` file, because a ``.cleaned`` file has a lower or equal base offset."""
     least = least_cleaned(partition)
     return least is not None and stem_offset(swap) >= least
 

@@ -1,4 +1,7 @@
-"""Checks all indexes of a segment against its log and against each other, in one pass over the batches."""
+"""Checks all indexes of a segment against its log and against each other, in one pass over the batches.
+
+The caller passes the batches to :class:`IndexCheck`, which reads no file and gives each index its own check.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,8 @@ LOG_ADVICE: Final = "The log itself is damaged: copy the log before a broker sta
 class SegmentFiles:
     """One segment: the name of its log, and the content of its index files (None if absent).
 
-    ``log_size`` is in bytes, or None if the log is absent. ``active``: the folder has no later segment. A running
-    broker writes the log before the indexes, so callers must read the indexes before the size of the log.
+    ``log_size`` is in bytes; None without a log. ``active``: the folder has no later segment. A running broker writes
+    the log before the indexes, so callers must read the indexes before they take the size of the log.
     """
 
     name: str
@@ -44,12 +47,12 @@ class SegmentFiles:
     """Suffix -> the name of a ``.swap`` file that a start renames to this index."""
 
     def beside(self, suffix: str) -> str:
-        """Return the name of another file of this segment. A further suffix, such as ``.deleted``, is kept."""
+        """Return the name of another file of this segment, with the further suffix (``.deleted``) if there is one."""
         return self.swaps.get(suffix) or beside_log(self.name, suffix)
 
 
 class PartitionState:
-    """The state after a segment. The check of the next segment needs it."""
+    """The state after a segment, for the check of the next one."""
 
     def __init__(self) -> None:
         self.replay = Replay()
@@ -61,7 +64,7 @@ class PartitionState:
         self._marked = (self.replay, False, False)
 
     def mark(self) -> None:
-        """Save the state, so that :meth:`restore` can return to it when a segment is read again."""
+        """Save the state. :meth:`restore` returns to it when a segment is read again."""
         self.replay.mark()
         self._marked = (self.replay, self.compacted, self.complete)
 
@@ -71,7 +74,7 @@ class PartitionState:
 
 
 class IndexCheck:
-    """Checks the indexes of one segment. The caller passes its batches in order."""
+    """Checks the indexes of one segment. The caller passes all batches in order, then calls :meth:`finish`."""
 
     def __init__(self, files: SegmentFiles, partition: PartitionState | None = None) -> None:
         """``partition`` is the state after the previous segments, if they were read."""
@@ -144,7 +147,7 @@ class IndexCheck:
         state, base = self.partition, self.files.base_offset
         if state.replay.end_offset is None:
             state.complete = base == 0
-        elif state.replay.end_offset != base:  # the segment before this one was not read
+        elif state.replay.end_offset != base:  # the previous segment was not read
             state.replay, state.complete = Replay(), False
         if last < base:
             self._misnamed = Finding(
@@ -176,7 +179,7 @@ class IndexCheck:
             self.txns.ended(ended)
 
     def finish(self, *, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings by file. If the log is not ``readable``, entries past :attr:`valid_end` are skipped."""
+        """Yield the findings by file. Unless the log is ``readable``, entries past :attr:`valid_end` are skipped."""
         files = self.files
         if files.log_size is None:
             yield Finding(
@@ -225,7 +228,7 @@ class IndexCheck:
         return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Yield a remark if an index ends with zeros, but the sizes of both indexes are not those of a preallocation.
+        """Yield a remark if an index ends with zeros, but the sizes of both are not those of preallocated indexes.
 
         A broker preallocates and trims both indexes together. An empty ``.index`` with several time entries is normal:
         each clean stop adds a time entry (LogSegment.close).
@@ -242,7 +245,7 @@ class IndexCheck:
 
 
 def is_preallocated(index_size: int, time_size: int) -> bool:
-    """Return whether both sizes in bytes come from one value of ``segment.index.bytes``, rounded to whole entries."""
+    """Return whether both sizes (bytes) come from one ``segment.index.bytes``, rounded down to whole entries."""
     entry, step = TimeIndex.layout.size, OffsetIndex.layout.size
     return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 

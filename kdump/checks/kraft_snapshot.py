@@ -1,4 +1,4 @@
-"""Checks snapshots of the metadata log (``.checkpoint``): each snapshot alone, and all of them against the log.
+"""Checks snapshots of the metadata log (``.checkpoint``): each alone (:func:`check`), and all against the log.
 
 The name has the end offset and the epoch. Offsets in the file begin at 0. The first batch is a control batch that
 begins with SNAPSHOT_HEADER. The last batch ends with SNAPSHOT_FOOTER. A node renames a snapshot to its final name when
@@ -37,7 +37,7 @@ ADVICE: Final = (
 
 
 class Snapshot(NamedTuple):
-    """A checked snapshot. The end offset and the epoch come from its name; None if the name has none."""
+    """A checked snapshot. The end offset and the epoch come from its name, and are None if the name lacks them."""
 
     name: str
     end_offset: int | None
@@ -48,12 +48,12 @@ class Snapshot(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether a node can load the snapshot: its name has an end offset, and all of its findings are remarks."""
+        """Whether a node can load the snapshot: its name has an end offset, and its findings are only remarks."""
         return self.end_offset is not None and all(finding.is_remark for finding in self.findings)
 
 
 def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT_LIMIT) -> Snapshot:
-    """Check a snapshot, with ``records`` its records too. ``limit``: largest batch (bytes). Raises UnreadableError."""
+    """Check a snapshot, and with ``records`` its records. ``limit``: largest batch in bytes. Raises UnreadableError."""
     shown, name = files.shown(path), posixpath.basename(path)
     named = KRAFT_SNAPSHOT_NAME.fullmatch(name)
     findings: list[Finding] = []
@@ -102,7 +102,7 @@ def _frame(file: str, size: int, first: RecordBatch | None, last: Region | None)
 
 
 def _type(batch: RecordBatch, *, last: bool = False) -> int | None:
-    """Return the type of the first or last record of a control batch; None for another batch or an invalid record."""
+    """Return the type of the first or ``last`` record of a control batch; None for another batch, or if unreadable."""
     if not batch.is_control:
         return None
     wanted = None

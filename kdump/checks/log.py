@@ -1,6 +1,6 @@
-"""Checks the batches of a partition for defects that a correct CRC does not reveal, and for their order.
+"""Checks the batches of a partition: their order, and defects that a correct CRC does not reveal (:class:`LogCheck`).
 
-The check follows offsets, leader epochs and producers across segments. Compaction and lost batches both leave gaps in
+Offsets, leader epochs and producers are followed across segments. Compaction and lost batches both leave gaps in
 offsets. Only the whole partition shows the cause of a gap, so gaps are reported after the last segment.
 """
 
@@ -74,7 +74,7 @@ class _Gap(NamedTuple):
 
 
 class GapLimits(NamedTuple):
-    """The facts that decide whether compaction explains a gap in the offsets. A fact is None if it is unknown."""
+    """The facts that decide whether compaction explains a gap in the offsets; None for an unknown fact."""
 
     cleaned: bool | None = None
     """Whether compaction may have left gaps."""
@@ -88,9 +88,9 @@ UNKNOWN: Final = GapLimits()
 
 
 class LogCheck:
-    """Checks the log of one partition: call :meth:`begin` for each segment in offset order, then pass its regions.
+    """Checks the log of one partition. Call :meth:`begin` for each segment in offset order, and pass its regions.
 
-    ``findings`` has the findings on single segments. :meth:`finish` yields the findings on the whole log.
+    ``findings`` has the findings on single segments; :meth:`finish` yields those on the whole log.
 
     ``records``: check the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
     leader-epoch-checkpoint, or None without the file. ``gaps``: the facts that may explain gaps in offsets. ``at`` is
@@ -143,12 +143,11 @@ class LogCheck:
 
     @property
     def newest(self) -> str:
-        """The file of the current segment."""
         return self._file
 
     @property
     def may_share(self) -> bool:
-        """Whether other processes can check batches. They need compiled code, and cannot decode Kafka's own records."""
+        """Whether other processes can check batches: only with compiled code, and without decoding records."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
@@ -160,7 +159,7 @@ class LogCheck:
             self._begin(base_offset, before)
 
     def forget(self) -> None:
-        """Reset the state after a segment that is unreadable, or that the user did not give."""
+        """Reset the state after a segment that is unreadable or was not given."""
         self.next_offset = None
         self._producers.clear()
         self._remarks.forget()
@@ -169,8 +168,8 @@ class LogCheck:
     def finish(self, cut: Sequence[int] = (), vanished: Iterable[int] = ()) -> Iterator[Finding]:
         """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
-        ``cut`` has the base offsets of segments whose index points past the end of their log. Compaction does not
-        explain a gap after such a segment, nor a gap that has one of ``vanished``, which are offsets in both indexes.
+        ``cut`` has the base offsets of segments whose index points past the end of their log, ``vanished`` has offsets
+        that both indexes have. Compaction explains no gap after such a segment, and no gap with such an offset.
         """
         lost = [
             gap
@@ -222,7 +221,7 @@ class LogCheck:
         """Return whether a gap between two segments is a lost segment, because it is past the cleaner checkpoint.
 
         A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If it stopped
-        in between, other segments past the checkpoint are compacted too; then the gap does not count as a loss.
+        in between, later segments are compacted too, and the gap is not a loss.
         """
         first = self._limits.first_dirty
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
@@ -304,7 +303,6 @@ class LogCheck:
             self._more_gaps += 1
 
     def add(self, batches: Batches) -> None:
-        """Check the next batches of the segment."""
         if isinstance(batches, Run):
             self._run(batches)
         else:
@@ -330,7 +328,7 @@ class LogCheck:
         return is_same and run.field("base_offset", until - 1) < self._epoch_until
 
     def _go_on(self, run: Run, row: int, until: int) -> None:
-        """Skip batches of a run, but check those that do not continue the sequence of their producer."""
+        """Skip batches of a run, but check those that do not continue their producer's sequence."""
         if run.greatest("producer_id", row, until) >= 0:
             names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
             columns = [run.column(name, row, until) for name in names]
@@ -353,7 +351,7 @@ class LogCheck:
         self.next_offset = run.field("last_offset", until - 1) + 1
 
     def _batch(self, batch: RecordBatch, *, agrees: bool = False) -> None:
-        """Check the next batch. ``agrees``: an earlier check found that its records match its header."""
+        """Check the next batch. ``agrees``: its records are known to match its header."""
         self.batches += 1
         if isinstance(batch, Batch) and self._is_usual(batch):
             if self._records and not agrees:
@@ -399,7 +397,7 @@ class LogCheck:
     def _is_usual(self, batch: Batch) -> bool:
         """Return whether the header of a batch needs no further check.
 
-        This is so if the batch follows the previous batch without a gap, with the same leader epoch and timestamp
+        It needs none if the batch follows the previous one without a gap, with the same leader epoch and timestamp
         type, and without a producer.
         """
         header = batch.header
@@ -455,7 +453,7 @@ class LogCheck:
         self._compacted_until = max(batch.last_offset + 1, self._compacted_until)
 
     def _horizon(self, batch: Batch) -> None:
-        """Compare a delete horizon with the records: compaction sets it only if a record is a tombstone (KIP-534)."""
+        """Compare a delete horizon with the records: compaction sets it only if one is a tombstone (KIP-534)."""
         try:
             needless = all(record.value is not None for record in batch.records())
         except DamageError:  # reported by _inside
@@ -482,7 +480,7 @@ class LogCheck:
             self._say(Code.KEY_SIZE, "a key or value has a negative size other than -1 (null)", message.position)
 
     def _two_writers(self, batch: RecordBatch, base: int) -> str:
-        """Return the advice on an offset that two leader epochs wrote; empty after the first such offset."""
+        """Return the advice on an offset that two leaders wrote; empty after the first such offset."""
         folder = posixpath.dirname(self._file)
         topic, partition = folder_name(folder)
         epochs = sorted({self._epoch, batch.partition_leader_epoch}) if isinstance(batch, Batch) else []
@@ -615,7 +613,7 @@ class LogCheck:
     def _stops(
         self, batch: RecordBatch, kind: str, why: str, *, expected: str | None = None, found: str | None = None
     ) -> None:
-        """Add the finding on a batch with a correct CRC at which consumers fail."""
+        """Add the finding on a batch with a correct CRC that consumers cannot read."""
         self._say(
             kind,
             f"the CRC of the batch is correct, but {why}",
@@ -628,7 +626,7 @@ class LogCheck:
         )
 
     def _around(self, batch: RecordBatch) -> str:
-        """Return the advice on a batch at which consumers stop: the commands that copy the batches around it."""
+        """Return the advice on a batch that consumers cannot read: the commands that copy the batches around it."""
         if METADATA_LOG in self._file:
             return (
                 "The batch was written with this fault: a controller cannot replay it. Take the log of another "
@@ -718,7 +716,7 @@ class LogCheck:
     def _agrees(self, batch: Batch) -> bool:
         """Return whether compiled code finds that the records of a batch match its header.
 
-        If False, each record must be checked. Raises DamageError if the records cannot be decompressed.
+        If not, each record must be checked in Python. Raises DamageError if the records cannot be decompressed.
         """
         if self._cursor is None or self._decode is not None or batch.is_control or not batch.count:
             return False
@@ -726,7 +724,7 @@ class LogCheck:
         return self._cursor.begin(data, start, batch.header, ()) and self._cursor.agrees()
 
     def look(self, run: Run) -> bytearray:
-        """Return a byte for each batch of a run: 1 if its records need no further check. Workers call this method."""
+        """Return 1 for each batch of a run whose records need no further check, else 0. Workers call this method."""
         if run.found is not None:
             return run.found
         is_left = self._records and self._decode is not None and (self._is_payload is None or run.first.codec)
@@ -752,7 +750,7 @@ class LogCheck:
 
 
 def _repeats(before: Segment, segment: Segment, base_offset: int) -> bool:
-    """Return whether a segment begins with all batches of the previous segment from ``base_offset`` on."""
+    """Return whether a segment begins with the bytes of the previous segment from ``base_offset`` on."""
     with before.open() as old, segment.open() as new:
         start = start_of(old, base_offset)
         rest = old.size - start
@@ -771,7 +769,7 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
 
 
 def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], bool] | None:
-    """Return a fast test whether a key and value are well-formed, or None if there is none for this topic."""
+    """Return a compiled test whether a key and value are well-formed, or None if this topic has none."""
     if f"{topic}-" != METADATA_LOG or not kernel.COMPILED:
         return None
     from kdump.internal_topics.decode import is_metadata_record
@@ -780,7 +778,7 @@ def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], boo
 
 
 def _with_payloads(run: Run, agrees: bytearray, is_payload: Callable[[bytes | None, bytes | None], bool]) -> bytearray:
-    """Return ``agrees`` with 0 for each batch that has a record with a malformed payload."""
+    """Return ``agrees``, with 0 for each batch with a malformed key or value."""
     records, whole = run.brief_records()
     at = 0
     for row, count in enumerate(run.column("records_count", 0, whole)):
@@ -796,7 +794,7 @@ def _at(batch: RecordBatch, field: str) -> int:
 
 
 def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, str]]:
-    """Yield a pair for each unreadable key or value: whether its type and version are known, and the reason."""
+    """Yield for each unreadable key or value whether its type and version are known, and the reason."""
     for part in (made.key, made.value):
         if part is not None and part.reason:
             yield part.known, f"offset {offset}: {part.reason}"
@@ -805,7 +803,7 @@ def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, st
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
     """Yield a sentence for each value that Kafka never writes. ``before`` is the offset of the previous record.
 
-    If the batch has all its records, their offsets are not compared here: ``misnumbered()`` checks them.
+    The offsets in a batch without missing records are left to ``misnumbered()``.
     """
     if before is not None and record.offset <= before and not batch.is_whole:
         yield f"offset {record.offset} follows offset {before}"
@@ -820,5 +818,5 @@ def _first_of(reasons: list[str]) -> str:
 
 
 def _is_plain(batch: RecordBatch) -> bool:
-    """Return whether the batch is a single message of magic 0 or 1, which has no batch header."""
+    """Return whether the batch is a single uncompressed message of magic 0 or 1, which has no batch header."""
     return isinstance(batch, Message) and batch.codec == 0

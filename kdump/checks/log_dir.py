@@ -1,4 +1,4 @@
-"""Checks the files of a log dir that are not in partition folders, and returns their values for a partition."""
+"""Checks the files of a log dir outside its partition folders, and returns what they state about a partition."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ NO_BOOTSTRAP: Final = f"With the node stopped, move the file away: {STARTS_WITHO
 
 
 class IfBroken(NamedTuple):
-    """The advice on a broken file, and the effect of the file on a start. Messages have the effect first."""
+    """The advice on a broken file, and its effect on a start, which messages state first."""
 
     advice: str
     effect: Effect = Effect.STOPS
@@ -81,7 +81,7 @@ class IfBroken(NamedTuple):
 IF_BROKEN: Final = {
     file_names.META_PROPERTIES: IfBroken(
         "Write the file again with the ids of the cluster and of this broker.",
-        in_dispensable=Effect.NONE,  # if the content still prevents the start, the dry start reports this
+        in_dispensable=Effect.NONE,  # the dry start reports content that prevents the start
     ),
     file_names.CLEAN_SHUTDOWN: IfBroken(
         "The existence of the file marks a clean stop. Its content, from 3.7 on, is the broker epoch.", Effect.NONE
@@ -96,7 +96,7 @@ IF_BROKEN: Final = {
 
 
 class LogDir(NamedTuple):
-    """The facts that the checkpoints and other files of a log dir have on one partition. None: no file has the fact.
+    """The facts about one partition in the checkpoints and other files of its log dir. None: no file has the fact.
 
     ``known``: the parent folder is a log dir. ``clean``: it has ``.kafka_cleanshutdown``.
     """
@@ -116,7 +116,7 @@ class LogDir(NamedTuple):
 class LogDirs(LogDirStates):
     """The log dirs of the checked partitions. Each file is read once, and each problem is reported once.
 
-    ``dispensable`` are the paths (as messages show them) of log dirs that may be missing when their broker starts.
+    ``dispensable``: the paths in messages of log dirs that may be missing when their broker starts.
     """
 
     def __init__(self, dispensable: frozenset[str] = frozenset()) -> None:
@@ -133,7 +133,7 @@ class LogDirs(LogDirStates):
         return found
 
     def facts(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
-        """Return the facts on a partition. Each call passes the unreadable files of its log dir to ``fail``."""
+        """Return the facts about a partition. Each call passes the unreadable files of its log dir to ``fail``."""
         log_dir = self.identity(partition)
         if log_dir not in self._checked:
             self._checked.add(log_dir)
@@ -153,26 +153,25 @@ class LogDirs(LogDirStates):
         )
 
     def identity(self, partition: Partition) -> object:
-        """Return the :func:`folder_identity` of a partition's log dir."""
         place = partition.files, partition.state_dir
         if place not in self._identities:
             self._identities[place] = folder_identity(*place)
         return self._identities[place]
 
     def wrong(self, name: str, path: str, damage: DamageError) -> None:
-        """Add the finding on a broken file, but only once: the user may give a file that is in a log dir too."""
+        """Add the finding on a broken file once: it may be given alone and be in a log dir too."""
         if path not in self._wrong_files:
             self._wrong_files.add(path)
             dispensable = self.is_dispensable(posixpath.dirname(path))
             self._news.append(broken(path, damage, IF_BROKEN[name], dispensable=dispensable))
 
     def is_dispensable(self, log_dir: str) -> bool:
-        """Return whether a broker starts without the log dir with this path in messages."""
+        """Return whether a broker starts without this log dir (path in messages)."""
         return (log_dir or ".") in self._dispensable
 
 
 def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
-    """Yield the findings on a log dir, except on files in :data:`READERS`. ``fail`` receives unreadable files."""
+    """Yield the findings on a log dir, except those on :data:`READERS`. ``fail`` receives unreadable files."""
     files, folder = partition.files, partition.state_dir or ("." if partition.files is LOCAL else "")
     try:
         entries = partition.entries if partition.topic is None and partition.is_listed else files.entries(folder)
@@ -223,8 +222,8 @@ HALF_WRITTEN: Final = "a broker stopped while it wrote this file, and uses the f
 def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = False, served: bool = True) -> Finding:
     """Return the finding on a file that a broker cannot read.
 
-    ``dispensable``: the broker starts without the log dir of the file. If ``served`` is False, no broker serves the
-    replica of the file, so the finding is not fatal.
+    ``dispensable``: the broker starts without the file's log dir. Unless ``served``, no broker serves the replica of
+    the file, so the finding is not fatal.
     """
     effect = of.effect_of(damage, dispensable=dispensable)
     return Finding(

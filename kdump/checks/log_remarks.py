@@ -29,7 +29,7 @@ class _FirstBatch(NamedTuple):
 
 
 class LogRemarks:
-    """Follows the transactions and timestamps of batches. ``at``: the current time in ms, None to accept any time."""
+    """Follows the transactions and timestamps of batches. ``at``: the current time in ms; None accepts any time."""
 
     def __init__(self, at: int | None) -> None:
         self.latest = INT64_END if at is None else at + TOLERANCE
@@ -39,7 +39,7 @@ class LogRemarks:
         self._batches_of_future = 0
 
     def batch(self, file: str, batch: Batch) -> None:
-        """Add a batch. Callers may skip batches without a producer whose timestamps are at most ``latest``."""
+        """Add a batch. Callers may skip batches without a producer whose timestamps are not above ``latest``."""
         header = batch.header
         if header.max_timestamp > self.latest:
             position = batch.position + BATCH_HEADER.offsets["max_timestamp"]
@@ -59,7 +59,7 @@ class LogRemarks:
         self._open.clear()
 
     def finish(self) -> Iterator[Finding]:
-        """Yield a remark on open transactions and a remark on future timestamps. Each names its first batch."""
+        """Yield a remark on open transactions and one on future timestamps, each with its first batch."""
         if self._open:
             first = min(self._open.values(), key=lambda place: place.offset)
             text = (

@@ -1,7 +1,7 @@
-"""The check of ``.index`` against its log.
+"""The check of ``.index`` against its log. The callers pass bytes and batches; no file is read here.
 
 An entry is correct if a batch starts at its position and ends with its offset. Brokers before 2.0 wrote the first
-offset of the batch. Brokers 2.0 to 3.8 wrote the last offset of the append that starts at the position: this may be the
+offset of the batch. Brokers 2.0 to 3.8 wrote the last offset of the append that starts at the position. This may be the
 last offset of a later batch before the next entry. Each entry is compared with the last correct entry, so one wrong
 entry gives one finding.
 """
@@ -37,7 +37,7 @@ CONVENTIONS: Final = {
 
 
 class Fault(NamedTuple):
-    """The problem of an entry: a predicate such as "points past the last whole batch", and the values that differ."""
+    """The problem of an entry: a predicate such as "points past the last whole batch", and the differing values."""
 
     kind: str
     text: str
@@ -46,7 +46,7 @@ class Fault(NamedTuple):
 
 
 class IndexFileCheck:
-    """The check of one index file. ``faults``: number of an entry -> its problem."""
+    """The base class of checks of one index file. ``faults``: number of an entry -> its problem."""
 
     advice = ADVICE
 
@@ -60,7 +60,7 @@ class IndexFileCheck:
         return Finding(level=level, file=self.file, kind=kind, text=text, advice=advice, **more)
 
     def of_entry(self, slot: int, entry: str, fault: Fault, size: int, tail: str = "") -> Finding:
-        """Return the finding on entry number ``slot``. ``entry`` describes the entry, which has ``size`` bytes."""
+        """Return the finding on entry number ``slot``, which has ``size`` bytes. ``entry`` describes it."""
         return self.finding(
             fault.kind,
             f"entry {slot} ({entry}) {fault.text}{tail}",
@@ -71,7 +71,7 @@ class IndexFileCheck:
         )
 
     def of_size(self, total: int, size: int) -> Iterator[Finding]:
-        """Yield a finding if the size of the file (``total`` bytes) is not a multiple of ``size`` bytes."""
+        """Yield a finding if the size of the file (``total``) is not a multiple of the size of an entry, in bytes."""
         if rest := total % size:
             text = f"the size of the file is not a multiple of {size}: {rest} bytes follow the last entry"
             yield self.finding(Code.SIZE, text, position=total - rest, expected=f"a multiple of {size}", found=total)
@@ -81,7 +81,7 @@ class OffsetIndexCheck(IndexFileCheck):
     """Checks one ``.index``. The caller passes the batches of its log in order."""
 
     def __init__(self, file: str, data: bytes, base_offset: int, log_size: int | None) -> None:
-        """``log_size`` is in bytes. Without a log it is None, and the entries are only compared with each other."""
+        """``log_size`` is in bytes; None without a log: then entries are only compared with each other."""
         super().__init__(file)
         self.index = OffsetIndex(data, base_offset)
         self.first_fault_of_log: tuple[int, DamageError] | None = None
@@ -166,7 +166,7 @@ class OffsetIndexCheck(IndexFileCheck):
         return met
 
     def free(self, run: Run, row: int) -> int:
-        """Return the first row from ``row`` on whose batch may have an entry, or the number of rows."""
+        """Return the first row from ``row`` on whose batch may have an entry; the number of rows if there is none."""
         if self._pending is not None:
             return row
         if self.next_position >= run.end:
@@ -223,7 +223,7 @@ class OffsetIndexCheck(IndexFileCheck):
             self._no_end(slot, "has an offset that is not the last of any batch before the next entry")
 
     def _give_up(self) -> None:
-        """Add the fault of a pending entry, because no batch up to the next entry or the end has its offset."""
+        """Add the fault of a pending entry: no batch up to the next entry, or to the end, has its offset."""
         if self._pending is not None:
             self._no_end(self._pending, "has an offset that is not the last of any batch before the next entry")
             self._pending = None
@@ -237,8 +237,8 @@ class OffsetIndexCheck(IndexFileCheck):
     def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
         """Yield the findings. ``valid_end`` is the position after the last batch that was read.
 
-        ``closed``: no broker writes to the segment. ``readable`` is False if the log is damaged at ``valid_end``:
-        later entries are then not checked.
+        ``closed``: no broker writes to the segment. Unless ``readable``, the log is damaged at ``valid_end``, and later
+        entries are not checked.
         """
         if self._pending is not None:
             if readable:
@@ -320,7 +320,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the number of the entry from which on all point past the log; ``count`` for fewer than two entries."""
+    """Return the number of the first entry from which on all point past the log; ``count`` if fewer than two do."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -328,7 +328,7 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
 
 
 def and_all_after(slot: int, lost: int, count: int) -> str:
-    """Return the text on all later entries if ``slot`` is ``lost``, the first entry past the log; else empty."""
+    """Return the text on all later entries if ``slot`` equals ``lost``, the first of those past the log; else empty."""
     if slot != lost:
         return ""
     return f", as do all {count - slot - 1} later entries: the log is truncated, or the index belongs to another log"
@@ -346,7 +346,7 @@ _NONE: Final = (0, 0)
 
 
 class Gaps:
-    """Measures the distances between entries, because no file has the value of index.interval.bytes."""
+    """Measures the distances between entries, because no file has the broker's index.interval.bytes."""
 
     def __init__(self) -> None:
         self._previous = 0
@@ -356,7 +356,7 @@ class Gaps:
         self._legacy = False
 
     def batch(self, batch: RecordBatch, indexed: bool) -> None:
-        """Measure the next batch. Magic 0 and 1 give no result, because an entry may be for several batches."""
+        """Measure the next batch. Messages of magic 0 and 1 end the measuring: an entry may be for several of them."""
         self._legacy = self._legacy or batch.magic < 2
         position = batch.position
         gap = position - self._previous
@@ -376,7 +376,7 @@ class Gaps:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the longest range without an entry, or None if it is shorter than all distances between entries."""
+        """Return the longest range without an entry, or None if it is shorter than each distance between entries."""
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None

@@ -1,4 +1,4 @@
-"""The check of a partition's segments: logs and indexes in one pass, with the transactions across segments."""
+"""The check of a partition's segments: logs and indexes in one pass (:func:`check`). Other files are not checked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PAUSE: Final = 0.1
 
 
 class SegmentChecker(Protocol):
-    """A check that receives the regions of a segment in order."""
+    """A check that takes the regions of a segment in order."""
 
     def add(self, batches: Batches) -> None: ...
     def end(self, region: Damage | Padding | Trailing) -> None: ...
@@ -71,10 +71,9 @@ def check(
     """Check the indexes of a partition's segments in order, then index files without a log.
 
     ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only the
-    indexes are checked, and ``tap`` is not called. If the user did not give all segments, no comparison spans a
-    missing segment. ``read`` receives the number of bytes read since its last call. ``fail`` receives
-    unreadable files; by default it raises. ``jobs`` processes share a large segment if there is a ``log`` and no
-    ``tap``.
+    indexes are checked, and ``tap`` is not called. Segments that the user did not give interrupt the comparison of
+    neighbours. ``read`` receives the number of bytes read since its last call, ``fail`` the unreadable files (by
+    default it raises). ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments, fail)
@@ -118,7 +117,7 @@ def _with_logs(
 ) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
     """Return the segments, and the contents of index files without a log.
 
-    If the user gave only an index file, its segment is among the segments.
+    The segment of an index that was given alone is among the segments.
     """
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}
@@ -130,7 +129,7 @@ def _with_logs(
         if log in logs:
             continue
         beside = partition.files.look(path)
-        if beside is not None and beside.is_regular:  # a broker ignores anything else of this name
+        if beside is not None and beside.is_regular:  # a broker ignores all but regular files
             logs.add(log)
             missing.append(path)
             continue
@@ -161,10 +160,10 @@ def _newest(partition: Partition, segments: list[Segment], fail: Callable[[Unrea
 def _segment(
     segment: Segment, state: PartitionState, options: _Options, *, active: bool, is_last: bool
 ) -> CheckedSegment:
-    """Check one segment. ``state`` is the state after the previous segment; it is updated.
+    """Check one segment, and update ``state``, the state after the previous one.
 
-    A broker writes a marker to the log before it adds the entry to ``.txnindex``. If an entry of the active segment is
-    missing, the segment is read again.
+    A broker writes a marker to the log before it adds the entry to ``.txnindex``, so an active segment that lacks an
+    entry is read again.
     """
     log = options.log
     if active:
@@ -202,7 +201,7 @@ def _segment(
                 may_share = options.jobs > 1 and options.tap is None and log.may_share
                 if not (may_share and _share(options.jobs, source, log, indexes)):
                     run(_regions(segment, source, log, options.tap), [log, indexes])
-                log = None  # if the segment is read again, only its indexes are checked
+                log = None  # when the segment is read again, only its indexes are checked
             indexes.finish()
         if not checker.lacks_transactions:
             break
@@ -218,12 +217,12 @@ def _segment(
 
 def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
     named = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
-    base = segment.base_offset if named else None  # otherwise it may be the last offset of a compressed set
+    base = segment.base_offset if named else None  # the number may be the last offset of a compressed set
     log.begin(segment.name, base, active=is_last, segment=segment)
 
 
 def _share(jobs: int, source: OpenSource, log: LogCheck, indexes: _IndexPass) -> bool:
-    """Read a segment with several workers. Return False, without reading, if one worker is faster."""
+    """Let several workers read a segment. Return False, without reading, if one worker is faster."""
     from kdump.segments import shared_segment  # needed only with --jobs
 
     pieces = shared_segment.parts_of(source)
@@ -263,7 +262,7 @@ def _beside(segment: Segment, suffix: str) -> bytes | None:
 class _IndexPass:
     """Passes batches to the check of indexes, up to the byte at which Kafka's reader stops.
 
-    Kafka's reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which it stops.
+    That reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which it stops.
     """
 
     def __init__(self, checker: IndexCheck, segment: Segment, source: OpenSource, read: Callable[[int], None]) -> None:
@@ -277,7 +276,7 @@ class _IndexPass:
             self._is_over = not self._takes(batches)
 
     def end(self, region: Damage | Padding | Trailing) -> None:
-        """Read a region without a valid batch as Kafka's reader does, which accepts batches with a wrong CRC."""
+        """Read a region without a valid batch like Kafka's reader, which accepts batches with a wrong CRC."""
         if self._is_over:
             return
         self._is_over = True

@@ -1,7 +1,7 @@
-"""Compares ``__remote_log_metadata`` with remote storage and with the local log (KIP-405).
+"""Compares ``__remote_log_metadata``, which lists copied segments, with remote storage and the local log (KIP-405).
 
-The topic lists the copied segments (RemoteLogSegmentMetadata). A broker finds them by leader epoch and offset. It never
-reads or deletes segments that are not listed.
+A broker finds the listed segments (RemoteLogSegmentMetadata) by leader epoch and offset. It never reads or deletes
+segments that are not listed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class UnreadCopies(NamedTuple):
 
     @classmethod
     def of(cls, errors: Iterable[UnreadableError]) -> UnreadCopies:
-        """Return the parts that the errors of a finder name. Segments with incomplete copies count as readable."""
+        """Return the unreadable parts from a finder's errors. Segments with incomplete copies count as readable."""
         paths = [str(one.path) for one in errors if not isinstance(one, IncompleteCopyError | PartlyUnreadableError)]
         ids = {path: _id_of(posixpath.basename(path)) for path in paths}
         folders = tuple(path for path, segment_id in ids.items() if segment_id is None)
@@ -54,7 +54,7 @@ NOTHING_UNREAD: Final = UnreadCopies()
 
 
 class _TieredPartition(NamedTuple):
-    """A partition: its local replica, its folder in remote storage, and the segments in this folder by id."""
+    """A partition: its local replica, its folder in remote storage, and the segments of this folder by id."""
 
     key: TopicIdPartition
     local: Partition | None
@@ -74,7 +74,7 @@ class _TieredPartition(NamedTuple):
         return posixpath.join(self.shown, name) if stored is None else stored.name
 
     def may_hold(self, listed: RemoteSegment) -> bool:
-        """Return whether a listed segment that was not found may exist, because it or its folder is unreadable."""
+        """Return whether a listed segment that was not found may exist: it, or its folder, is unreadable."""
         if listed.id in self.unread.segments or (self.remote is None and self.unread.folders):
             return True
         return any(f"{self.shown}/".startswith(f"{one.rstrip('/')}/") for one in self.unread.folders)
@@ -96,10 +96,10 @@ def check(
 ) -> Iterator[Finding]:
     """Yield the findings on tiered topics. ``local`` and ``remote`` are partitions of log dirs and of remote storage.
 
-    ``listed`` has the segments that the topic lists in all of its partitions. Without any record of the topic, one
-    remark is the only finding. ``at`` is the current time in ms; with None no copy or deletion is reported as stuck.
-    Segments in ``unread`` are not reported as absent. ``fail`` receives the errors of an object store from which a
-    topic id could not be read: missing offsets of such a partition are not reported.
+    ``listed``: the segments in the records of the topic. Without any record, the only finding is a remark. ``at`` is
+    the current time in ms; if it is None, no copy or deletion is reported as stuck. Segments in ``unread`` are not
+    reported as absent. ``fail`` receives the errors of topic ids that an object store does not return. Missing offsets
+    of their partitions are not reported.
     """
     unsure: set[tuple[str | None, int | None]] = set()
     places = _places(_identified(local, unsure, fail), remote, listed, unread)
@@ -123,7 +123,7 @@ def _identified(
     unsure: set[tuple[str | None, int | None]],
     fail: Callable[[UnreadableError], None],
 ) -> Iterator[tuple[str | None, Partition]]:
-    """Yield local partitions with their topic ids. Add partitions whose id a store does not return to ``unsure``."""
+    """Yield local partitions with their topic ids. Partitions with an unreadable id are added to ``unsure``."""
     for part in local:
         failed: list[UnreadableError] = []
         if part.topic is not None and folder.leftover_of(part) is None:
@@ -159,9 +159,9 @@ def _places(
 
 
 def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged: bool) -> Iterator[Finding]:
-    """Yield the findings on listed segments that are absent or have another size, and on segments that are not listed.
+    """Yield the findings on listed segments that are absent or have another size, and on segments not listed.
 
-    If ``__remote_log_metadata`` is damaged (``is_damaged``), segments that are not listed are only a remark.
+    If ``__remote_log_metadata`` is damaged (``is_damaged``), segments not listed are only a remark.
     """
     for one in segments:
         stored = place.stored.get(one.id)
@@ -241,7 +241,7 @@ def _stuck(
 
 
 def _whole(place: _TieredPartition, copied: list[RemoteSegment]) -> Iterator[Finding]:
-    """Yield the findings on offsets that neither a copied segment nor the local log has, and on leader epochs."""
+    """Yield the findings on leader epochs, and on offsets that no copied segment and no local log has."""
     lineage = epochs_of(place.local) if place.local is not None else None
     if lineage:
         known = {entry.epoch for entry in lineage}

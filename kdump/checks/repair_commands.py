@@ -1,4 +1,4 @@
-"""Shell commands that repair log dirs. They delete nothing."""
+"""Makes shell commands that repair log dirs. The commands delete nothing; kdump only prints them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def aside(path: str) -> str:
 
 
 def in_turn(commands: Iterable[str]) -> str:
-    """Return one shell command that runs commands until one fails: later ones rely on the results of earlier ones."""
+    """Return one shell command that runs commands in turn until one fails, because each relies on the one before."""
     return " && ".join(commands)
 
 
 def swaps_aside(path: str) -> str:
     """Return the shell command that moves a ``.log.swap`` file and the index ``.swap`` files of its base offset.
 
-    If only the log were moved, a start would replace the indexes of the current segment by the ``.swap`` files.
+    If the log were moved alone, a start would replace the indexes of the current segment by the ``.swap`` files.
     """
     stem = path.removesuffix(f".{file_names.LOG}.{file_names.SWAP}")
     return aside(path) if stem == path else aside(path).replace(shell_path(path), f"{shell_path(stem)}.*.swap")

@@ -1,4 +1,4 @@
-"""The check of ``.timeindex`` against its log.
+"""The check of ``.timeindex`` against its log. The callers pass bytes and batches; no file is read here.
 
 An entry has the last offset of a batch. Its timestamp must be the largest timestamp of this batch, and larger than all
 timestamps of earlier batches. Brokers 0.11 to 3.8 may write the offset of the record with this timestamp instead. The
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Uncovered(NamedTuple):
-    """An entry of ``.index`` for which a time entry is missing: its number, and its position in the log.
+    """An entry of ``.index`` that has no time entry: its number, and its position in the log.
 
     In ms: ``highest`` is the largest timestamp of the log up to this position, ``newest`` that of the last time entry.
     """
@@ -80,7 +80,7 @@ class TimeIndexCheck(IndexFileCheck):
             self.next_offset = INT64_END
 
     def batch(self, batch: RecordBatch, last: int) -> None:
-        """Compare the next batch, whose last offset is ``last``, with its entries."""
+        """Compare the next batch with its entries. ``last`` is its last offset."""
         highest = batch.max_timestamp
         while self.next_offset <= last:
             fault = self._judge(self._timestamp, self.next_offset, batch, last, highest)
@@ -121,7 +121,7 @@ class TimeIndexCheck(IndexFileCheck):
         return None
 
     def covers(self, slot: int, position: int, last: int, highest: int) -> None:
-        """Check that a time entry exists for entry ``slot`` of ``.index``, whose batch has last offset ``last``.
+        """Check that a time entry exists for entry ``slot`` of ``.index``. ``last`` is its batch's last offset.
 
         With each entry of ``.index`` a broker adds a time entry with the largest timestamp so far (``highest``), unless
         the time index already has this timestamp.
@@ -132,8 +132,8 @@ class TimeIndexCheck(IndexFileCheck):
     def finish(self, *, closed: bool, offsets_good: bool, readable: bool = True) -> Iterator[Finding]:
         """Yield the findings.
 
-        ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct.
-        ``readable``: the log was read to its end. Otherwise missing entries and entries past the end are not reported.
+        ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct. Unless
+        ``readable``, the log was not read to its end; then missing entries and entries past the end are not reported.
         """
         if readable:
             for slot in self._slots[self._at :]:
@@ -218,7 +218,7 @@ def _has(batch: RecordBatch, timestamp: int, offset: int) -> bool:
 
 
 def _is_highest(batch: RecordBatch, timestamp: int) -> bool:
-    """Return whether a timestamp is the largest of the batch's records; True if these are unreadable."""
+    """Return whether a timestamp is the largest of the batch's records; True if they are unreadable."""
     try:
         return timestamp == max((record.timestamp for record in batch.records()), default=NO_TIMESTAMP)
     except DamageError:

@@ -1,4 +1,4 @@
-"""The check of ``.txnindex`` against the transaction markers of its log.
+"""The check of ``.txnindex`` against the transaction markers of its log. The callers pass bytes and transactions.
 
 A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. It reads this
 file to filter aborted records for read_committed consumers: if an entry is missing, they receive the aborted records.
@@ -33,7 +33,7 @@ class TxnIndexCheck(IndexFileCheck):
     advice = ADVICE
 
     def __init__(self, file: str, data: bytes | None, base_offset: int) -> None:
-        """``data`` is None if the file does not exist, which is valid if no transaction with data was aborted."""
+        """``data`` is None without a file, which is valid if no transaction with data was aborted."""
         super().__init__(file)
         self.exists = data is not None
         self.data = data or b""
@@ -68,7 +68,7 @@ class TxnIndexCheck(IndexFileCheck):
         return None
 
     def ended(self, transaction: EndedTransaction) -> None:
-        """Compare the next transaction that ends in this segment with the entry that has the same last offset.
+        """Compare the next transaction of this segment with the entry that has its last offset.
 
         Entries with lower last offsets have no ABORT marker, which is a fault.
         """
@@ -124,8 +124,7 @@ class TxnIndexCheck(IndexFileCheck):
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
         """Save the fault of an offset that is too low.
 
-        :meth:`finish` drops it if the log was compacted, or if the offset is before the segment and unread batches may
-        explain it.
+        :meth:`finish` drops it if the log was compacted, or if unread batches before the segment may explain it.
         """
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
 
@@ -134,11 +133,11 @@ class TxnIndexCheck(IndexFileCheck):
     ) -> Iterator[Finding]:
         """Yield the findings.
 
-        ``complete``: the partition was replayed from offset 0. ``compacted``: batches or records are missing from the
-        log, so an entry may have offsets of removed data, which seem too low; its marker must still exist.
-        ``readable``: the log was read to its end; otherwise the entries after the last transaction are not checked.
-        ``alone``: the ``.index`` is missing, so a broker rebuilds all index files. If the ``.txnindex`` is missing too,
-        one remark replaces the findings on missing entries.
+        ``complete``: the partition was replayed from offset 0. ``compacted``: the log lacks batches or records, so an
+        entry may have offsets of removed data, but its marker must exist. Unless ``readable``, the log was not read to
+        its end, and entries after the last transaction are not checked. ``alone``: the ``.index`` is missing, so a
+        broker rebuilds all index files. If the ``.txnindex`` is missing too, one remark replaces the findings on
+        missing entries.
         """
         if readable:
             for slot in self._slots[self._at :]:

@@ -1,4 +1,7 @@
-"""The whole check of a partition: its log, its indexes, the other files in its folder, and its next start."""
+"""The whole check of a partition: its log, its indexes, the other files in its folder, and its recovery at a start.
+
+:func:`check` returns counts, findings, and facts for the broker's dry start (:mod:`kdump.broker_start`).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ COPY_OF_A_RUNNING_BROKER: Final = " (this is normal in a copy of a running broke
 class CheckOptions(NamedTuple):
     """The options of a check. ``records``: check the records in batches too. ``interval``: index.interval.bytes.
 
-    ``at`` is the current time in ms: timestamps more than an hour later are reported, unless it is None.
+    ``at`` is the current time in ms. Timestamps more than an hour later are reported, unless it is None.
     """
 
     records: bool = True
@@ -100,7 +103,7 @@ def check(
 ) -> CheckedPartition:
     """Check a partition. All partitions of a run share ``dirs``, made with the ``dispensable`` of the options.
 
-    ``read`` receives the number of bytes read since its last call. ``tap`` receives the regions of each segment.
+    ``read`` receives the number of bytes read since its last call, ``tap`` the regions of each segment.
     """
     if part.foreign:
         return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))
@@ -109,12 +112,12 @@ def check(
     parsed: dict[str, Any] = {}
     findings = list(folder.check(part, dirs, failed.append, parsed))
     epochs = parsed.get(file_names.LEADER_EPOCHS) if part.is_listed else evidence.epochs_of(part)
-    findings = list(dict.fromkeys(dirs.news() + findings))  # PATH may be checked as a log dir and as a folder
+    findings = list(dict.fromkeys(dirs.news() + findings))  # a PATH can be both a log dir and a folder
     snapshots = list(_snapshots(part, options, failed.append))
     is_log_dir = part.topic is None and part.is_listed and any(each.name in log_dir.READERS for each in part.others)
     for each in snapshots:
         if not (is_log_dir and posixpath.basename(each.name) == file_names.BOOTSTRAP_SNAPSHOT):
-            findings += each.findings  # otherwise the check of the log dir reports them
+            findings += each.findings  # the check of the log dir reports bootstrap.checkpoint
     log = _log(part, options, place, epochs, read, failed, tap)
     findings += log.findings
     if options.starts and not folder.leftover_of(part):
@@ -158,9 +161,9 @@ def check(
 
 
 def _indexed(log: _Log) -> dict[str, int]:
-    """Return ``{"index entries": end offset}`` if both indexes of the last segment have entries past its log, else {}.
+    """Return ``{"index entries": end offset}`` if both indexes of the last segment point past its log, else {}.
 
-    The log once reached this offset, because a broker adds an entry to both indexes after it has appended the batch.
+    The log once reached this offset, because a broker appends the batch before it adds the entries.
     """
     if not log.live:
         return {}
@@ -173,7 +176,7 @@ def _indexed(log: _Log) -> dict[str, int]:
 
 
 def _is_derived(finding: Finding) -> bool:
-    """Return whether a finding is on a file that can be rebuilt, and that neither records nor a start depend on."""
+    """Return whether a finding is on a file that can be rebuilt, and neither records nor a start need it."""
     return finding.level is Level.DERIVED and not finding.is_grave
 
 
@@ -201,7 +204,7 @@ def _has_sound_files(part: Partition, parsed: Mapping[str, object]) -> bool:
 
 
 def _finds_end(part: Partition, log: _Log) -> bool:
-    """Return whether a broker finds the end of a valid log by its indexes: no index is wrong or will be replaced.
+    """Return whether a broker finds the end of a valid log by its indexes: none is wrong or will be replaced.
 
     False for a log of magic 0 or 1: a broker decompresses its messages for the search, but this check may skip them.
     """
@@ -291,10 +294,10 @@ def _stopped_at(place: LogDir) -> int | None:
 
 
 def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
-    """Yield the base offsets of segments whose index proves that the log or its end is missing.
+    """Yield the base offsets of segments whose index proves that their log, or its end, is missing.
 
-    An empty time index proves that the missing log was empty, as compaction leaves it: if a segment with records is
-    rolled, its time index receives an entry (LogSegment.onBecomeInactiveSegment).
+    With an empty time index the missing log was empty, as compaction leaves it: a rolled segment with records has a
+    time entry (LogSegment.onBecomeInactiveSegment).
     """
     empty = {each.name for each in part.others if each.name.endswith(f".{file_names.TIME_INDEX}") and not each.size}
     for each in found:
@@ -308,8 +311,8 @@ def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
 def _vanished(found: Sequence[Finding]) -> set[int]:
     """Return the offsets that entries of both indexes of a segment have, but no batch.
 
-    Damage of one index does not change the other. So a batch with this offset was written, and a wrong base offset or
-    lost bytes hide it. Compaction writes new indexes.
+    Damage of one index does not change the other, so a batch with this offset was written. A wrong base offset or lost
+    bytes hide it. Compaction cannot be the cause, because it writes new indexes.
     """
     by_file: dict[str, set[int]] = {}
     for each in found:
@@ -347,7 +350,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         end = unclean.log_end_offset
     swaps = any(
         each.path.endswith(f".{file_names.SWAP}") for each in part.segments
-    )  # then only the dry start of the broker finds the end
+    )  # only the dry start of the broker finds the end
     is_live = folder.leftover_of(part) is None  # the checkpoint belongs to the current replica
     unsure = swaps or part.lacks_end
     if not is_live or unsure or place.high_watermark is None or end is None or place.high_watermark <= end:
@@ -422,7 +425,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the outcome of a start. ``would``: only remarks, because the next start differs."""
+    """Yield the findings on the outcome of a start. With ``would`` they are only remarks: the next start differs."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         yield Finding(
