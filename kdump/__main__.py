@@ -1,4 +1,4 @@
-"""The entry of ``python -m kdump`` and the script ``kdump``, which Ctrl-C and SIGTERM end without a traceback."""
+"""The entry of ``python -m kdump`` and of the script ``kdump``. Ctrl-C and SIGTERM end it without a traceback."""
 
 import sys
 
@@ -12,7 +12,6 @@ MONITORS = 6
 
 
 def main() -> int:
-    """Run kdump; return the exit status."""
     try:
         # The module signal imports enum, and Ctrl-C during this import would show a traceback.
         import _signal as signal  # type: ignore[import-not-found]  # it has no stub
@@ -51,10 +50,7 @@ def _is_watched() -> bool:
 
 
 def run() -> None:
-    """Run kdump and exit, without the other parts of Python's cleanup unless :func:`_is_watched`.
-
-    Functions that are registered with ``atexit`` run.
-    """
+    """Run kdump and exit, without Python's own cleanup unless :func:`_is_watched`. ``atexit`` functions run."""
     status = main()
     if _is_watched():
         sys.exit(status)

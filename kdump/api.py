@@ -205,7 +205,7 @@ class LogRecord(RecordOfBatch):
 
     @property
     def decoded(self) -> dict[str, Any] | None:
-        """The field ``decoded`` of JSON lines; None without ``open(..., decode=...)``, or if nothing is decoded."""
+        """The field ``decoded`` of JSON lines; None if nothing is decoded, as without ``open(..., decode=...)``."""
         if self.batch.found.file.decoder is None:
             return None
         found: dict[str, Any] | None = values.decoded(self.batch.found, self.record)
@@ -241,7 +241,7 @@ def _records_of(batch: LogBatch) -> Iterator[LogRecord]:
 
 
 def _plain_fields(*names: str) -> dict[str, Any]:
-    """Return dataclass fields with these names, which :func:`dataclasses.asdict` requires."""
+    """Return dataclass fields with these names for :func:`dataclasses.asdict`."""
     made: dict[str, Any] = vars(make_dataclass("fields", names))["__dataclass_fields__"]
     return made
 
@@ -504,7 +504,7 @@ class Log:
         return frames.to_parquet(self.to_arrow(columns), path, overwrite=overwrite, inputs=self._paths, note=note)
 
     def _reader(self, take: Take = Take.RECORDS) -> PartitionReader:
-        """Return a new reader, and clear the damage and notes of the last iteration."""
+        """Return a new reader. Clear the damage and notes of the last iteration."""
         self.damage, self.notes = [], []
         note = self.notes.append
         return PartitionReader(
@@ -895,7 +895,7 @@ def _keys(given: str | bytes | Iterable[str | bytes] | None) -> frozenset[bytes]
 
 
 def _several(given: Any) -> Iterable[Any]:
-    """Return an iterable as it is, and one value (also text, bytes or a path) as a tuple."""
+    """Return an iterable as it is. One value, such as text, bytes or a path, becomes a tuple."""
     return given if hasattr(given, "__iter__") and not isinstance(given, str | bytes | PathLike) else (given,)
 
 

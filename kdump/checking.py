@@ -1,4 +1,7 @@
-"""The complete check of paths: for ``kdump check``, :func:`kdump.check` and SQL."""
+"""The complete check of paths, for ``kdump check``, :func:`kdump.check` and SQL. Nothing is printed.
+
+:func:`prepared` returns the input. :meth:`CheckedPaths.steps` yields results: partitions, log dirs, dry starts.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class CheckedPaths(NamedTuple):
-    """The input of a check: partitions, the metadata image, and the brokers whose start is simulated (a dry start)."""
+    """The input of a check: partitions, the metadata image, and the brokers that get a dry start."""
 
     partitions: list[Partition]
     wanted: Wanted
@@ -48,7 +51,7 @@ class CheckedPaths(NamedTuple):
     def steps(
         self, checked: Iterable[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[CheckStep]:
-        """Yield the results in order: each partition, findings across log dirs, the dry starts of brokers.
+        """Yield the results in order: each partition, findings across log dirs, dry starts of brokers.
 
         ``checked`` yields the checked partitions, ``dirs`` has their log dirs.
         """
@@ -63,7 +66,7 @@ class CheckedPaths(NamedTuple):
     def starts(
         self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[Started]:
-        """Yield the result of a dry start of each broker. ``fail`` receives a StoreError, which ends the results."""
+        """Yield the result of each broker's dry start. A StoreError ends the results; ``fail`` receives it."""
         if self.options is None:
             return
         from kdump.broker_start import started
@@ -97,7 +100,7 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input of a check, and ``how`` completed by metadata. Raises UsageError; ``fail`` gets StoreErrors."""
+    """Return the input of a check, and ``how`` with facts of metadata. Raises UsageError; ``fail`` gets StoreErrors."""
     given = configs or {}
     options: StartOptions | None = None
     brokers: Sequence[BrokerDirs] = ()
@@ -223,7 +226,7 @@ def _each_once(places: Iterable[tuple[Files, str]]) -> list[tuple[Files, str]]:
 
 
 def _given(path: str) -> Iterator[tuple[object, str]]:
-    """Yield the place (file system, archive or store) and path of a PATH, or of each match of a glob."""
+    """Yield the storage (file system, archive or store) and path of a PATH, or of each match of a glob."""
     for files, inside in _place(path):
         found = [inside] if files is not LOCAL or files.look(inside) is not None else files.glob(inside)
         for each in found:
@@ -231,7 +234,7 @@ def _given(path: str) -> Iterator[tuple[object, str]]:
 
 
 def _place_and_path(files: Files, path: str) -> tuple[object, str]:
-    """Return a key that is equal for the same folder, even in an archive that was opened twice."""
+    """Return a storage and a path that are equal for the same folder, even in an archive opened twice."""
     return (LOCAL, os.path.abspath(path or ".")) if files is LOCAL else (files.shown(""), path)  # noqa: PTH100  pathlib is slow to import
 
 
@@ -251,7 +254,7 @@ def _place(path: str) -> Iterator[tuple[Files, str]]:
 
 
 def _archive(path: str, entry: Entry | None) -> tuple[Files, str] | None:
-    """Return the archive that a path begins with and the rest of the path, or None. Raises UnreadableError."""
+    """Return the archive at the start of a path and the rest of the path, or None. Raises UnreadableError."""
     if entry is None and ":" not in path:
         return None
     if entry is not None:
@@ -271,7 +274,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the PATHs to search for partitions. If a node.id is given, missing log dirs are left out."""
+    """Return the PATHs in which to search for partitions: missing ones are left out if a node.id is given."""
     if node_id(configs) is None:
         return paths
     return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))

@@ -37,7 +37,6 @@ COMPLETE: Final = "_KDUMP_COMPLETE"
 
 
 def main() -> int:  # noqa: PLR0911  one return for each exit status
-    """Run kdump; return the exit status."""
     from kdump.output.stdout import OutputError, give_up, open_standard_streams
 
     try:
@@ -62,7 +61,7 @@ def main() -> int:  # noqa: PLR0911  one return for each exit status
     except MemoryError:
         return _failed("there is not enough memory (--max-batch-bytes limits the memory of a batch)")
     except KeyboardInterrupt:
-        print(file=sys.stderr)  # ends the line after ^C
+        print(file=sys.stderr)  # this ends the line of ^C
         return ExitStatus.INTERRUPTED
     except UsageError as error:
         return _failed(error, status=ExitStatus.USAGE)

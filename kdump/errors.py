@@ -1,4 +1,4 @@
-"""The errors and exit statuses of kdump, and the functions to which readers report.
+"""The errors and exit statuses of kdump, and :class:`Reporter`, the callbacks to which readers report.
 
 There are three kinds of errors: wrong usage, unreadable files, and damaged bytes. A DamageError has a position and is
 turned into a region (:class:`kdump.segments.regions.Damage`). Any other exception is a bug.
@@ -65,14 +65,13 @@ class UnreadableError(KdumpError):
         return made
 
     def on(self, path: object) -> Self:
-        """Return the same error for another path."""
         made = type(self)(path, self.reason, self.hint)
         made.errno = self.errno
         return made
 
     @property
     def is_denied(self) -> bool:
-        """Whether kdump's account lacks a permission that a broker's account may have."""
+        """Whether kdump's account lacks a permission, which a broker's account may have."""
         return self.errno == errno.EACCES
 
     @property
@@ -85,9 +84,9 @@ class UnreadableError(KdumpError):
 
 
 class StoreError(UnreadableError):
-    """A store in the network did not answer, returned an error, or does not have the object.
+    """A store in the network did not answer, returned an error, or does not have the object. This is not damage.
 
-    This is not damage. :mod:`kdump.log_dirs.remote` has retried the operation.
+    :mod:`kdump.log_dirs.remote` has retried the operation.
     """
 
 
@@ -142,7 +141,7 @@ class DamageError(KdumpError):
 
 
 class LimitError(DamageError):
-    """A size is above the caller's limit, for example of a batch that decompresses to gigabytes."""
+    """A size above the caller's limit, for example that of a batch that decompresses to gigabytes."""
 
 
 class DamageWarning(UserWarning):
@@ -218,7 +217,7 @@ def quoted(value: object) -> str:
 
 
 def _zeros(text: str) -> str:
-    """Return a text like "5 zero bytes" if all characters are NUL, else an empty text."""
+    """Return a text like "5 zero bytes" if all characters are NUL, else ""."""
     return f"{len(text)} zero byte{'s' if len(text) > 1 else ''}" if text and not text.strip("\0") else ""
 
 
@@ -236,16 +235,16 @@ def discard(_: object) -> None:
 
 
 def raise_it(error: UnreadableError) -> None:
-    """Raise the error: the default of readers whose errors are not collected."""
+    """Raise the error. Readers do this by default."""
     raise error
 
 
 class Reporter(NamedTuple):
-    """The callbacks of a reader, which readers take as the argument ``report``.
+    """The callbacks of a reader, which are its argument ``report``.
 
-    ``damage`` receives a sentence on damaged bytes. ``wrong`` receives a sentence on an index or checkpoint that is not
-    used. ``note`` receives a sentence that does not change the exit status. ``fail`` receives the error of an
-    unreadable file, ``progress`` the number of bytes read.
+    ``damage`` receives a sentence on damaged bytes; ``wrong`` one on an index or checkpoint that is not used; ``note``
+    one that does not change the exit status. ``fail`` receives the error of an unreadable file, ``progress`` the number
+    of bytes read.
     """
 
     damage: Callable[[str], None] = discard

@@ -55,7 +55,7 @@ _DAMAGE: Final = re.compile(r"(byte \d+|damage|cannot be read|is wrong|not used)
 class ToolSpec(NamedTuple):
     """A tool: its command line without paths, and its own arguments.
 
-    ``options`` maps an argument to its JSON schema, ``flags`` to an option of the command (None if it is positional).
+    ``options`` maps an argument to its JSON schema, ``flags`` maps it to an option of the command (None if positional).
     """
 
     name: str
@@ -71,7 +71,7 @@ class ToolSpec(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The limits of the server. ``redact_key`` hashes payloads that are not shown."""
+    """The folders and the limits of the server. With ``redact_key`` payloads are hashed instead of left out."""
 
     roots: tuple[str, ...]
     payloads: bool = False
@@ -85,7 +85,7 @@ class ServerOptions:
 
 
 class CallError(Exception):
-    """An error of a call. Its text is a sentence and a hint."""
+    """An error of a call. Its text is a sentence, then a hint."""
 
 
 class KdumpServer(MCPServer):
@@ -103,7 +103,6 @@ class KdumpServer(MCPServer):
         self._specs = {spec.name: spec for spec in specs}
 
     async def list_tools(self) -> list[types.Tool]:
-        """Return the tools with their schemas."""
         return [
             types.Tool(
                 name=spec.name,
@@ -129,7 +128,7 @@ class KdumpServer(MCPServer):
         context: Any = None,  # noqa: ARG002  the SDK passes it
     ) -> types.CallToolResult:
         """Run a tool. An error is returned as a result, not raised."""
-        import anyio.to_thread  # the MCP SDK requires it
+        import anyio.to_thread  # required by the MCP SDK
 
         try:
             spec = self._specs.get(name)
@@ -139,7 +138,7 @@ class KdumpServer(MCPServer):
             try:
                 found = await anyio.to_thread.run_sync(call.run, abandon_on_cancel=True)
             finally:
-                call.stop()  # the command of a cancelled call still runs
+                call.stop()  # a cancelled call does not end its command
         except CallError as error:
             text = sendable(str(error))
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
@@ -147,17 +146,17 @@ class KdumpServer(MCPServer):
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=found)
 
     async def run_stdio_async(self) -> None:
-        """Serve on standard input and output. Unreadable messages are answered with an error; the SDK ignores them."""
+        """Serve on standard input and output. Unreadable messages get an error as answer, unlike in the SDK."""
         async with stdio_server() as (messages, answers):
             server = self._lowlevel_server
             await server.run(ReadableMessages(messages, answers), answers, server.create_initialization_options())
 
 
 class ReadableMessages:
-    """The stream of a client's messages. An unreadable message is answered with an error of JSON-RPC."""
+    """The stream of a client's messages without unreadable ones, which get an error of JSON-RPC as answer."""
 
     def __init__(self, messages: Any, answers: Any) -> None:
-        """``messages`` yields an exception for each unreadable message; the errors are sent to ``answers``."""
+        """``messages`` yields an exception for each unreadable message. Errors are sent to ``answers``."""
         self._messages, self._answers = messages, answers
 
     async def __aenter__(self) -> ReadableMessages:
@@ -191,7 +190,7 @@ class ReadableMessages:
 
 
 def _unread(error: Exception) -> types.JSONRPCError | None:
-    """Return the error for an unreadable message, with the message's id if it is readable; None for an empty line."""
+    """Return the error for an unreadable message, with its id if that is readable; None for an empty line."""
     line: Any = error.errors()[0]["input"] if isinstance(error, ValidationError) else ""
     if isinstance(line, str) and not line.strip():
         return None
@@ -238,10 +237,10 @@ _KINDS: Final = {"string": str, "integer": int, "boolean": bool, "array": list, 
 
 
 class PageEnd(NamedTuple):
-    """The end of a page, at which the next page continues. The next page leaves out the first ``seen`` rows.
+    """The end of a page, where the next page continues. The next page leaves out the first ``seen`` rows that it reads.
 
-    For ``dump`` the next page is read from ``position`` in ``file``: the start of the last batch on this page. For
-    other commands ``file`` is None, because each page computes the whole answer again.
+    For ``dump`` it is read from ``position`` in ``file``, the start of the last batch of this page. For other commands
+    ``file`` is None, because each page computes the whole answer again.
     """
 
     file: str | None = None
@@ -323,13 +322,13 @@ class ToolCall:
         }
 
     def stop(self) -> None:
-        """End the command, if it runs or will run."""
+        """End the command, now or as soon as it starts."""
         self._is_stopped.set()
         if self._run is not None:
             self._run.stop()
 
     def _words(self, paths: list[str], end: PageEnd, most: int) -> list[str]:
-        """Return the command line; ``dump`` begins at the end of the previous page, and ends after ``most`` records."""
+        """Return the command line. ``dump`` begins at the end of the previous page, and ends after ``most`` records."""
         spec, options = self._spec, self._options
         words = list(spec.words)
         plain: list[str] = []
@@ -384,7 +383,7 @@ class ToolCall:
         return f"./{found}" if found.startswith("-") else found
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a line without the fields that must be hidden. In rows of SQL these are NULL already."""
+        """Return a line without the fields that must be hidden. Rows of SQL have NULL for these already."""
         if self._options.plain or self._spec.name in {"sql", "sql_schema"}:
             return row
         hidden = OF_CLIENTS if self._options.payloads else OF_CLIENTS | PAYLOADS
@@ -397,7 +396,7 @@ class ToolCall:
         return base64.urlsafe_b64encode(json.dumps([self._call(), end, self._files]).encode()).decode()
 
     def _end_before(self) -> PageEnd:
-        """Return the end of the previous page, from the cursor. Raises CallError for another call's cursor."""
+        """Return the end of the previous page, from the cursor. Raises CallError if it is not of the same call."""
         cursor = self._given.get("cursor")
         if cursor is None:
             return PageEnd()
@@ -439,7 +438,7 @@ class ChildRun:
         ]
         for one in self._threads:
             one.start()
-        own_limit = supervision.GRACE if words[0] == "sql" else 0.0  # sql stops its query itself
+        own_limit = supervision.GRACE if words[0] == "sql" else 0.0  # sql has its own time limit
         self._timer = threading.Timer(options.timeout + own_limit, self._late)
         self._timer.start()
 
@@ -460,7 +459,6 @@ class ChildRun:
     _is_done = False
 
     def stop(self) -> None:
-        """End the command if it still runs."""
         self._process.terminate()
         killer = threading.Timer(_ENDS, self._process.kill)
         killer.daemon = True
@@ -479,7 +477,7 @@ class ChildRun:
         return self._process.wait()
 
     def texts(self) -> list[str]:
-        """Return the lines of the command's standard error, without duplicates."""
+        """Return the lines of the command's standard error, each once."""
         lines = b"".join(self._said).decode("utf-8", "replace").splitlines()
         return list(dict.fromkeys(LEVEL.sub("", line, count=1) for line in lines if line.strip()))
 
@@ -492,7 +490,7 @@ class ChildRun:
         try:
             into.write(text)
             into.close()
-        except (BrokenPipeError, ValueError):  # the command does not read its standard input, or has ended
+        except (BrokenPipeError, ValueError):  # the command has ended, or does not read its standard input
             pass
 
     def _late(self) -> None:
@@ -505,19 +503,19 @@ _TIMELESS: Final = frozenset({"dump", "schemas", "coordinator"})
 
 
 def _several(value: Any) -> list[Any]:
-    """Return the values of an argument as a list; an object becomes a list of NAME=VALUE."""
+    """Return the values of an argument as a list, those of an object as NAME=VALUE."""
     if isinstance(value, dict):
         return [f"{key}={one}" for key, one in value.items()]
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _flagged(flag: str, value: Any) -> list[str]:
-    """Return the command line words of an option, one for each value; a flag has no value."""
+    """Return the words of an option on the command line, for each value; a flag has no value."""
     return [flag if one is True else f"{flag}={one}" for one in _several(value) if one is not False]
 
 
 def _checked(name: str, value: Any, shape: dict[str, Any]) -> Any:
-    """Return a value of an argument. Raises CallError if it does not match its JSON schema; 1.0 is an integer."""
+    """Return the value of an argument, 1.0 as an integer. Raises CallError if it does not match its JSON schema."""
     kind = shape["type"]
     if isinstance(value, str):
         if "\0" in value:
@@ -547,7 +545,7 @@ def _as_text(value: Any) -> Any:
 
 
 def sendable(value: Any) -> Any:
-    """Return a JSON value with lone surrogates escaped, because UTF-8 cannot encode them."""
+    """Return a JSON value with lone surrogates escaped: UTF-8 cannot encode them."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -591,7 +589,7 @@ def _without(value: Any, names: frozenset[str]) -> Any:
 
 
 def _cut(row: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return a row of at most ``most`` bytes, by shortening its long values."""
+    """Return a row of about ``most`` bytes at most; its long values are shortened."""
     room = max(64, most // (4 * max(1, len(row))))
     cut = [name for name, value in row.items() if len(json.dumps(value, ensure_ascii=False)) > room]
 
@@ -607,5 +605,5 @@ def serve(options: ServerOptions, specs: Sequence[ToolSpec]) -> None:
     for root in options.roots:
         if not Path(root).exists():
             raise UsageError(f"{root} is not there: name folders or archives to serve")
-    with signals.at_once():  # the thread that waits for standard input cannot be stopped
+    with signals.at_once():  # no other way ends the thread that waits for standard input
         KdumpServer(options, specs).run("stdio")

@@ -119,7 +119,7 @@ K = TypeVar("K")
 class Answer(TableResult, Generic[L]):
     """The lines of an answer, and sentences about problems.
 
-    ``damage`` has sentences about damaged logs, ``wrong`` about index and checkpoint files that were not used.
+    ``damage`` has sentences about damaged logs, ``wrong`` about indexes and checkpoints that were not used.
     """
 
     lines: tuple[L, ...]
@@ -278,7 +278,7 @@ def _answer(
 
 
 def function_of(name: str) -> Callable[..., Answer[Any]]:
-    """Return a function for a question that has none in this module; it takes the fields of the question's options."""
+    """Return a function for a question without one in this module; it takes the fields of the question's options."""
 
     def function(
         *paths: Path | Iterable[Path],
@@ -544,7 +544,7 @@ def diff(
 
 
 def _listed(brokers: Iterable[Path | Iterable[Path | Iterable[Path]]]) -> Iterator[Path | Iterable[Path]]:
-    """Yield the paths of each broker. The brokers are several arguments, or one list."""
+    """Yield the paths of each broker: the arguments, or the items of one list."""
     all_given = tuple(brokers)
     for broker in all_given:
         if len(all_given) > 1 or isinstance(broker, str | PathLike):

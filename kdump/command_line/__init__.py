@@ -1,1 +1,1 @@
-"""Code that commands share: options, help, messages, the exit status, and the run of an answering command."""
+"""The common code of commands: options, help, messages, the exit status, and the run of an answering command."""

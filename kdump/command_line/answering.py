@@ -1,4 +1,4 @@
-"""The common part of the answering commands: options, the pass over log dirs, and the output."""
+"""The common part of the answering commands: options, the pass over log dirs, and the output (:class:`Answering`)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ INPUTS: Final = inputs()
 
 
 class Answering:
-    """One run of an answering command."""
+    """One run of an answering command, from its options to its exit status."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Answering:
 
         ``topics`` replace those of --topic. The topics ``also`` are read completely, despite --topic and --partition.
         ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: read folders without a partition
-        too. ``judges``: the command gives a verdict, so that a --topic that is not found is an error.
+        too. ``judges``: the command gives a verdict, so that an absent --topic is an error, not a warning.
         """
         from kdump.answers.collector import once
 
@@ -114,7 +114,7 @@ class Answering:
         self.output: str = options.pop("output")
         self._who = WhoReads.taken(options)
         self._also = also
-        out = self.session  # each text is reported once, because some answers read a log twice
+        out = self.session  # some answers read a log twice, and would report its damage twice
         self.report = Reporter(once(out.damage), once(out.wrong_index), once(out.note), out.fail)
         self.paths: tuple[str, ...] = options.pop("paths")
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
@@ -127,9 +127,9 @@ class Answering:
         self.asked = asked if topics is None else asked._replace(topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
-        """Return the selected partitions of ``paths`` (by default all paths), and those of the topics ``also``.
+        """Return the selected partitions of ``paths`` (by default all), and those of the topics ``also``.
 
-        A log whose folder is not named like a partition gets the name ``loose``.
+        A log in a folder without a partition's name gets the name ``loose``.
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, self.session.report._replace(note=discard))
@@ -151,11 +151,10 @@ class Answering:
             self.session.insist(text)
 
     def takes(self, partition: Partition) -> bool:
-        """Return whether --topic and --partition select a partition."""
         return self.asked.takes(Name(partition.topic, partition.partition))
 
     def run(self, collectors: Sequence[Collector], partitions: Sequence[Partition] | None = None) -> None:
-        """Pass partitions, by default all, to the collectors."""
+        """Pass partitions, by default all selected ones, to the collectors."""
         from kdump.answers.log_dir_pass import Collectors, feed, gather_with
 
         found = self.partitions() if partitions is None else partitions
@@ -171,7 +170,7 @@ class Answering:
     def shortfalls(
         self, partitions: Sequence[Partition], paths: Sequence[str] | None = None, names: Collection[Name] = ()
     ) -> None:
-        """Warn of partitions in ``paths`` (by default all paths) without any records. ``names`` limits the warnings."""
+        """Warn of partitions in ``paths`` (by default all) without any records; ``names`` limits the warnings."""
 
         def takes(topic: str, number: int) -> bool:
             name = Name(topic, number)
@@ -197,9 +196,9 @@ class Answering:
         return LogDirPass(collectors, self.report._replace(progress=self.session.progress))
 
     def answer(self, lines: Iterable[AnswerLine], tables: Callable[[list[AnswerLine]], Iterable[AnswerTable]]) -> int:
-        """Print the answer; return the exit status. ``tables`` makes the tables of -o table."""
+        """Print the answer; return the exit status. ``tables`` makes the tables of -o table from the lines."""
         if self.output == "table":
-            lines = list(lines)  # computed before the output begins, because this may show progress
+            lines = list(lines)  # this may show progress, which must end before the output begins
         self.session.progress.clear()
         write_answer(lines, self.output, tables)
         return self.session.status

@@ -1,7 +1,7 @@
 """The help of a command: one screen for ``--help``, the full text for ``kdump help COMMAND``.
 
 A screen has at most SCREEN lines of 80 columns: usage, first sentence, examples, exit status and the command's own
-options. One paragraph names the options that several commands share; ``kdump help options`` explains them.
+options. Options that several commands share are only named; ``kdump help options`` explains them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class Command(click.Command):
 
     @classmethod
     def of(cls, command: click.Command) -> Command:
-        """Return a command converted to this class."""
         if isinstance(command, cls):
             return command
         return cls(
@@ -102,7 +101,7 @@ class Command(click.Command):
         return formatter.getvalue()
 
     def _below(self, ctx: click.Context, width: int, room: int) -> str:
-        """Return the options in at most ``room`` lines: with shortened texts, and some only as names, if needed."""
+        """Return the options in at most ``room`` lines. If needed, texts are shortened, and some options only named."""
         sections = [
             (title, [one for one in options if not isinstance(one, Shared) and "--help" not in one.opts])
             for title, options in self._by_section(ctx)
@@ -155,7 +154,7 @@ def _name(ctx: click.Context, option: click.Option) -> str:
 
 
 def _cut(records: Sequence[Record], width: int) -> list[Record]:
-    """Return options with texts shortened to one line, at the end of a sentence or clause."""
+    """Return options with texts cut to one line, at the end of a sentence or clause."""
     column = min(max(len(name) for name, _ in records), NAMES) + 4
     return [(name, _first_words(text, width - column - 1)) for name, text in records]
 
@@ -176,7 +175,7 @@ def _first_words(text: str, most: int) -> str:
 
 
 def _outside(end: str, text: str) -> Iterator[int]:
-    """Yield the positions of clause ends outside parentheses, after LEAST characters or more."""
+    """Yield the positions of clause ends that are outside parentheses and after at least LEAST characters."""
     for found in re.finditer(end, text):
         at = found.start()
         if at >= LEAST and text.count("(", 0, at) == text.count(")", 0, at):

@@ -1,4 +1,4 @@
-"""The options of ``kdump dump``, checked together."""
+"""The options of ``kdump dump``, checked against each other, and the form of reading and output that follows."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def named_columns(
 ) -> tuple[Column, ...]:
     """Return the columns that --fields names: columns of ``known``, and fields of decoded payloads.
 
-    Raises UsageError for unknown and ``hidden`` columns, for fields of payloads that are not decoded, and for names
-    with unprintable characters.
+    Raises UsageError for unknown and ``hidden`` columns, for fields of payloads unless ``decodes``, and for names with
+    unprintable characters.
     """
     names = [part.strip() for part in ",".join(fields).split(",")]
     of_payloads = [column for column in map(rows.decoded_field, names) if column is not None]
@@ -188,7 +188,6 @@ class DumpOptions:
 
     @property
     def is_column_file(self) -> bool:
-        """Whether the output is a file of binary columns."""
         return self.template is None and self.output in COLUMN_FILES
 
     def arrow_names(self, typed: TypedColumns | None) -> tuple[str, ...]:
@@ -256,7 +255,7 @@ class DumpOptions:
         return self.output if self.template is None else "format"
 
     def printing(self, redactor: Redactor | None) -> PrintOptions:
-        """Return the printer's settings; ``redactor`` hashes payloads."""
+        """Return the settings of the printer; ``redactor`` hashes payloads."""
         return PrintOptions(
             columns=self.columns,
             batches=self.batches,
@@ -271,14 +270,14 @@ class DumpOptions:
 
     @property
     def paint(self) -> Paint | None:
-        """The function that adds colours to lines, or None for no colours."""
+        """The function that colours lines, or None."""
         wanted = not self.count and colours.are_wanted(self.color, terminal=is_terminal())
         searched = () if self.redact else self.filter.greps
         return colours.painter(self.format_name, searched) if wanted else None
 
     @property
     def stops_early(self) -> bool:
-        """Whether --limit, --head or --tail ends the run early."""
+        """Whether the run may end before the last record, because of --limit, --head or --tail."""
         return any(number is not None for number in (self.limit, self.head, self.tail))
 
     @property
@@ -290,8 +289,8 @@ class DumpOptions:
     def may_be_parallel(self) -> bool:
         """Whether several processes may print.
 
-        They write bytes unchanged, so the answer is False on a terminal and with colours. Without --jobs it is also
-        False with a filter by offset or time, which may select few records.
+        They write bytes unchanged, so not on a terminal or with colours. Without --jobs also not with a filter by
+        offset or time, which may select few records.
         """
         if (
             self.stats
@@ -308,7 +307,7 @@ class DumpOptions:
 
     @property
     def effort(self) -> Effort:
-        """The work for each record, which determines the number of processes."""
+        """The amount of work for each record, which determines the number of processes."""
         if self.batches and not self.filter.looks_into_records:
             return Effort.HEADERS
         is_printed = not (self.batches or self.count)
@@ -321,7 +320,7 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which batches are read: unparsed for the compiled printers, parsed for a table on a terminal."""
+        """The form of the batches: unparsed for compiled printers, parsed for a table on a terminal."""
         if self.batches:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:
@@ -333,7 +332,7 @@ class DumpOptions:
 
     @property
     def shows_outcomes(self) -> bool:
-        """Whether the outcome of transactions is printed in a column."""
+        """Whether a column prints the outcome of transactions."""
         return self.output in COLUMNAR and any(column.name == "transactionState" for column in self.columns)
 
     @property

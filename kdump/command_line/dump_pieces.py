@@ -1,4 +1,4 @@
-"""Divides the input of ``kdump dump`` into pieces that several processes print in order."""
+"""Runs ``kdump dump`` with several processes: divides the input into pieces, and prints the pieces in order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """The unit of work of a process: consecutive segments of partitions, or one part of a large segment.
+    """The input of one step of a process: consecutive segments of partitions, or one part of a large segment.
 
     ``size`` is in bytes. ``ends_segment`` is False if other parts of the segment follow.
     """
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list[Piece]:
-    """Return the pieces of partitions in order. With ``cut``, large segments are divided.
+    """Return the pieces of partitions in order. With ``cut``, large segments are divided into parts.
 
     With ``unpacks``, batches are decompressed, so parts of compressed segments are smaller.
     """
@@ -75,7 +75,7 @@ def _parts(segment: Segment, *, unpacks: bool) -> list[SegmentPart]:
 
 
 class ChunkStart(NamedTuple):
-    """The byte at which a part of a segment starts; see :class:`kdump.parallel.costs.SegmentPart`."""
+    """The position of the first batch of a part; see :class:`kdump.parallel.costs.SegmentPart` for the fields."""
 
     reached: int = 0
     skips_left: int = BUDGET
@@ -85,8 +85,8 @@ class ChunkStart(NamedTuple):
 class PrintedSoFar(NamedTuple):
     """The state after a piece: the reports so far, whether anything was found, and the number of records.
 
-    After a part of a segment ``start`` is the start of the next part. ``has_printed``: a part of the segment has
-    printed something. ``has_reported``: a message was printed that the segment has become shorter.
+    If further parts of a segment follow, ``start`` is the start of the next part. ``has_printed``: a part of the
+    segment has printed something. ``has_reported``: a message was printed that the segment has become shorter.
     """
 
     reported: ReportedSoFar
@@ -98,7 +98,7 @@ class PrintedSoFar(NamedTuple):
 
 
 class PrintedPiece(NamedTuple):
-    """The result of a piece; ``reported`` is None if nothing was printed on standard error."""
+    """The result of printing one piece. ``reported`` is None if nothing was printed on standard error."""
 
     reported: ReportedSoFar | None
     found: bool
@@ -175,7 +175,6 @@ class PieceWork:
         )
 
     def carry(self, before: PrintedSoFar, made: PrintedPiece) -> PrintedSoFar:
-        """Return the state after a piece."""
         after = PrintedSoFar(
             before.reported if made.reported is None else made.reported,
             before.found or made.found,
@@ -211,7 +210,7 @@ def print_pieces(dump: Dump, partitions: Sequence[Partition], jobs: int, out: Bi
 
 
 def _read_shared(dump: Dump, reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
-    """Read the data that all processes need: schemas, checkpoints, and the transactions of large partitions."""
+    """Read what all processes need: schemas, checkpoints, and the transactions of large partitions."""
     if dump.decoder is not None:
         dump.decoder.store  # noqa: B018  so that it is read and reported only once
     committed = dump.options.filter.committed

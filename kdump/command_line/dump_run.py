@@ -1,4 +1,4 @@
-"""One run of ``kdump dump``: prints records, batches and damage according to its options."""
+"""One run of ``kdump dump`` in one process: reads partitions, and prints records, batches and damage by its options."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LOOK: Final = 1.0
 
 
 class Dump:
-    """Prints the selected records of partitions, and the damaged ranges."""
+    """Prints the selected records of partitions and the damaged ranges: once (:meth:`run`) or live (:meth:`follow`)."""
 
     def __init__(self, run: session.Session, options: DumpOptions, decoder: PayloadDecoder | None = None) -> None:
         self.session, self.options, self.decoder = run, options, decoder
@@ -129,7 +129,7 @@ class Dump:
     def print_made(
         self, pairs: Iterable[tuple[SelectedBatch | DamagedRange, MadeLines | None]], printer: Printer | None
     ) -> tuple[bool, int]:
-        """Like :meth:`print_items`. Each item comes with the lines that a thread has formatted for it, or None."""
+        """Like :meth:`print_items`. With each item come the lines that a thread has formatted for it, or None."""
         found, counted = False, 0
         for item, made in pairs:
             found = True
@@ -137,7 +137,7 @@ class Dump:
                 self.lost(item, printer)
                 continue
             if printer is not None:
-                printer.found(item, made)  # the printer may shorten the run of an item
+                printer.found(item, made)  # the printer may shorten a run
             counted += self._count(item)
         return found, counted
 
@@ -151,9 +151,9 @@ class Dump:
             self.session.note("nothing matches the options" if self.options.excludes_records else "there is no record")
 
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
-        """Print the records of ``partitions``, then those appended later, until Ctrl-C or the limit.
+        """Print the records of ``partitions``, then records appended later, until Ctrl-C or the limit.
 
-        New partitions in ``paths`` are read too. Raises UsageError for archives, stores and standard input.
+        Later partitions in ``paths`` are read too. Raises UsageError for archives, stores and standard input.
         """
         if any(partition.files is not LOCAL for partition in partitions):
             raise UsageError("--follow needs local files: archives, stores and standard input cannot be followed")
@@ -174,7 +174,7 @@ class Dump:
                     break
 
     def _live(self, partitions: list[Partition], paths: Sequence[str]) -> Iterator[SelectedBatch | DamagedRange | None]:
-        """Yield the present records, then appended records. Yield None after each pass over all partitions."""
+        """Yield the present records, then appended ones. Yield None after each pass over all partitions."""
         from kdump.log_reader.live import LiveReader
         from kdump.segments.log_end import end_of_log
 
@@ -201,7 +201,7 @@ class Dump:
     def first(
         self, items: Iterator[SelectedBatch | DamagedRange], count: int | None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the first ``count`` records (with --batches batches) and the damage before the last of them."""
+        """Yield the first ``count`` records (batches with --batches), and the damage before the last of these."""
         if count is None:
             yield from items
             return
@@ -235,14 +235,14 @@ class Dump:
             self.session.damaged_range(item.file.name, item.damage)
 
     def _may_be_secret(self, file: SegmentFacts, printer: Printer | None) -> bool:
-        """Return whether a damaged range of a segment may contain secrets that must be hidden."""
+        """Return whether a damaged range of a segment may contain secrets."""
         if isinstance(printer, HidingPrinter):
             return printer.hides_in(file)
         return not self.options.show_secrets and file.topic is not None and may_hold_secrets(file.topic)
 
 
 def write_columns(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) -> int:
-    """Write the selected records as Parquet or Arrow, in bounded memory; return their number.
+    """Write the selected records to a file, as Parquet or Arrow, in bounded memory; return their number.
 
     Raises UsageError before the first read if pyarrow is missing or the file cannot be written.
     """
@@ -292,7 +292,7 @@ def _opened(dump: Dump, paths: Sequence[str]) -> Iterator[BinaryIO]:
 def _batches(
     dump: Dump, partitions: Iterable[Partition], names: tuple[str, ...], typed: TypedColumns | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of partitions as Arrow record batches, with secrets hidden and --redact applied."""
+    """Yield the records of partitions as Arrow record batches, with secrets hidden and --redact applied."""
     from kdump.arrow.stream import RowStream
     from kdump.rows.redaction import Secrets
 

@@ -1,4 +1,4 @@
-"""The output of commands that check: findings, the summary, the verdict and the exit status."""
+"""Prints the results of commands that check: findings, summary and verdict. The session has the exit status."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FINDINGS: Final = [
 
 
 class FindingsOutput:
-    """Prints findings at once, and counts them for the summary, the verdict and the exit status."""
+    """Prints findings at once, and counts them for the summary and the verdict at the end."""
 
     def __init__(self, run: Session, report: Report) -> None:
         self._run = run
@@ -96,7 +96,7 @@ class FindingsOutput:
 
 @contextmanager
 def findings_output(run: Session, given: dict[str, Any]) -> Iterator[FindingsOutput]:
-    """Open the output of findings on standard output, and end it after the block. ``given``: the options FINDINGS."""
+    """Open the output of findings on standard output; end it after the block. ``given`` has the options FINDINGS."""
     with open_output() as out:
         as_json = given["as_json"] or given["output"] == "jsonl"
         show = Shown(quiet=run.quiet, remarks=given["remarks"], verbose=given["verbose"])

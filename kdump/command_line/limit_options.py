@@ -1,4 +1,4 @@
-"""Options that ``--files`` and most commands share: paths, limits, processes; and their class :class:`Shared`."""
+"""The options that ``--files`` and most commands share: paths, limits, processes; and their class :class:`Shared`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Shared(click.Option):
-    """An option of several commands: their --help only names it, and ``kdump help options`` explains it."""
+    """An option of several commands. Their --help only names it; ``kdump help options`` explains it."""
 
     TITLES: Final = (
         "Which partitions",
@@ -41,7 +41,7 @@ class Shared(click.Option):
 
 
 class AtLeast(click.types.IntParamType):
-    """A whole number of at least ``least``. Help does not print the range."""
+    """A whole number that is ``least`` or more. The help does not print the range."""
 
     def __init__(self, least: int) -> None:
         self.least = least
@@ -65,7 +65,7 @@ MAX_BATCH_BYTES: Final = Shared.option(
 
 
 def _jobs(ctx: click.Context, _: click.Parameter, jobs: int | None) -> int | None:
-    """With --jobs 1, forbid threads in the whole process."""
+    """Return the value of --jobs. With 1, forbid threads in the whole process."""
     if jobs == 1 and not ctx.resilient_parsing:
         from kdump.primitives import threads
 
@@ -110,7 +110,7 @@ RAW_OUTPUT: Final = click.option(
 
 
 def index_interval(effect: str) -> Callable[[FC], FC]:
-    """Return the option for index.interval.bytes; ``effect`` is a part of its help."""
+    """Return the option for index.interval.bytes; its help contains ``effect``."""
     from kdump.formats.sparse_index import DEFAULT_INTERVAL
 
     return click.option(
@@ -127,7 +127,7 @@ def index_interval(effect: str) -> Callable[[FC], FC]:
 def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
     """Apply ``--cache`` to the whole process.
 
-    A command without its own --cache uses that of the root command, as in ``kdump --cache drop dump``.
+    Without its own --cache a command uses that of the root command, as in ``kdump --cache drop dump``.
     """
     given = ctx.get_parameter_source(str(param.name)) == click.core.ParameterSource.COMMANDLINE
     if ctx.resilient_parsing or not (given or ctx.parent is None):

@@ -1,4 +1,4 @@
-"""Parsers of option values: times, ranges of offsets, keys, lists."""
+"""Parses option values: times, sizes, ranges of offsets, keys, lists. Wrong texts raise UsageError."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def header(text: str) -> tuple[bytes, bytes | None]:
 
 
 def pairs(option: str, texts: Iterable[str], form: str, example: str) -> dict[str, str]:
-    """Return the pairs in options like ``NAME=VALUE``. Raises UsageError with ``form`` and ``example`` in its text."""
+    """Return the pairs in options like ``NAME=VALUE``. Raises UsageError, whose text has ``form`` and ``example``."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -111,7 +111,7 @@ def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
 
 
 def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], what: str) -> list[T]:
-    """Return the items named in lists like ``a,b``, each once. Raises UsageError, with the nearest known name."""
+    """Return the items named in lists like ``a,b``, each once. Raises UsageError, which suggests a known name."""
     table = {name(item): item for item in known}
     found = {}
     for part in ",".join(texts).split(","):
@@ -124,7 +124,7 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
 
 
 def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the paths. A list with commas such as ``/d1,/d2`` is split, unless the whole text is an existing path."""
+    """Return the paths. A list such as ``/d1,/d2`` is split at commas, unless the whole text is an existing path."""
     found: list[str] = []
     for path in paths:
         parts = [part.strip() for part in path.split(",") if part.strip()]
@@ -137,12 +137,12 @@ def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_folder(path: str) -> bool:
-    """Like ``Path.is_dir``, but False if a parent folder is not readable by this user."""
+    """Like ``Path.is_dir``, but False if this user cannot read a parent folder."""
     return os.path.isdir(path)  # noqa: PTH112  Path.is_dir raises then
 
 
 def is_there(path: str) -> bool:
-    """Like ``Path.exists``, but False if a parent folder is not readable by this user."""
+    """Like ``Path.exists``, but False if this user cannot read a parent folder."""
     return os.path.exists(path)  # noqa: PTH110  as above
 
 

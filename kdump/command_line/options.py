@@ -1,4 +1,4 @@
-"""Options that several commands share: inputs, filters of records, decoding, privacy; with parsers of the values."""
+"""The options that several commands share: inputs, filters of records, decoding, privacy. Functions here apply them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def in_list(
     words: Callable[[click.Context], Iterable[str]],
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return the shell completion of the last item in a comma-separated list of ``words``."""
+    """Return a shell completion that completes the last item of a list with commas from ``words``."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         before, comma, start = incomplete.rpartition(",")
@@ -49,9 +49,7 @@ def topics_of_paths(ctx: click.Context) -> list[str]:
     Names with control characters are skipped, because shells print completions unchanged.
     """
     found: set[str] = set()
-    for path in (
-        ctx.params.get("paths") or ctx.args
-    ):  # click leaves paths in ``args`` while the value of an option is missing
+    for path in ctx.params.get("paths") or ctx.args:  # if the value is missing, click leaves paths here
         if os.path.isdir(path):  # noqa: PTH112  pathlib is slow to import
             found.update(topic for name in os.listdir(path) if (topic := folder_name(name).topic))  # noqa: PTH208  as above
     return sorted(topic for topic in found if harmless_line(topic) == topic)
@@ -176,8 +174,8 @@ SHOW_SECRETS: Final[Decorator] = Shared.option(
 class Redact(Shared):
     """``--redact`` without a value, or with fields of decoded payloads: ``--redact value.email,key.id``.
 
-    The next word is its value only if the word looks like a field and is not a file: in ``--redact PATH`` the path
-    stays an argument.
+    A word after it is its value only if it looks like a field and is not a file: in ``--redact PATH`` the path stays an
+    argument.
     """
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
@@ -321,8 +319,6 @@ FILTERS: Final[dict[str, Decorator]] = {
 
 
 def add(options: list[Decorator]) -> Decorator:
-    """Return a decorator that adds options in their order."""
-
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             function = option(function)
@@ -332,7 +328,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Remove the options that select inputs from ``options``; return them with ``more``. Raises UsageError."""
+    """Remove the options that select inputs from ``options``; return their values and ``more``. Raises UsageError."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),
@@ -399,7 +395,7 @@ def _pattern(text: str) -> re.Pattern[bytes]:
 
 
 def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
-    """Return the fields of --redact, empty if whole payloads are hashed. Raises UsageError for a missing --decode."""
+    """Return the fields of --redact; empty if whole payloads are hashed. Raises UsageError if --decode is missing."""
     fields = tuple(part.strip() for word in redact for part in word.split(",") if part.strip())
     if fields and decode == "none":
         raise UsageError(f"--redact {fields[0]} is a field of a decoded payload: add --decode auto")
@@ -407,7 +403,7 @@ def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
 
 
 def redactor(*, redact: bool, file: str | None, fields: Sequence[str] = ()) -> Redactor | None:
-    """Return the hasher of payloads, or None if ``redact`` is False. The secret is in ``file`` or the environment.
+    """Return the hasher of payloads, or None unless ``redact``. Its secret comes from ``file`` or the environment.
 
     ``fields`` are the fields of decoded payloads to hash. Raises UsageError if the secret is missing or a field is
     invalid, and UnreadableError.
@@ -495,13 +491,13 @@ def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session
 
 
 def hint_at_schemas(decoder: PayloadDecoder, run: Session) -> None:
-    """If a schema was missing, print a note on --schemas on a terminal."""
+    """If a schema was missing, print a note on --schemas, on a terminal only."""
     if decoder.missing and sys.stderr.isatty():
         run.note("these paths lack the schemas of some payloads: name the registry's topic with --schemas PATH")
 
 
 def warn_of_absent_fields(redactor: Redactor | None, run: Session) -> None:
-    """Warn of fields of --redact that no record has, because a misspelled field is not hashed."""
+    """Warn of fields of --redact that no record has: a field with a misspelled name is not hashed."""
     if redactor is None:
         return
     from kdump.rows.redaction import FieldRedactor

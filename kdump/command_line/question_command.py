@@ -1,4 +1,4 @@
-"""Makes the command of a question from its declaration, which has the options and the help."""
+"""Makes the command of a question (:func:`command_of`) from its declaration, which has the options and the help."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLES: Final = "kdump.printers.answer_tables"
 
 
 class CommandAsking(Asking):
-    """A question that a command asks. The options of the command control the pass over log dirs."""
+    """A question asked by a command, whose options control the pass over log dirs."""
 
     def __init__(self, run: Answering, found: list[Partition], asked: Any = None, where: str | None = None) -> None:
         named = shown_paths(run.paths) if where is None else where
@@ -81,7 +81,6 @@ _READERS: Final[dict[str, Callable[[QuestionOption], dict[str, Any]]]] = {
 
 
 def options_of(question: LogQuestion[Any]) -> list[shared.Decorator]:
-    """Return the command line options for the fields of a question's options."""
     return [_option(one) for one in question.parts()]
 
 

@@ -1,4 +1,4 @@
-"""The session of a command: messages on standard error, the exit status, progress."""
+"""The session of a command: prints messages and progress on standard error, and determines the exit status."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SHOWN: Final = 10
 def share_done(done: int, total: int, shown: str, seconds: float) -> str:
     """Return the text of a progress line: percentage, a bar, the amounts (``shown``), and the remaining time.
 
-    Without any amount so far, return only ``shown``.
+    Until something is done, it is only ``shown``.
     """
     if not done or not total:
         return shown
@@ -110,7 +110,7 @@ class Progress(StatusLine):
 
 
 class ReportedSoFar:
-    """The reports of a run so far, which worker processes return."""
+    """The reports of a run so far. Worker processes return them."""
 
     def __init__(self) -> None:
         self.statuses: set[int] = set()
@@ -195,24 +195,24 @@ class Session:
         self._cannot(str(error), error.hint or hint)
 
     def insist(self, text: str) -> None:
-        """Print a warning that the reader must not miss, also with --quiet. The exit status does not change."""
+        """Print a warning also with --quiet. The exit status does not change."""
         self.before()
         self._say("warning", text)
 
     def must_be_whole(self, out: str) -> None:
-        """Raise UnreadableError for the output ``out`` if an input was unreadable: the output would look complete."""
+        """Raise UnreadableError for the output ``out`` if an input was unreadable: it would look complete."""
         if ExitStatus.UNREADABLE in self.statuses:
             raise UnreadableError(
                 out, "it is not written, because an input cannot be read", "leave that input out, or make it readable"
             )
 
     def absent(self, texts: Iterable[str]) -> None:
-        """Report requested topics that are absent as errors (exit status 1)."""
+        """Report topics that were requested and are absent as errors (exit status 1)."""
         for text in texts:
             self._cannot(text)
 
     def wrong_index(self, text: str) -> None:
-        """Report a wrong index or other file that can be rebuilt from the log (exit status 4)."""
+        """Report a wrong index, or another wrong file that can be rebuilt from the log (exit status 4)."""
         self.before()
         self.statuses.add(ExitStatus.DERIVED)
         self._say("warning", f"{text}; kdump does not use this file (see kdump check)")
@@ -223,7 +223,7 @@ class Session:
         self._say("error", text)
 
     def damages(self) -> None:
-        """Set the exit status for damage, without a message."""
+        """Set the exit status for damage without a message."""
         self.before()
         self.statuses.add(ExitStatus.DAMAGED)
 
@@ -232,7 +232,7 @@ class Session:
         self.statuses.update({status} - {0})
 
     def damaged_range(self, file: str, damage: Damage) -> None:
-        """Report a damaged range of a file. After ALIKE ranges of the file, only count it for :meth:`sum_up`."""
+        """Report a damaged range of a file. After ALIKE ranges of a file, only count the others for :meth:`sum_up`."""
         self.before()
         kinds = self.reported.ranges.setdefault(file, Counter())
         if kinds.total() < ALIKE:
@@ -251,7 +251,7 @@ class Session:
 
     @property
     def status(self) -> int:
-        """The gravest exit status so far, in this order: unreadable, damaged, derived, absent; 0 without a report."""
+        """The gravest exit status so far: unreadable, then damaged, then derived, then absent; 0 without a report."""
         return next((status for status in _BY_RANK if status in self.statuses), 0)
 
     def _cannot(self, text: str, hint: str = "") -> None:
@@ -271,8 +271,8 @@ def report_shortfalls(
 ) -> list[Shortfall]:
     """Warn of partitions of log dirs that lack all their records, also with --quiet.
 
-    Return the partitions whose records are in no other folder. Only whole log dirs are examined, because other
-    paths do not show which folders are missing.
+    Return those without records in another folder. Only whole log dirs are examined, because other paths do not show
+    which folders are missing.
     """
     from kdump import checking
 

@@ -1,4 +1,4 @@
-"""Hints for a wrong command line or missing rights. A command that works does not import this module."""
+"""Hints for a wrong command line or missing rights. A command that succeeds does not import this module."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class HintedUsageError(click.UsageError):
 
 
 def hint_of(error: click.ClickException) -> str:
-    """Return the hint of an error: the error's own hint, or the command line that prints the help."""
+    """Return the hint of an error: its own, or else the command line that prints the help."""
     if isinstance(error, HintedUsageError) and error.hint:
         return error.hint
     if not isinstance(error, click.UsageError) or error.ctx is None:
@@ -68,7 +68,7 @@ def hint_of(error: click.ClickException) -> str:
 
 
 def suggesting(error: click.ClickException, words: Sequence[str], commands: Collection[str]) -> click.ClickException:
-    """Return an error with a suggestion; ``words`` is the command line after ``kdump``."""
+    """Return the error with a suggestion; ``words`` is the command line after ``kdump``."""
     command = None if getattr(error, "ctx", None) is None else error.ctx.command  # type: ignore[attr-defined]  # a usage error has it
     if isinstance(error, click.MissingParameter):
         text, line = " ".join(error.format_message().split()), ""  # click lists choices on lines of their own
@@ -111,7 +111,7 @@ def command_of_path(path: str) -> str | None:
 
 
 def of_other_tool(words: Sequence[str]) -> str | None:
-    """Return kdump's command line for another tool's command (its help, if no path is given), or None if unknown."""
+    """Return kdump's command line for a command of another tool (without a path its help), or None if unknown."""
     name, *rest = words
     paths = [word for word in rest if command_of_path(word) is not None]
     if name in {"grep", "search"} and len(rest) == 2 and paths == [rest[1]]:
@@ -122,7 +122,7 @@ def of_other_tool(words: Sequence[str]) -> str | None:
     if not paths:
         return f"kdump {line.split()[0]} --help"
     if line == _TOPICS and not any(map(_has_metadata_log, paths)):
-        line = _DU  # no metadata log here (ZooKeeper, or on another node): the folders show the topics
+        line = _DU  # without a metadata log (ZooKeeper, or on another node) the folders show the topics
     return f"kdump {line.format(' '.join(map(shell_path, paths)))}"
 
 
@@ -132,7 +132,7 @@ def _has_metadata_log(path: str) -> bool:
 
 
 def _with_in(words: Sequence[str]) -> str | None:
-    """Return the command line with ``--in`` before each path, or None if there is no path or no record."""
+    """Return the command line with ``--in`` before each path; None if it has no path or no record."""
     for word in words[1:]:
         path, _, offset = word.rpartition("@")
         if "/" in path and offset.isdecimal() and command_of_path(path) is not None:  # d1/orders-0@5
@@ -155,7 +155,7 @@ def _with_in(words: Sequence[str]) -> str | None:
 
 
 def _first_record(path: str, command: str) -> str | None:
-    """Return the first record of a path as an argument of a command; None if it has no topic, except for ``get``."""
+    """Return the first record of a path as an argument of a command. None without a topic, but ``get`` needs none."""
     from kdump.api import open as open_log
 
     try:
@@ -169,7 +169,7 @@ def _first_record(path: str, command: str) -> str | None:
 
 
 def _without_in(words: Sequence[str]) -> str:
-    """Return the command line without ``--in``. If it names a record, return that of ``get``, which has --in."""
+    """Return the command line without ``--in``, or if it names a record, that of ``get``, which has ``--in``."""
     if any(_RECORD.fullmatch(word) for word in words):
         return _line([GET, *words[1:]])
     return _line([word.removeprefix(f"{IN}=") for word in words if word != IN])
@@ -181,7 +181,7 @@ def _line(words: Sequence[str]) -> str:
 
 
 def as_owner(path: str) -> str:
-    """Return this command line with sudo for the owner of a file; "" if this account is the owner or it is unknown."""
+    """Return this command line with sudo for a file's owner; "" if the owner is this account or unknown."""
     from pathlib import Path
 
     program = Path(sys.argv[0])
@@ -190,7 +190,7 @@ def as_owner(path: str) -> str:
         owner = Path(path).owner()
     except OSError:
         return ""
-    except KeyError:  # the account has no name here, as with containers
+    except KeyError:  # in a container the account may have no name
         owner = f"#{uid}"
     if uid == os.geteuid():
         return ""

@@ -1,4 +1,4 @@
-"""The workers that read partitions: this process, several processes, or the executors of Spark."""
+"""Selects the workers that read partitions by --jobs and --master: this process, processes, or executors of Spark."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
 
 
 def with_packages(conf: dict[str, str], packages: Sequence[str]) -> dict[str, str]:
-    """Return settings of Spark, extended by packages (``GROUP:NAME:VERSION``) that Spark fetches from Maven."""
+    """Return settings of Spark with packages added (``GROUP:NAME:VERSION``), which Spark fetches from Maven."""
     if not packages:
         return conf
     before = conf.get(_PACKAGES)
@@ -76,7 +76,7 @@ WORKERS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
 
 
 class WhoReads(NamedTuple):
-    """The workers that the WORKERS options select: ``jobs`` processes, or Spark on ``master`` with settings."""
+    """The values of the WORKERS options: ``jobs`` processes, or Spark on ``master`` with the settings ``conf``."""
 
     jobs: int | None
     master: str | None = None
@@ -84,7 +84,7 @@ class WhoReads(NamedTuple):
 
     @classmethod
     def taken(cls, options: dict[str, Any]) -> WhoReads:
-        """Remove the options of WORKERS from ``options``; a command may have only --jobs. Raises UsageError."""
+        """Remove the options of WORKERS from ``options``; some commands have only --jobs. Raises UsageError."""
         conf = with_packages(options.pop("conf", {}), options.pop("packages", ()))
         who = cls(options.pop("jobs"), options.pop("master", None), conf)
         if who.master is None and who.conf:
@@ -103,8 +103,8 @@ class WhoReads(NamedTuple):
         """Return the workers that read partitions, or None if this process reads them.
 
         Without --master, this process reads the partitions if there is only one, or if one of them is in a store.
-        Without --jobs, it also reads them if they have fewer than ``much`` bytes. Raises UsageError for inputs that
-        only this machine can read, and KdumpError if Spark does not start.
+        Without --jobs, it also reads fewer than ``much`` bytes. Raises UsageError for inputs that only this machine can
+        read, and KdumpError if Spark does not start.
         """
         if self.master is None:
             jobs = costs.processes_beside(partitions, much) if self.jobs is None else self.jobs

@@ -1,4 +1,4 @@
-"""``kdump check``: checks partitions completely, and predicts the next start of a broker."""
+"""``kdump check``: prints the findings of :mod:`kdump.checking` on partitions, and the predicted start of a broker."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _remote(
 ) -> list[UnreadableError]:
     """Check remote storage, compare it with the listed segments, and add its partitions to ``found_names``.
 
-    Return the errors of segments that cannot be decrypted: only their objects and sizes are checked.
+    Return the errors of segments that cannot be decrypted: of these only objects and sizes are checked.
     """
     from kdump.checks import remote_storage
     from kdump.internal_topics import remote_log_metadata
@@ -143,11 +143,11 @@ def _remote(
         if not part.segments:
             continue
         checked = whole_partition.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
-        # otherwise other segments, local or unreadable, may have the offsets that are missing here
+        # segments not found here may have the offsets that seem missing
         has_all = not (listed.known or closed or unread or unlisted)
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
         _partition(checked._replace(findings=tuple(kept)), run, output)
-    if unlisted:  # the unread records may list segments that exist, or the deletion of absent ones
+    if unlisted:  # unread records may list segments that exist, or delete absent ones
         run.note(
             f"remote storage is not compared with {remote_log_metadata.TOPIC}, because parts of the topic "
             "could not be read"
@@ -192,7 +192,7 @@ def _checked(
         for part in partitions:
             yield whole_partition.check(part, how, dirs, run.progress)
         return
-    reported: set[Finding] = set()  # chunks of one log dir may report the same finding
+    reported: set[Finding] = set()  # several chunks of a log dir may report the same finding
     for results in workers.results(partial(_chunk, how), task_groups(partitions, workers.count)):
         for result in results:
             run.progress(result.size)

@@ -21,9 +21,9 @@ FLAGS: Final = {
 
 
 def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
-    """Return the arguments of :func:`classic` for a command line with only --files and flags; None for others.
+    """Return the arguments of :func:`classic` for a command line with only --files and flags, else None.
 
-    This avoids click, whose import takes as long as the dump of a small file.
+    This avoids importing click, which takes as long as the dump of a small file.
     """
     files: list[str] = []
     flags: dict[str, Any] = {}
@@ -44,8 +44,8 @@ def classic(
 ) -> None:
     """Dump ``files``, a list separated by commas. ``given`` has the names of the options on the command line.
 
-    If ``given`` has ``raw_output``, a terminal gets control characters unchanged. Raises KdumpError for an option that
-    the release ``compat`` lacks.
+    With ``raw_output`` in ``given``, control characters reach a terminal unchanged. Raises KdumpError for an option
+    that the release ``compat`` lacks.
     """
     from kdump import kernel
     from kdump.dump_log_segments.dialects import segments as dialects

@@ -30,7 +30,6 @@ def command(release: str | None) -> None:
 
 
 def line(change: Change) -> str:
-    """Return the text of a change: the release, then its new output."""
     text = "; ".join(change.why)
     width = prose_width() if is_terminal() else WIDTH
     return fill(text, width, initial_indent=f"{change.release:<10}", subsequent_indent=" " * 10, break_on_hyphens=False)

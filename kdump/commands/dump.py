@@ -162,7 +162,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     if (begin := options.begin) is not None:
         partitions = dropwhile(lambda one: not begin.is_in(one), partitions)
     if options.is_column_file:
-        if not options.stops_early:  # a missing input ends the run before it reads the others
+        if not options.stops_early:  # report a missing input before the others are read
             partitions = list(run.watched(partitions))
         dump.counted = write_columns(dump, partitions, paths)
     else:

@@ -90,7 +90,7 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
 
 
 def _of_printed(name: str, topics: Collection[str]) -> str:
-    """Return the topic whose name is printed as ``name``, or ``name`` itself."""
+    """Return the topic that is printed as ``name``, or ``name`` itself if there is none."""
     found = sorted(topic for topic in topics if name in {path_text(topic), harmless_line(topic)})
     return found[0] if found and name not in topics else name
 
@@ -104,9 +104,9 @@ def _range(text: str) -> OffsetRange:
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return the logs in folders without a partition's name.
+    """Return the logs in folders that are not named like a partition.
 
-    They count as the requested partition if only one is requested, and no folder has a partition's name.
+    They count as the requested partition, if it is the only one and no folder has a partition's name.
     """
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.found_names):
@@ -117,7 +117,7 @@ def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
 
 
 def _asking(run: Answering, ranges: list[OffsetRange]) -> CommandAsking:
-    """Return the question with the selected partitions, and with the internal topics that explain them."""
+    """Return the question for the selected partitions, with the internal topics that explain them."""
     session, report = run.session, run.report._replace(note=discard)
     found = run.partitions() or _loose(run, ranges)
     if not run.found_names and not session.statuses:

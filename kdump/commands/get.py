@@ -174,7 +174,7 @@ def partitions_of(
 
 @dataclass(frozen=True)
 class Hide:
-    """What is shown of records: hides payloads completely, or replaces them by their hashes, and selects columns."""
+    """The options that hide parts of records: payloads left out or hashed, secrets, and the selected columns."""
 
     no_payload: bool
     redactor: Redactor | None
@@ -187,7 +187,7 @@ class Hide:
 
     @cached_property
     def columns(self) -> tuple[rows.Column, ...]:
-        """The columns of a record that are shown. Raises UsageError for unknown fields."""
+        """The columns that are printed for a record. Raises UsageError for unknown fields."""
         left_out = shared.KEY_COLUMNS | shared.VALUE_COLUMNS if self.no_payload else frozenset()
         known = (*rows.RECORD, rows.DECODED) if self.decode else rows.RECORD
         if self.fields:
@@ -195,13 +195,13 @@ class Hide:
         return tuple(column for column in known if column.name not in left_out)
 
     def found(self, item: SelectedBatch) -> SelectedBatch:
-        """Return the records with secrets hidden and payloads hashed, as the options require."""
+        """Return the item with secrets hidden and payloads hashed, as the options require."""
         if self.secrets is not None:
             (item,) = self.secrets.without(item)
         return item if self.redactor is None else self.redactor(item)
 
     def parts(self, item: SelectedBatch, offset: int | None) -> Iterator[FieldBytes]:
-        """Return the fields of the record of ``offset`` (None: of the batch) without secrets. Raises DamageError."""
+        """Return the fields of a record, or for None of the batch, as bytes without secrets. Raises DamageError."""
         from kdump.records import field_map
 
         parts = field_map.parts(item.batch, offset)
@@ -212,13 +212,12 @@ class Hide:
         return field_map.hidden(parts, self.redactor.hash)
 
     def _shows_values(self, file: SegmentFacts) -> bool:
-        """Return whether invalid values of fields may be shown. They can be parts of a payload."""
+        """Return whether invalid values of fields may be printed. They may be parts of a payload."""
         if self.no_payload or self.redactor is not None:
             return False
         return self.secrets is None or not self.secrets.may_be_in(file)
 
     def damage(self, damage: Damage, file: SegmentFacts) -> Damage:
-        """Return damage without the values that must be hidden."""
         if self._shows_values(file):
             return damage
         from kdump.rows.redaction import bare
@@ -226,7 +225,6 @@ class Hide:
         return bare(damage)
 
     def error(self, damage: DamageError, file: SegmentFacts) -> DamageError:
-        """Return a damage error without the values that must be hidden."""
         if self._shows_values(file):
             return damage
         from kdump.rows.redaction import redacted_reason
@@ -294,7 +292,7 @@ def _tables(item: SelectedBatch, hide: Hide, *, batch: bool) -> None:
 
 
 def whole(batch: RecordBatch) -> Sequence[Record]:
-    """Return the records of a batch before the first unreadable one, which the reader reports."""
+    """Return the records of a batch up to the first unreadable one, which the reader reports."""
     count = 0
     with suppress(DamageError):
         for _ in batch.records():
@@ -330,7 +328,7 @@ def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
 
 
 def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
-    """Print a cell in pieces, because a payload escaped for a terminal can take four times its bytes."""
+    """Print a cell in pieces: escaped for a terminal, a payload can take four times its size in bytes."""
     if pieces is None:
         _line(out, column, None)
         return
@@ -338,13 +336,13 @@ def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[st
 
 
 def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | None, DamageError | None]:
-    """Return the batch whose offsets include ``offset``, and the error of its records; each may be None."""
+    """Return the batch whose offsets include ``offset``, and the error in its records. Each may be None."""
     for item in _near(partitions, offset):
         if item.base_offset <= offset <= item.batch.last_offset:
             try:
                 return item, misnumbered(item.batch, [record.offset for record in item.batch.records()])
             except DamageError as damage:
-                return item, damage.with_traceback(None)  # a traceback would keep the decompressed bytes in memory
+                return item, damage.with_traceback(None)  # the traceback would keep the decompressed bytes in memory
     return None, None
 
 
@@ -364,7 +362,7 @@ def missing(partitions: list[Partition], offset: int) -> str:
 
 
 def _in_remote_storage(partitions: list[Partition], offset: int) -> str:
-    """Return the end of a message if ``offset`` is at or after the log start but below the first segment; else "".
+    """Return the end of a message if ``offset`` is between the log start and the first segment, else "".
 
     A checkpointed log start offset is below the first local segment only for tiered topics.
     """
@@ -409,9 +407,9 @@ _INDENT: Final = 13
 
 
 def _write_bytes(parts: Iterable[FieldBytes], out: BinaryIO, width: int | None) -> None:
-    """Write each field on its own lines: position, bytes in hex, name and value. ``width`` is the terminal's, or None.
+    """Write each field on its own lines: position, bytes in hex, name and value, up to ``width`` columns if not None.
 
-    For payloads the value is their printable ASCII. A plus sign marks positions in decompressed bytes.
+    The value of a payload is its printable ASCII. A plus sign marks positions in decompressed bytes.
     """
     from kdump.records.field_map import PAYLOADS
 

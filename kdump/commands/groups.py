@@ -45,7 +45,7 @@ def command(**given: Any) -> int:
         if options.history:
             raise UsageError(f"-o {RESET} has only the last offsets: it cannot be combined with --history")
     names = Wanted(topics=given["topics"], partitions=option_values.numbers(given["partitions"], "partition"))
-    given["partitions"] = ()  # the coordinators' topics have other partition numbers
+    given["partitions"] = ()  # --partition does not number the coordinators' partitions
     run = Answering(given, topics=())
     asking = CommandAsking(run, run.partitions(), names)
     answer = collector_of(asking, options)
@@ -70,9 +70,9 @@ def command(**given: Any) -> int:
 
 
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
-    """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count``: number of partitions, if known.
+    """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count`` is their total, if known.
 
-    A requested group in an absent partition is an error, and so is -o reset-csv without --group.
+    If a requested group is in an absent partition, this is an error. So is -o reset-csv without --group.
     """
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}

@@ -50,7 +50,6 @@ INCIDENTS: Final = {
 
 
 def topics() -> dict[str, str]:
-    """Return the titles of all pages of the docs by name."""
     return {
         path.stem: path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
         for path in sorted(TOPICS.glob("*.md"))

@@ -1,4 +1,4 @@
-"""``kdump mcp``: the commands as tools of a server of the Model Context Protocol."""
+"""``kdump mcp``: the commands as tools of a server of the Model Context Protocol (:mod:`kdump.mcp_server`)."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 
 
 class MetadataRequest(NamedTuple):
-    """The part of the log to read: topics (empty for all), its end as an offset or a time in ms, and --show-secrets."""
+    """The part of the log to read: topics (empty for all), and its end (offset or time in ms); and --show-secrets."""
 
     topics: tuple[str, ...]
     offset: int | None
@@ -170,7 +170,7 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
     given = list(paths)
     wanted = Wanted(topics=(TOPIC,), siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
     found = list(Finder(wanted, Reporter(fail=session.fail)).find(given))
-    if not found and not session.statuses and "-" not in given:  # a copy of the log may be in a folder of any name
+    if not found and not session.statuses and "-" not in given:  # the folder of a copy may have any name
         anywhere = Wanted(siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
         unnamed = (each for each in Finder(anywhere, Reporter(fail=session.fail)).find(given) if each.topic is None)
         found = [each for each in unnamed if may_be_of(TOPIC, each)]
@@ -300,13 +300,13 @@ def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str)
     from kdump.output import access, files
 
     data = snapshot_writer.encode(image)
-    who = access.of_files(log.copies.sources())  # the snapshot has the secrets of the log
+    who = access.of_files(log.copies.sources())  # it has the secrets of the log
     written = files.write(folder, {snapshot_writer.file_name(image): data}, access=who, note=run.session.note)
     return snapshot_writer.Written(str(written[0]), image.end_offset, image.epoch, len(data))
 
 
 def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, folder: str, voters: str) -> int:
-    """Write the snapshot of an image with other voters. Other copies may repair damage. Raises UsageError."""
+    """Write the snapshot of an image with other voters. Damage is accepted, as other copies may repair it."""
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
     from kdump.rebuild import metadata

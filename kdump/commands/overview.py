@@ -1,4 +1,4 @@
-"""``kdump PATH``: prints the contents, the result of a check of the headers, and the commands to run next.
+"""``kdump PATH``: prints a summary of log dirs, the result of checking their headers, and the commands to run next.
 
 Logs of more than CHECKED bytes are not checked, because a check of the headers of 1 GiB takes about a second.
 """
@@ -56,14 +56,14 @@ LARGEST: Final = 3
 
 
 class _Verdict:
-    """The first findings of a check, and its last lines."""
+    """Collects the findings of a check, and prints the gravest ones and the verdicts at its end."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []
         self.lines: list[str] = []
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
-        """Keep findings for :meth:`end`, which does not print those that the verdicts repeat."""
+        """Keep findings for :meth:`end`, which prints them unless a verdict repeats them."""
         self._found += (finding for finding in findings if not finding.is_remark)
 
     def start(self, start: BrokerStart) -> None:
@@ -75,7 +75,7 @@ class _Verdict:
         self.lines = [total, *found, *(line for line in rest if NOTES not in line)]
 
     def _findings(self, verdicts: str) -> Iterator[str]:
-        """Yield the worst findings that are not in ``verdicts``, then their advice."""
+        """Yield the worst findings that ``verdicts`` do not repeat, then their advice."""
         self._found.sort(key=lambda each: (not each.fatal, not each.is_grave, each.level is not Level.LOG))
         advice: list[str] = []
         for finding in self._found[:FINDINGS]:
@@ -97,7 +97,7 @@ def overview(paths: tuple[str, ...]) -> int:
     found = list(finder.find(paths))
     if len(found) == len(paths) == 1 and _is_its_segment(paths[0], found[0]):
         return _segment(paths[0], found[0], run)
-    states = LogDirStates(SILENT)  # the check below reports damage
+    states = LogDirStates(SILENT)  # the check reports the damage
     usage = DiskUsage()
     LogDirPass([usage], SILENT, states).run(list(with_names(found, discard)))
     lines = [line for line in usage.answer(0) if isinstance(line, PartitionUsage)]
@@ -118,7 +118,7 @@ def overview(paths: tuple[str, ...]) -> int:
 
 
 def _is_its_segment(path: str, partition: Partition) -> bool:
-    """Return whether a path (also in an archive) is the only segment of ``partition``."""
+    """Return whether a path, also one in an archive, is the only segment of ``partition``."""
     if not partition.is_named or len(partition.segments) != 1:
         return False
     return posixpath.basename(path) == posixpath.basename(partition.segments[0].path)
@@ -201,7 +201,7 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
 
 
 def _sides(current: Sequence[PartitionUsage]) -> list[str]:
-    """Return the arguments of ``kdump diff``: the log dirs of each broker; empty if there are no replicas."""
+    """Return the arguments of ``kdump diff``, which are the log dirs of each broker; empty without replicas."""
     names = [(line.topic, line.partition) for line in current]
     of_brokers = len({(*name, line.broker_id) for name, line in zip(names, current, strict=True)}) == len(names)
     sides: dict[str, dict[str, None]] = {}
@@ -248,7 +248,7 @@ def _segment(path: str, partition: Partition, run: Session) -> int:
 
 
 def _print_next(rows: Iterable[tuple[str, str]]) -> None:
-    """Print commands with their purposes, on the same line or the next. Narrow terminals get only short purposes."""
+    """Print commands with their purposes. Narrow terminals get only short purposes."""
     rows = list(rows)
     widest = max((len(line) for line, _ in rows if len(line) <= WIDE), default=0)
     width = terminal_width() if is_terminal() else 2 * WIDE

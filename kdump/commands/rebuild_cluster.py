@@ -144,7 +144,7 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
 
 
 def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
-    """Return the log dirs; None if a path is missing or not readable for this user, because its records would be lost.
+    """Return the log dirs; None if a path is missing or unreadable for this user, because its records would be lost.
 
     Bytes that a failing disk does not return count as damaged.
     """

@@ -99,7 +99,7 @@ def command(
 
 
 def _folders(parts: list[Partition], out: str) -> list[str]:
-    """Return the output folder of each partition. Raises UsageError if two would be the same."""
+    """Return the output folder of each partition. Raises UsageError if two are the same."""
     read: dict[str, str] = {}
     for part in parts:
         folder = part.files.shown(part.folder)

@@ -1,4 +1,4 @@
-"""``kdump report``: the whole picture of log dirs on one page."""
+"""``kdump report``: writes or prints the whole picture of log dirs, which :mod:`kdump.report` makes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def command(
 
 
 def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
-    """Raise UsageError before the first read if the page cannot be made, or cannot be written to ``out``."""
+    """Raise UsageError if the page cannot be made or written to ``out``, before anything is read."""
     from kdump.output import files
     from kdump.report import page
 
@@ -169,7 +169,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
 
 
 def _both(messages: dict[str, None], say: Callable[[T], None]) -> Callable[[T], None]:
-    """Return a function that adds a sentence to ``messages`` for the report, and passes it once to ``say``."""
+    """Return a function that adds a sentence to ``messages``, for the report, and passes it to ``say`` once."""
 
     def keep(what: T) -> None:
         if str(what) not in messages:

@@ -1,4 +1,4 @@
-"""The root command: the options of DumpLogSegments, and the table of subcommands."""
+"""The root command: the options of DumpLogSegments, the table of subcommands, and the errors of a closed pipe."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def short_help(name: str) -> str:
 
 
 def groups() -> dict[str, dict[str, str]]:
-    """Return :data:`GROUPS`, extended by the questions of :data:`kdump.answers.QUESTIONS` that it lacks."""
+    """Return :data:`GROUPS` with the questions of :data:`kdump.answers.QUESTIONS` that it lacks."""
     from kdump.answers import QUESTIONS, question_named
 
     more = [name for name in QUESTIONS if name not in COMMANDS and name != "events"]
@@ -151,9 +151,9 @@ def groups() -> dict[str, dict[str, str]]:
 
 
 def _as_in_java(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
-    """Return ``args`` as click reads them: kafka-dump-log.sh takes ``-files`` and ``--print-data-log=true`` too.
+    """Return ``args`` as click reads them: kafka-dump-log.sh accepts ``-files`` and ``--print-data-log=true`` too.
 
-    The tool ignores the value of an option without values, even ``false`` (OptionParser of jopt-simple 3 to 5).
+    That tool ignores the value of a flag, even ``false`` (OptionParser of jopt-simple 3 to 5).
     """
     options = {name: param for param in params for name in param.opts if name not in OWN}
     rest = iter(args)
@@ -191,7 +191,7 @@ class Root(click.Group):
         return super().parse_args(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """Parse the command line, which may print the help. On a closed pipe exit with 141; click would exit with 1."""
+        """Parse the command line, which may print the help. On a closed pipe exit with 141, unlike click."""
         with _closed_pipe():
             return super().make_context(*arguments, **options)
 
@@ -365,7 +365,7 @@ def root(ctx: click.Context, /, files: str | None, compat: str, jobs: int | None
         raise click.UsageError("a command is missing: kdump --help lists them", ctx)
     for word in ctx.args:
         note = f"{word!r} is an extra word: --files takes one list with commas (--files a.log,b.log)"
-        click.echo(f"WARNING: {note}", err=True)  # parsers skip lines that begin like Java's warnings
+        click.echo(f"WARNING: {note}", err=True)  # scripts skip lines that begin like Java's warnings
     given = [name for name in ctx.params if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
     switches = [switch for switch in DECODER_SWITCHES.values() if options.pop(switch.replace("-", "_"))]
     options.pop("raw_output")  # ``given`` has it

@@ -96,7 +96,7 @@ def command(
 
 
 def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
-    """Return the end of the conclusion: whether the output hides or may show records that DeleteRecords removed."""
+    """Return the end of the conclusion: whether records that DeleteRecords removed are hidden or may be visible."""
     if any(written.below_log_start is not None for written in all_written):
         return " except the one of log start offsets, which hides the records below these offsets"
     return ": records that DeleteRecords removed may reappear" if any(one.log_start is None for one in copies) else ""

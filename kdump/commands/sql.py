@@ -1,4 +1,4 @@
-"""``kdump sql``: queries logs and all answers with DuckDB."""
+"""``kdump sql``: queries logs and all answers with DuckDB, once or at a prompt; :mod:`kdump.queries` has the engine."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'
 
 
 class _SqlCommand(Command):
-    """A command whose query may begin with a comment of SQL, which click would take for an option."""
+    """A command whose query may begin with a comment of SQL, which click would read as an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = {name for param in self.get_params(ctx) for name in (*param.opts, *param.secondary_opts)}
@@ -52,7 +52,7 @@ class _SqlCommand(Command):
 
 
 def _is_commented(word: str, options: Collection[str]) -> bool:
-    """Return whether a word is a text that begins with a comment of SQL, and not an option."""
+    """Return whether a word is a query that begins with a comment of SQL, not an option."""
     comment = word.startswith("--") and ("\n" in word or word[2:3].isspace())
     return comment and word.partition("=")[0] not in options
 
@@ -279,7 +279,7 @@ class _Command:
         )
 
     def _typed(self, decoder: PayloadDecoder | None) -> TypedColumns | None:
-        """Return the typed columns of the subject, and add them to the views; None if there is no subject."""
+        """Return the typed columns of the subject and add them to the views, or None without a subject."""
         if decoder is None or self.given["subject"] is None:
             return None
         from kdump.arrow.typed import TypedColumns
@@ -339,7 +339,7 @@ class _Command:
             raise
 
     def query(self, engine: Engine, text: str, running: list[Running]) -> int:
-        """Write the rows of a query. ``running`` receives the query while it runs, to cancel it."""
+        """Write the rows of a query. While it runs, ``running`` has it, so that it can be cancelled."""
         from kdump.queries.reading import QueryReading
 
         with metered(wanted=self.given["stats"]) as meter:
@@ -388,7 +388,7 @@ class _Command:
 
 @contextmanager
 def metered(*, wanted: bool) -> Iterator[Any]:
-    """Return the counter of the bytes read in the block, or None if ``wanted`` is False."""
+    """Count the bytes read in the block: yield the counter, or None unless ``wanted``."""
     if not wanted:
         yield None
         return
@@ -425,7 +425,7 @@ def is_log(path: str) -> bool:
 
 @contextmanager
 def bounded_memory(size: int) -> Iterator[None]:
-    """Limit this process to ``size`` more bytes of data than it has now."""
+    """Limit this process to ``size`` bytes of data more than it has now."""
     import resource
 
     try:
@@ -451,7 +451,7 @@ def report_error(error: BaseException) -> None:
 
 
 def end_now(error: BaseException) -> None:
-    """End the process, because DuckDB does not stop its query. The temporary files are already deleted."""
+    """End the process, since DuckDB does not stop its query. Temporary files are already deleted."""
     status = 1
     if isinstance(error, KeyboardInterrupt):
         print(file=sys.stderr)

@@ -1,6 +1,6 @@
 """The clone of kafka-dump-log.sh (``DumpLogSegments``), with the output of every release from 0.8.0 on.
 
-This module holds the options of the command line. :mod:`.dispatch` dumps the files.
+This module has the options of the command line. :mod:`.dispatch` dumps the files; :mod:`.run` has the state of a run.
 """
 
 from __future__ import annotations

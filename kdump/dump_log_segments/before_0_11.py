@@ -1,7 +1,7 @@
 """Prints a segment as releases before 0.11 do: one line per message of magic 0 or 1.
 
-These releases read batches of magic 2 as messages: they print wrong values or stop with an exception. So does this
-module.
+These releases read batches of magic 2 as messages, and then print wrong values or stop with an exception. This module
+does the same.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
-    """Print one segment. Raises an error where kafka-dump-log.sh stops, after printing the same lines."""
+    """Print one segment. Where kafka-dump-log.sh stops, raise an error after the same output."""
     options = run.options
     with LocalFile(path) as source:
         printer = MessagePrinter(run, path, decoders)
@@ -98,7 +98,7 @@ def walk(
 
 
 class MessagePrinter:
-    """Prints the messages of one segment and remembers the last offset."""
+    """Prints the messages of one segment. It keeps the last offset to find gaps."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         self.run = run
@@ -187,7 +187,7 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
 
 
 def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterator[Frame]:
-    """Yield the messages inside a wrapper. Raises DamageError at a message whose magic differs from the wrapper's."""
+    """Yield the messages inside a wrapper. Raises DamageError at a message whose magic is not the wrapper's."""
     for frame in found:
         magic = Message(data[frame.start : frame.end], frame.offset, wrapper.position).magic
         if magic != wrapper.magic:
@@ -202,7 +202,7 @@ def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterat
 
 
 def _inner(message: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
-    """Yield an inner message, or its own messages if the release reads nested wrappers. Raises DamageError."""
+    """Yield an inner message, or the messages inside it if the release reads nested wrappers. Raises DamageError."""
     if dialect.nested_wrappers == "unpacked":
         yield from unwrapped(message, dialect, limit)
         return
@@ -214,7 +214,7 @@ def _inner(message: Message, dialect: Dialect, limit: int) -> Iterator[Message]:
 
 
 def codec_of(message: Message, dialect: Dialect) -> int:
-    """Return the id of a message's codec. Raises DamageError for a codec that the release does not have."""
+    """Return the id of a message's codec. Raises DamageError for a codec that the release lacks."""
     codec = message.attributes & dialect.codec_mask
     if codec >= len(dialect.codecs):
         raise DamageError("codec", f"this release has no compression codec {codec}", found=codec)

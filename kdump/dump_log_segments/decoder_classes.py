@@ -1,4 +1,4 @@
-"""The decoder classes of DumpLogSegments for keys and values, by name.
+"""Finds the decoder classes of DumpLogSegments for keys and values by name (:func:`find`); they turn bytes into text.
 
 Their package is ``kafka.serializer`` up to 3.9, and ``org.apache.kafka.tools.api`` from 3.8 on.
 """
@@ -30,7 +30,7 @@ def _number(size: int) -> Decoder:
 
 
 def _identity(data: bytes) -> bytes:
-    """Return ``[B@`` and the CRC-32 of the data. Java prints ``[B@`` and a hash that differs in each run."""
+    """Return ``[B@`` and the CRC-32 of the data. Java prints a hash that differs in each run instead."""
     return f"[B@{crc32(data):x}".encode()
 
 
@@ -56,7 +56,7 @@ class Decoders(NamedTuple):
 
     @property
     def of_classes(self) -> tuple[Decoder | None, Decoder | None]:
-        """The decoders of keys and values; None instead of Java's UTF-8 decoder, which compiled code has itself."""
+        """The decoders of keys and values; None for Java's UTF-8 decoder, which compiled code has itself."""
         return (
             None if self.key is java_text else self.key,
             None if self.value is java_text else self.value,
@@ -66,7 +66,7 @@ class Decoders(NamedTuple):
 def find(dialect: Dialect, options: Options, say: Callable[[str], None]) -> Decoders:
     """Return the decoders of the classes in the options. ``say`` prints the release's warning about an old package.
 
-    With a decoder switch the classes are ignored. Raises KdumpError if the release does not have the class.
+    With a decoder switch the classes are ignored. Raises KdumpError for a class that the release lacks.
     """
     if options.decoder_switch:
         return Decoders(java_text, java_text)

@@ -1,4 +1,4 @@
-"""Dumps a list of files, each with the printer for its suffix."""
+"""Dumps a list of files (:func:`dump_files`), each with the printer for the suffix of its name."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ DUMP: Final[dict[str, Callable[[DumpRun, str], None]]] = {
 
 
 def dump_files(run: DumpRun, files: list[str]) -> None:
-    """Dump files in order, then print the reports of the run. The first error ends the run, without reports."""
+    """Dump files in order, then print the reports of the run. The first error ends the run without reports."""
     if not run.dialect.decoders_made_per_log:
         decoder_classes.find(run.dialect, run.options, run.print)
     for name in files:
@@ -73,7 +73,7 @@ def dump_files(run: DumpRun, files: list[str]) -> None:
 def dump_file(run: DumpRun, path: str) -> None:
     """Dump one file with the printer for its suffix, if the release has this suffix.
 
-    Releases from 0.11 on report any other file, and up to 4.2 they raise UnreadableError for a name without a dot.
+    Releases from 0.11 on report any other file. Up to 4.2 they raise UnreadableError for a name without a dot.
     """
     _, dot, suffix = posixpath.basename(path).rpartition(".")
     known = suffix in run.state.suffixes if dot else False

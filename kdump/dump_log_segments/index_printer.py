@@ -1,8 +1,8 @@
 """Prints offset, time and transaction indexes and producer snapshots as DumpLogSegments does.
 
-Entries of offset and time indexes are compared with the log while they are printed, and the run reports mismatches at
-its end. Compiled code confirms most entries. Python code compares the others; without compiled code, or for a release
-with other rules, it compares all entries.
+Entries of offset and time indexes are compared with the log while they are printed. The run reports mismatches at its
+end. Compiled code confirms most entries; Python compares the others, or all if a release has other rules or there is no
+compiled code.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NEAR: Final = 1 << 18
 
 
 def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
-    """Return the end of a log and the largest accepted batch (bytes), for a check of entries by batch headers alone.
+    """Return the end of a log and the largest accepted batch (bytes), for comparing entries with batch headers only.
 
     The end is 0 if headers are not enough: the release compares first offsets, or --max-message-size is not positive.
     """
@@ -105,7 +105,7 @@ def _doubtful(log: LocalFile, end: int, most: int, index: OffsetIndex | TimeInde
 
 
 def slots(flags: bytearray, *, every: bool) -> Iterator[int]:
-    """Yield the slots of all entries, or only of the unconfirmed entries (1 in ``flags``)."""
+    """Yield the numbers of all entries, or only of the unconfirmed ones (1 in ``flags``)."""
     if every:
         yield from range(len(flags))
         return
@@ -120,7 +120,7 @@ MARK_EVERY: Final = 1 << 16
 
 
 def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> None:
-    """Raise DamageError for a too low last offset, or a wrong size (``OffsetIndex.sanityCheck``)."""
+    """Raise DamageError if the last offset is too low, or the size wrong (``OffsetIndex.sanityCheck``)."""
     if index.count and (last := index[index.count - 1].offset) < index.base_offset + state.sanity_above_base:
         raise DamageError(
             "sanity check",
@@ -132,7 +132,7 @@ def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> 
 
 
 def time_index_is_sane(path: str, index: TimeIndex) -> None:
-    """Raise DamageError for a too low last timestamp or offset, or a wrong size (``TimeIndex.sanityCheck``)."""
+    """Raise DamageError if the last timestamp or offset is too low, or the size wrong (``TimeIndex.sanityCheck``)."""
     if index.count:
         first, last = index[0], index[index.count - 1]
         if last.timestamp < first.timestamp:
@@ -163,7 +163,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
 
 
 class OffsetEntries:
-    """Compares the entries of an offset index with the log. ``doubtful`` is the result of :func:`by_offset`."""
+    """Compares the entries of an offset index with the log. ``doubtful`` has 1 for those that need it."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
@@ -171,7 +171,7 @@ class OffsetEntries:
         self.doubtful = by_offset(run, log, index)
 
     def check(self, offset: int, position: int) -> None:
-        """Compare an entry with the batch at its position, and add any mismatch. Raises DamageError without a batch."""
+        """Compare an entry with the batch at its position; add a mismatch. Raises DamageError without a batch."""
         found = self._heads.last_offset(position)
         if found is None:
             found = _offset_at(self._run, self._log, position, self._window)
@@ -180,7 +180,7 @@ class OffsetEntries:
 
 
 class TimeEntries:
-    """Compares the entries of a time index with the log. ``doubtful`` is the result of :func:`by_time`."""
+    """Compares the entries of a time index with the log. ``doubtful`` has 1 for those that need it."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
@@ -191,7 +191,7 @@ class TimeEntries:
         self.doubtful = by_time(run, log, index, offsets)
 
     def _start(self, entry: TimestampOffset) -> int:
-        """Return the position from which the release searches an entry's batch. Raises DamageError."""
+        """Return the position at which the release begins to search an entry's batch. Raises DamageError."""
         state = self._run.state
         start = self._offsets.lookup(entry.offset, among=self._offsets.count, warm=state.warm_section).position
         if start < 0 or (start > self._log.size and state.refuses_beyond_log):
@@ -199,9 +199,9 @@ class TimeEntries:
         return start
 
     def _read_on(self, start: int) -> None:
-        """Read all batches from ``start`` on, as the release does for each entry. Raises DamageError.
+        """Read all batches from ``start`` on, because the release does so for each entry. Raises DamageError.
 
-        Positions of batches are stored, so that later calls stop at bytes that were read before.
+        Some positions are stored: a later call stops at them, because the batches after them were read before.
         """
         last = -BLOCK
         for batch in _batches(self._run, self._log, start, self._log.size, self._window):
@@ -212,9 +212,9 @@ class TimeEntries:
                 last = batch.position
 
     def check(self, entry: TimestampOffset, previous: int) -> bool:
-        """Compare an entry with its batch and the ``previous`` timestamp (ms), and add mismatches.
+        """Compare an entry with its batch and with the ``previous`` timestamp (ms); add mismatches.
 
-        Return whether a batch ends at the entry's offset. Raises DamageError if the log cannot be read up to it.
+        Return whether a batch ends at the entry's offset. Raises DamageError if the log is unreadable before it.
         """
         reports = self._run.reports
         start = self._start(entry)
@@ -238,7 +238,7 @@ def _add(report: Report, path: str, indexed: int, found: int) -> None:
 
 
 class Heads:
-    """Reads last offsets of magic 2 batches from their headers, for releases that compare only these."""
+    """Reads last offsets of batches of magic 2 from their headers, if the release compares only these."""
 
     def __init__(self, run: DumpRun, log: LocalFile) -> None:
         self._log = log
@@ -246,7 +246,7 @@ class Heads:
         self._expected = 0
 
     def last_offset(self, position: int) -> int | None:
-        """Return the last offset of the batch at ``position``; None if :func:`_offset_at` must read the batch."""
+        """Return the last offset of the batch at ``position``; None if the whole batch must be read."""
         if not 0 <= position < self._end:
             return None
         if position >= self._expected:
@@ -263,7 +263,7 @@ class Heads:
 
 
 def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:
-    """Return the first offset of the records at ``position`` or, from 2.3 on, the last offset of the batch there.
+    """Return the offset to compare: from 2.3 on the last offset of the batch at ``position``, before the first offset.
 
     Only batches within --max-message-size bytes count. Raises DamageError if there is no such batch.
     """
@@ -297,7 +297,7 @@ def _refuse(log: LocalFile, position: int) -> NoReturn:
 
 
 def _batches(run: DumpRun, log: LocalFile, start: int, end: int, window: Window) -> Iterator[RecordBatch]:
-    """Yield the batches of a log as the release finds them. All entries share ``window``. Raises DamageError."""
+    """Yield the batches of a log as the release finds them, read through ``window``. Raises DamageError."""
     old = run.dialect.message
     limit = run.options.max_batch_bytes
     messages = before_0_11.walk(log, run.dialect, INT32_MAX, start, end, limit=limit)
@@ -324,7 +324,7 @@ SANE: Final = "{path} passed sanity check."
 
 
 def dump_offset_index(run: DumpRun, path: str) -> None:
-    """Print an ``.index`` and compare its entries with the log. With --index-sanity-check, only check it."""
+    """Print an ``.index`` and compare its entries with the log. With --index-sanity-check only check it."""
     base, state = offset_in_name(path), run.state
     with LocalFile(f"{absolute(path).split('.')[0]}.{LOG}" if state.log_up_to_first_dot else sibling(path, LOG)) as log:
         index = OffsetIndex(content(path), base)
@@ -354,7 +354,7 @@ def _offset_entries(run: DumpRun, entries: OffsetEntries, index: OffsetIndex) ->
 
 
 def dump_time_index(run: DumpRun, path: str) -> None:
-    """Print a ``.timeindex`` and compare its entries with the log. With --index-sanity-check, only check it."""
+    """Print a ``.timeindex`` and compare its entries with the log. With --index-sanity-check only check it."""
     base = offset_in_name(path)
     with LocalFile(sibling(path, LOG)) as log:
         offsets = OffsetIndex(content(sibling(path, INDEX)), base)
@@ -396,7 +396,7 @@ def dump_txn_index(run: DumpRun, path: str) -> None:
         if isinstance(error.__cause__, FileNotFoundError):
             return
         raise
-    aborted = list(txn_index.entries(data))  # like Kafka, read all entries before printing the first
+    aborted = list(txn_index.entries(data))  # as in Kafka, all entries are read before the first is printed
     for number, entry in enumerate(aborted):
         version = entry.version if run.state.txn_version_as_stored else entry.shown_version
         if version > txn_index.CURRENT_VERSION or (run.state.txn_version_as_stored and version < 0):
@@ -432,7 +432,7 @@ def dump_snapshot(run: DumpRun, path: str) -> None:
 
 
 def _structure_fault(run: DumpRun, parts: SnapshotParts) -> str | None:
-    """Return the release's error for the version or structure of a snapshot, or None if both are valid."""
+    """Return the release's error for the version or structure of a snapshot, or None if they are valid."""
     state = run.state
     version = None
     if parts.version is not None and parts.version != producer_snapshot.VERSION:

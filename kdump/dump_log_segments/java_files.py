@@ -22,19 +22,19 @@ LONGEST: Final = 255
 
 
 def java_path(name: str) -> str:
-    """Return a path like ``java.io.File``: without repeated and final slashes; ``.`` and ``..`` stay."""
+    """Return a path as ``java.io.File`` does: without repeated and final slashes; ``.`` and ``..`` stay."""
     while "//" in name:
         name = name.replace("//", "/")
     return name[:-1] if len(name) > 1 and name.endswith("/") else name
 
 
 def absolute(path: str) -> str:
-    """Return ``File.getAbsolutePath``: links and ``..`` are not resolved."""
+    """Return a path as ``File.getAbsolutePath`` does. Links and ``..`` are not resolved."""
     return path if path.startswith("/") else f"{os.getcwd()}/{path}"  # noqa: PTH109  pathlib is slow to import
 
 
 def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
-    """Return (path or name of a file, its entries) for a report, in the order of the release's hash map."""
+    """Return the entries of a report by path or name of a file, in the order of the release's hash map."""
     merged: dict[str, list[Found]] = {}
     for path, found in report.items():
         file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)
@@ -59,7 +59,7 @@ def offset_in_name(path: str) -> int:
 
 
 def sibling(path: str, suffix: str) -> str:
-    """Return ``path`` with ``suffix`` in place of everything after the first dot of the file name."""
+    """Return ``path`` with ``suffix`` instead of everything after the first dot of the file name."""
     folder, name = posixpath.split(path)
     return posixpath.join(folder, f"{name.split('.')[0]}.{suffix}")
 
@@ -84,7 +84,7 @@ def number(path: str, text: str, bits: int) -> int:
 
 
 def content(path: str) -> bytes:
-    """Return the bytes of a file, without creating a missing index. Raises UnreadableError, also from 2 GiB on."""
+    """Return the bytes of a file; a missing index is not created. Raises UnreadableError, also from 2 GiB on."""
     with LocalFile(path) as file:
         if file.size > INT32_MAX:
             raise UnreadableError(path, f"has {file.size} bytes, and no broker writes such a file of 2 GiB or more")

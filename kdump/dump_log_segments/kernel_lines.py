@@ -1,7 +1,7 @@
 """Prints the lines of a dialect in compiled code, which is faster than :mod:`kdump.dump_log_segments.log_printer`.
 
 ``KernelLines`` prints batches of magic 2, ``KernelEntries`` messages of magic 0 and 1. Both compile a line into a
-:class:`Shape` for all batches or messages of the same kind. Plain Python, in log_printer, prints the others: damaged
+:class:`Shape` for all batches or messages of the same kind. They leave others to the Python of log_printer: damaged
 batches, malformed messages, control records, and messages under a decoder switch.
 """
 
@@ -70,13 +70,13 @@ class KernelLines:
         self.shapes = printer.run.shapes
 
     def end(self) -> None:
-        """Release the memory of compiled code."""
+        """Free the memory of compiled code."""
         del self.ahead, self.writer
 
     def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
-        """Print a batch, with its own line if ``head``. Return None if the batch is printed completely.
+        """Print a batch, with its own line if ``head``. Return None if all of it is printed.
 
-        Otherwise return the number of printed records; 0 means that the batch line is not printed either.
+        Otherwise return the number of printed records. If this is 0, the batch line is not printed either.
         """
         header = batch.header
         if batch.size < BATCH_HEADER.size:
@@ -111,7 +111,7 @@ class KernelLines:
     def print_batches(
         self, batches: Run, first: int, stop: int, made: MadeLines | None, *, head: bool, deep: bool
     ) -> tuple[int, int]:
-        """Print batches of a run from row ``first`` to before ``stop``; ``made`` are their first lines, or None.
+        """Print batches of a run from row ``first`` to before ``stop``. ``made`` are the first lines, if made ahead.
 
         Return the row of the first batch that is not printed completely, and the number of its printed records. If this
         number is not 0, the line of the batch is printed too.
@@ -133,12 +133,12 @@ class KernelLines:
         return writer.row - 1, batches.batch(writer.row - 1).count - writer.left
 
     def make(self, batches: Run, *, head: bool) -> MadeLines | None:
-        """Return the first lines of a run for :meth:`print_batches`. Any thread may call this."""
+        """Make the first lines of a run for :meth:`print_batches`. Any thread may call this."""
         shapes = self._shapes(batches.first, deep=True)
         return None if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
 
     def _shapes(self, batch: Batch, *, deep: bool) -> tuple[Shape, Shape] | None:
-        """Return the line templates for ``batch`` and its records, or None if compiled code cannot print it."""
+        """Return the compiled lines of a batch and of its records, or None if compiled code cannot print it."""
         if deep and batch.is_control:
             return None
         try:
@@ -157,7 +157,7 @@ class KernelLines:
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
-        """Print the batch that the writer has begun to read, with its line if ``head``. Returns like :meth:`batch`."""
+        """Print the batch that the writer has begun, with its line if ``head``. Returns the same as :meth:`batch`."""
         printer, writer = self.printer, self.writer
         while True:
             lines = writer.lines(head, shape, limit)
@@ -172,7 +172,7 @@ class KernelLines:
                 return count - int(writer.left)
 
     def compile(self, key: tuple[int, bool, int | None], batch: Batch) -> tuple[Shape, Shape]:
-        """Compile the lines of a batch and of its records, and cache them for all batches with this ``key``."""
+        """Compile the lines of a batch and of its records. They are cached for all batches with this ``key``."""
         printer = self.printer
         value = printer.fields(batch)
         contents = [[(b"", "decoded")]] * 4 if self.decodes and printer.run.options.print_data_log else printer.contents
@@ -187,7 +187,7 @@ class KernelLines:
                 )
             )
         shapes = (Shape([own] * 4), Shape([[*meta, *shown(content, printer.decoders), b"\n"] for content in contents]))
-        if len(self.shapes) > KINDS:  # there is a kind for each delete horizon
+        if len(self.shapes) > KINDS:  # each delete horizon is a kind of its own
             self.shapes.clear()
         self.shapes[key] = shapes
         return shapes
@@ -206,11 +206,11 @@ class KernelEntries:
         """Whether lines of inner messages are independent of the wrapper, so that they can be cached."""
 
     def end(self) -> None:
-        """Release the memory of compiled code."""
+        """Free the memory of compiled code."""
         del self.writer
 
     def print_messages(self, messages: Entries, *, head: bool, deep: bool) -> Iterator[Message]:
-        """Print batch lines if ``head``, and records if ``deep``. Yield each message that the caller must print."""
+        """Print batch lines if ``head``, and records if ``deep``. Yield the messages that the caller must print."""
         writer = self.writer
         by_hand = deep and self.printer.run.parser is not None
         writer.turn_to(messages.block, messages.at, messages.stop, place=messages.start)
@@ -226,7 +226,7 @@ class KernelEntries:
                 writer.skip(entry.size)
 
     def wrapper(self, batch: Message) -> int | None:
-        """Print messages inside a wrapper. Return None if all are printed, else the number of printed messages."""
+        """Print messages inside a wrapper. Return None if all are printed, else the number of printed ones."""
         run = self.printer.run
         if batch.codec == NONE or batch.magic not in (0, 1) or run.parser is not None:
             return 0
@@ -260,13 +260,13 @@ class KernelEntries:
         return int(writer.done) if writer.position() < len(data) else None
 
     def print(self, shape: Shape, first: Message, limit: int, *, deep: bool) -> None:
-        """Print the next messages that are of the same kind as ``first``."""
+        """Print the next messages of the same kind as ``first``."""
         self.printer.lead(self.writer)
         lines = self.writer.lines_like(shape, first.magic, first.attributes & 0xFF, limit, deep=deep)
         self.printer.follow(self.writer, lines)
 
     def of_entry(self, key: tuple[int, int], entry: Message, *, head: bool, deep: bool) -> Shape:
-        """Compile the lines for the messages of one kind that are not in a wrapper, cache and return them."""
+        """Return the compiled lines for messages of one kind outside wrappers. They are cached."""
         printer = self.printer
         own = [*parts(printer.legacy_batch_line, OF_ENTRY, printer.fields(entry)), b"\n"] if head else []
         value = printer.record_fields(entry, entry)
@@ -300,7 +300,7 @@ def parts(lines: list[Line], slots: Mapping[str, int], value: FieldValues) -> li
 
 
 def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
-    """Return whether a large batch has large records. Plain Python prints these in pieces."""
+    """Return whether a large batch has large records, which Python prints in pieces."""
     from kdump.segments.lazy_records import BatchRecords, holds_large
 
     return holds_large(BatchRecords(batch, data, start))

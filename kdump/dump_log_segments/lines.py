@@ -1,4 +1,4 @@
-"""The notation of output lines, and the values of their fields for batches and records.
+"""Parses the notation of output lines, and returns the values of their fields for batches and records.
 
 A text such as ``"| offset: {offset} isControl: {is_control:bool}"`` is parsed into literals and fields. The word after
 the colon is the type that Java prints: ``bool``, ``optional`` (OptionalLong), ``option`` (Scala's Option), ``int`` (-1
@@ -70,7 +70,7 @@ KINDS: Final = 64
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
-    """Yield literals, and slots for fields that have one and a type in NUMBERS. Other fields become literals."""
+    """Yield literals, and the slots of fields that have one and a type in NUMBERS. Other fields become literals."""
     for line in lines:
         for part in line.parts:
             if isinstance(part, str):
@@ -104,17 +104,17 @@ RECORD_FIELDS = frozenset({"offset", "timestamp", "key_size", "value_size", "seq
 
 
 def codec_name(dialect: Dialect, codec: int) -> str:
-    """Return the release's name of a codec. Raises DamageError for a codec that the release does not have."""
+    """Return the release's name of a codec. Raises DamageError for a codec that the release lacks."""
     if codec >= len(dialect.codecs):
         raise DamageError("codec", f"this release has no compression codec {codec}", found=codec)
     return dialect.codecs[codec]
 
 
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
-    """Return the printed parts of a record's content: the text before a field, and ``key`` or ``value``.
+    """Return for each printed part of a record's content the text before it, and ``key`` or ``value``.
 
-    Null fields are not printed. If the value is null, some releases do not print the key either. Without
-    --print-data-log the result is empty.
+    Null fields are not printed; for a null value some releases do not print the key either. Without --print-data-log
+    the result is empty.
     """
     options, dialect = run.options, run.dialect
     if not options.print_data_log or (dialect.key_needs_value and null_value):
@@ -130,10 +130,9 @@ def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes
 
 
 class LineValues:
-    """The values of fields for the lines of one segment.
+    """The values of fields for the lines of one segment, and the last offset, from which gaps are found.
 
-    The last offset is kept to find gaps. :meth:`lead` copies it to the compiled writer before the writer prints lines,
-    and :meth:`follow` copies it back.
+    :meth:`lead` copies the last offset to the compiled writer before it prints lines; :meth:`follow` copies it back.
     """
 
     whole_batches = False
@@ -157,7 +156,7 @@ class LineValues:
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
 
     def lead(self, writer: Lines) -> None:
-        """Copy the last offset, and whether a gap before the first offset counts, to the compiled writer."""
+        """Copy the last offset to the compiled writer, and whether a first offset other than 0 is a gap."""
         writer.last_offset, writer.armed = self.last_offset, self.armed
 
     def follow(self, writer: Lines, lines: Bytes) -> None:
@@ -173,15 +172,15 @@ class LineValues:
         writer.gaps.clear()
         if writer.last_offset != UNKNOWN:
             self.last_offset = writer.last_offset
-        self.out.write(lines)  # last, because dropped lines (WrongAssumptionError) must add no gaps
+        self.out.write(lines)  # this may drop the lines (WrongAssumptionError): their gaps must then not be added
 
     def gap(self, last: int, current: int) -> None:
-        """Add a gap unless ``current`` is the next offset after ``last``. As in Java, Int64 wraps around."""
+        """Add a gap unless ``current`` is the next offset after ``last``. Offsets wrap around as in Java."""
         if current != to_int64(last + 1):
             self.run.gaps.setdefault(absolute(self.path), []).append((last, current))
 
     def fields(self, batch: RecordBatch) -> FieldValues:
-        """Return a function from names to the fields of a batch line. It raises DamageError for an unknown codec."""
+        """Return a function: name -> value of a field of a batch line. It raises DamageError for an unknown codec."""
 
         def value(name: str) -> object:
             if name == "codec":
@@ -195,7 +194,7 @@ class LineValues:
         return value
 
     def record_fields(self, batch: RecordBatch, entry: Record | Message) -> FieldValues:
-        """Like :meth:`fields`, but RECORD_FIELDS, ``header_keys`` and ``is_valid`` are read from ``entry``."""
+        """Like :meth:`fields`, but RECORD_FIELDS, ``header_keys`` and ``is_valid`` come from ``entry``."""
         of_batch = self.fields(batch)
 
         def value(name: str) -> object:

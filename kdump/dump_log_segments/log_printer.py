@@ -1,4 +1,4 @@
-"""Prints a segment as releases from 0.11 on do: batches, records, trailing bytes."""
+"""Prints a segment as releases from 0.11 on do: batches, records, trailing bytes. Several processes may print parts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
 def _regions(
     revocable: read_ahead.RevocableSource, printer: LogPrinter, part: SegmentPart, *, deep: bool
 ) -> Generator[tuple[Region, MadeLines | None], None, None]:
-    """Yield the regions of a part, each with the lines that a thread has already made, or None."""
+    """Yield the regions of a part, each with the lines that a thread has made ahead, or None."""
     options = printer.run.options
     end = end_of(revocable.size, options)
     window = Window(revocable, end)
@@ -109,14 +109,14 @@ class LogPrinter(LineValues):
         return self._entries
 
     def end(self) -> None:
-        """Release the memory of compiled code, which reference cycles would keep until a garbage collection."""
+        """Free the memory of compiled code at once. Reference cycles would keep it until a garbage collection."""
         if kernel.COMPILED:
             self.fast.end()
         if self._entries is not None:
             self._entries.end()
 
     def batches(self, batches: Run, row: int, stop: int, made: MadeLines | None = None, *, deep: bool) -> None:
-        """Print batches from ``row`` to before ``stop``, with records if ``deep``. ``made`` has their first lines."""
+        """Print batches from ``row`` to before ``stop``, with records if ``deep``. ``made`` are lines made ahead."""
         head = not deep or self.run.dialect.batches_beside_records
         while row < stop:
             row, done = self.fast.print_batches(batches, row, stop, made, head=head, deep=deep)
@@ -129,7 +129,7 @@ class LogPrinter(LineValues):
                 row += 1
 
     def make(self, run: Run) -> MadeLines | None:
-        """Return the first lines of a run. Any thread may call this."""
+        """Make the first lines of a run for :meth:`batches`. Any thread may call this."""
         return self.fast.make(run, head=self.run.dialect.batches_beside_records)
 
     def messages(self, messages: Entries, *, deep: bool) -> None:
@@ -141,15 +141,15 @@ class LogPrinter(LineValues):
     def batch(self, batch: RecordBatch, *, deep: bool) -> None:
         head = not deep or self.run.dialect.batches_beside_records
         if not head and isinstance(batch, Message) and batch.magic < 0 and batch.codec == NONE:
-            batch = batch.read_as(1)  # only the batch line, which is not printed here, depends on the magic
+            batch = batch.read_as(1)  # no batch line is printed here, and nothing else depends on the magic
         done = self.fast.batch(batch, head=head, deep=deep) if kernel.COMPILED and isinstance(batch, Batch) else 0
         if done is not None:
             self.rest(batch, done, head=head, deep=deep)
 
     def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
-        """Print the rest of a batch. If ``deep``, this is its records after the first ``done``.
+        """Print the rest of a batch. If ``deep``, this includes its records after the first ``done``.
 
-        If ``done`` is 0 and ``head`` is set, its own line comes first. Raises DamageError with path and position.
+        Its own line comes first if ``head`` is set and ``done`` is 0. Raises DamageError with path and position.
         """
         try:
             if head and not done:
@@ -172,9 +172,9 @@ class LogPrinter(LineValues):
             raise placed from damage
 
     def overflow(self, source: Source, position: int, *, deep: bool) -> None:
-        """Raise DamageError for a truncated batch whose end is above 2 GiB, after printing the first part of its line.
+        """Raise DamageError for a truncated batch whose end is above 2 GiB, after printing the start of its line.
 
-        Releases with ``sizes_overflow`` compute the end in 32 bits: the end is negative, so the batch seems complete.
+        Releases with ``sizes_overflow`` compute the end in 32 bits: it is negative, so the batch seems complete.
         """
         head = source.read(position, BATCH_HEADER.size)
         if len(head) < record_layout.UP_TO_MAGIC:
@@ -223,7 +223,7 @@ class LogPrinter(LineValues):
         write(b"\n")
 
     def control_content(self, entry: Record | Message) -> bytes:
-        """Return the type and the value of a control record as they are printed. Raises DamageError."""
+        """Return the printed type and value of a control record. Raises DamageError."""
         from kdump.dump_log_segments.decoders.texts import control_text
 
         return control_text(entry.key, entry.value, self.run.payloads).encode()
@@ -245,7 +245,7 @@ class LogPrinter(LineValues):
                 self.out.write(piece)
 
     def content(self, entry: Record | Message) -> Iterator[bytes]:
-        """Yield the texts of key and value. The caller joins both before it prints one."""
+        """Yield the texts of key and value. The caller must join both before it prints one."""
         if self.run.parser is not None:
             from kdump.dump_log_segments.decoders.texts import parsed
 
@@ -265,7 +265,7 @@ class LinesSoFar(NamedTuple):
 
 
 class PartLines(NamedTuple):
-    """The result of a part: the position at which the next part starts, the last printed offset, and the gaps.
+    """The result of printing a part: the start of the next part, the last printed offset, and the gaps.
 
     UNKNOWN in a gap stands for the last offset before the part. ``last_offset`` is UNKNOWN if the part has no records.
     """
@@ -276,7 +276,7 @@ class PartLines(NamedTuple):
 
 
 def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
-    """Print one segment. Raises an error where DumpLogSegments stops, after printing the same lines."""
+    """Print one segment. Where DumpLogSegments stops, raise an error after the same output."""
     with LocalFile(path) as source:
         end = end_of(source.size, run.options)
         jobs = costs.processes_of_segment(run.jobs, end, lambda: costs.is_packed(source))
@@ -335,7 +335,7 @@ class PartPrinting:
 
 
 def _gaps(printer: LogPrinter, last: int, made: PartLines) -> list[tuple[int, int]]:
-    """Return the gaps of a part with UNKNOWN replaced by ``last``, the last offset before the part."""
+    """Return the gaps of a part. UNKNOWN in them is replaced by ``last``, the last offset before the part."""
     if made.last_offset == UNKNOWN:
         return []
     gaps, first = made.gaps, UNKNOWN + 1  # the offset that would follow UNKNOWN

@@ -1,7 +1,7 @@
-"""One run of DumpLogSegments over a list of files, with the output of one release.
+"""One run of DumpLogSegments over a list of files: options, output and reports, with the output of one release.
 
-Standard output is equal to that of kafka-dump-log.sh to the byte. Where kafka-dump-log.sh stops with an exception, a
-DamageError or UnreadableError is raised after the same output.
+Standard output equals that of kafka-dump-log.sh to the byte. Where that tool stops with an exception, a DamageError or
+UnreadableError is raised after the same output.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class DumpRun:
     """One run: its options, its output, and the reports at its end.
 
-    ``gaps``: absolute path of a file -> pairs of offsets of adjacent records that are not consecutive numbers.
+    ``gaps``: absolute path of a file -> pairs of offsets of adjacent records that do not follow each other.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class DumpRun:
     ) -> None:
         """Create a run with the output of ``release`` (None for the newest).
 
-        ``jobs`` processes print a large segment; None means the fastest number. With several processes ``out`` must be
+        ``jobs`` processes print a large segment; None means the fastest number. With more than one, ``out`` must be
         standard output.
         """
         self.dialect, self.options, self.out = dialect, options, out
@@ -74,7 +74,7 @@ class DumpRun:
 
     @property
     def fronts(self) -> tuple[str, str]:
-        """The texts that a decoder switch prints before a record's key, and before its payload if it has no key."""
+        """The texts that a decoder switch prints before a key, and before a payload without a key."""
         return ("| ", self.dialect.bare_payload) if self.options.skip_record_metadata else (" ", " ")
 
     def print(self, text: str) -> None:
@@ -82,7 +82,7 @@ class DumpRun:
         self.out.write(text.encode(errors="surrogateescape") + b"\n")
 
     def trailing(self, source: LocalFile, size: int) -> None:
-        """Print the number of bytes after the last complete batch: ``size``, less if the file has shrunk."""
+        """Print the number of bytes after the last complete batch: ``size``, or less if the file has shrunk."""
         if size > source.lost:
             name = posixpath.basename(source.name)
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
@@ -124,7 +124,7 @@ MISSING: Final = "Indexed offset: {0}, found log offset: {1}"
 
 
 class Pair(NamedTuple):
-    """A value of an index entry, and the corresponding value in the log or in the previous entry."""
+    """A value of an index entry, and the value in the log, or in the previous entry, that it should match."""
 
     indexed: int
     found: int

@@ -1,4 +1,7 @@
-"""The results of a check. A finding is a problem or a remark; a remark never changes the exit status."""
+"""The results of a check (:class:`Finding`), their exit status, and changes of their advice.
+
+A finding is a problem or a remark. A remark never changes the exit status. :mod:`.codes` lists all kinds of findings.
+"""
 
 from __future__ import annotations
 
@@ -73,12 +76,12 @@ class Finding:
 
     @property
     def is_grave(self) -> bool:
-        """Whether a broker does not start, or records are missing or would be lost."""
+        """Whether a broker does not start because of it, or records are missing or would be lost."""
         return self.fatal or self.missing is not None or self.loses is not None
 
     @property
     def is_hole(self) -> bool:
-        """Whether offsets are missing, and the log is otherwise valid: a broker accepts such a log."""
+        """Whether its only subject is missing offsets in a log that is otherwise valid: a broker accepts such a log."""
         return self.level is Level.LOG and is_hole(self.kind, self.file)
 
 
@@ -91,7 +94,7 @@ METADATA_LOG: Final = "__cluster_metadata-"
 
 
 def is_hole(kind: str, file: str) -> bool:
-    """Return whether a finding means missing offsets. False for the metadata log: its replay fails at the gap."""
+    """Return whether a finding is on missing offsets. False for the metadata log, whose replay fails at the gap."""
     return kind == Code.GAP and file.endswith(".log") and METADATA_LOG not in file
 
 
@@ -100,7 +103,7 @@ KDUMP: Final = "kdump "
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Return the finding on files that cannot be changed in place: with kdump's commands only, and advice to copy."""
+    """Return a finding on files in an archive or store: only kdump's commands are kept, and the advice is to copy."""
     kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
     if kept == finding.commands:
         return finding
@@ -113,7 +116,7 @@ def text_of(value: object) -> str | None:
 
 
 def status(findings: Iterable[Finding]) -> int:
-    """Return the exit status of a check: 3 for damage, losses or a failing start, 4 if only derived files are wrong."""
+    """Return the exit status: 3 for damage, losses or a failing start, 4 if only derived files are wrong, else 0."""
     found = list(findings)
     if any(finding.level is Level.LOG or finding.is_grave for finding in found):
         return ExitStatus.DAMAGED
@@ -125,12 +128,12 @@ _OUT: Final = " --out salvaged"
 
 
 def salvage(words: Iterable[str]) -> str:
-    """Return the command that salvages partition folders. ``words`` are their paths, quoted for a shell."""
+    """Return the command that salvages partition folders, whose paths ``words`` are quoted for a shell."""
     return f"{_SALVAGE}{' '.join(words)}{_OUT}"
 
 
 def joined(commands: Sequence[str]) -> tuple[str, ...]:
-    """Return commands without repetitions. All salvage commands become one command with one output."""
+    """Return commands without repetitions, and all salvage commands as one, with one output."""
     found = list(dict.fromkeys(commands))
     several = [command for command in found if command.startswith(_SALVAGE) and command.endswith(_OUT)]
     if len(several) > 1:

@@ -17,8 +17,8 @@ _START: Final = "Run the command of the finding, if it has one."
 class Code(StrEnum):
     """A row: the code, its level, the condition, the action, and Kafka's class or KIP.
 
-    The level is the highest one that a finding with this code has. A finding can have a lower level: for example, it is
-    a remark if a broker removes the file anyway.
+    The level is the highest that a finding with this code can have. It can be lower: a finding on a file that a broker
+    removes anyway is a remark.
     """
 
     level: str
@@ -35,7 +35,7 @@ class Code(StrEnum):
 
     @property
     def kind(self) -> str:
-        """The code with blanks in place of hyphens, as in ``kind`` of a finding."""
+        """The code with blanks for hyphens, as in the ``kind`` of a finding."""
         return self.value.replace("-", " ")
 
     # fmt: off

@@ -1,4 +1,4 @@
-"""The verdict of a check on one broker: whether to start it, the records that a start loses, and commands."""
+"""Makes the verdict on one broker from findings: whether to start it, the records that a start loses, and commands."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ OF_SEVERAL: Final = Code.CLUSTER_ID
 class StartVerdict(NamedTuple):
     """The verdict on one broker: a line for people, and shell commands in order.
 
-    ``is_safe``: a start loses nothing. ``is_decided`` is False if no problem was found, but the files do not show
-    whether the broker starts.
+    ``is_safe``: a start loses nothing. Unless ``is_decided``, the files do not show whether the broker starts, but no
+    problem was found.
     """
 
     text: str
@@ -86,7 +86,7 @@ def verdict(
 
 
 def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[Finding]) -> str:
-    """Return a text on the records that a start loses, those missing already, and those in stray folders."""
+    """Return a text on the records that a start loses, those already missing, and those in stray folders."""
     parts = []
     if loses:
         parts.append(f"a start loses {_sum(loses, 'loses')}: {_first(loses)}")

@@ -1,1 +1,1 @@
-"""One module per kind of file that Kafka writes. The names of the files are in `log_dirs/file_names.py`."""
+"""One module per kind of file that Kafka writes: ``read`` parses bytes, ``encode`` makes them. None opens a file."""

@@ -1,8 +1,7 @@
-"""The common format of checkpoint files: a version line, a line with the number of entries, one line per entry.
+r"""The common format of checkpoint files: a version line, a line with the number of entries, one line per entry.
 
-Source: Kafka's class CheckpointFile. Lines end in ``\\n``, ``\\r`` or ``\\r\\n``; the last line may have no end. A
-broker throws an IOException for a damaged file, and its log dir goes offline. :class:`NumberDamageError` is for other
-exceptions.
+Source: Kafka's class CheckpointFile. Lines end in ``\n``, ``\r`` or ``\r\n``; the last line may have no end. For most
+damage a broker throws an IOException, and its log dir goes offline. For the rest see :class:`NumberDamageError`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class TextLine(NamedTuple):
 
 
 class NumberDamageError(DamageError):
-    """A malformed number or a missing line, for which a broker's exception is not an IOException.
+    """A malformed number or a missing line, for which a broker throws another exception than IOException.
 
     Depending on the file, the broker then stops or treats the file as empty.
     """
@@ -75,7 +74,7 @@ def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
 
 
 def header(line: TextLine, expected: str) -> int:
-    """Return the number that the line consists of. Raises DamageError for other text (Java: an IOException)."""
+    """Return the number that is the whole line. Raises DamageError for other text (Java: an IOException)."""
     try:
         return integer(line.text, line, expected)
     except NumberDamageError:
@@ -83,12 +82,12 @@ def header(line: TextLine, expected: str) -> int:
 
 
 def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
-    """Return the entries. As in a broker, a file that ends before the number of entries is empty.
+    """Return the entries. If the file ends before the number of entries, it has none, as for a broker.
 
     Raises DamageError for an unknown version, a malformed line or a wrong number of entries, and NumberDamageError for
     a malformed number in an entry or a negative number of entries.
     """
-    rest = iter(list(lines(data)))  # like Java, decode all lines before the first is parsed
+    rest = iter(list(lines(data)))  # all lines are decoded before the first is parsed, as in Java
     first = next(rest, None)
     if first is None:
         return ()

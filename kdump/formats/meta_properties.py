@@ -43,7 +43,7 @@ class MetaProperties(NamedTuple):
 
     @property
     def broker_id(self) -> str | None:
-        """The ``node.id`` of KRaft, or the ``broker.id`` of ZooKeeper clusters."""
+        """The ``node.id`` (KRaft) or the ``broker.id`` (ZooKeeper)."""
         return self.values.get("node.id", self.values.get("broker.id"))
 
     @property
@@ -87,7 +87,7 @@ def check(properties: MetaProperties, *, takes_reserved: bool = False) -> None:
 
 
 def _is_directory_id(text: str, least: int) -> bool:
-    """Return whether Kafka's ``Uuid.fromString`` accepts the text, and the number of the uuid is at least ``least``."""
+    """Return whether a text is a ``Uuid`` for Kafka, and its number is at least ``least``."""
     value = id_of(text)
     return bool(value) and int.from_bytes(value, "big") >= least
 

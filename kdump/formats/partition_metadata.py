@@ -41,12 +41,12 @@ def id_text(topic_id: bytes) -> str:
 
 
 def read(data: Bytes) -> PartitionMetadata:
-    """Return the content. As in a broker, lines after the second are ignored.
+    """Return the content. Lines after the second are ignored, as by a broker.
 
-    Raises DamageError where a broker throws an IOException. Raises NumberDamageError for a missing line and for an id
-    that ``Uuid.fromString`` refuses: then the broker stops.
+    Raises DamageError where a broker throws an IOException, and NumberDamageError for a missing line or an id that
+    ``Uuid.fromString`` refuses: then the broker stops.
     """
-    lines = iter(list(checkpoint_text.lines(data)))  # like Java, decode all lines before the first is parsed
+    lines = iter(list(checkpoint_text.lines(data)))  # all lines are decoded before the first is parsed, as in Java
     expected = "version: 0"
     line = next(lines, None) or _absent(0, expected)
     version = checkpoint_text.header(TextLine(_value(line, expected), line.position), expected)

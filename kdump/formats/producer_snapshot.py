@@ -29,9 +29,9 @@ class SnapshotHeader(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """One producer: its last batch of data, and its open transaction.
+    """One producer: its last data batch, and its open transaction.
 
-    ``last_offset`` is -1 without such a batch, ``current_txn_first_offset`` is -1 without an open transaction.
+    ``last_offset`` is -1 without a data batch, ``current_txn_first_offset`` is -1 without an open transaction.
     """
 
     producer_id: Int64
@@ -82,7 +82,7 @@ class SnapshotParts(NamedTuple):
     """The content of a snapshot, valid or not.
 
     A header field is None if the file ends inside or before it. ``announced`` is the stored number of entries,
-    ``entries`` are the complete ones. ``cut_in`` is the field in which a truncated file ends, or None.
+    ``entries`` has the complete ones. ``cut_in`` is the field in which the file ends, or None.
     """
 
     version: int | None
@@ -99,7 +99,7 @@ class SnapshotParts(NamedTuple):
 
 
 def inspect(data: Bytes) -> SnapshotParts:
-    """Parse a snapshot without checks."""
+    """Parse a snapshot without verifying it."""
     computed = crc32c(memoryview(data)[GUARDED_FROM:])
     if len(data) < HEADER.size:
         known = [HEADER.offsets[name] + size <= len(data) for name, size in zip(HEADER.offsets, (2, 4, 4), strict=True)]

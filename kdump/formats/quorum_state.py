@@ -1,4 +1,4 @@
-"""``quorum-state``: the leader that a KRaft node knows, and the node that it voted for.
+"""``quorum-state``: the leader of the quorum as a KRaft node knows it, and the node for which it voted.
 
 Source: KIP-595 (2.7), KIP-853 (3.9, version 1) and Kafka's classes FileQuorumStateStore and QuorumStateData. The file
 is in the folder of the metadata log. It is one line of JSON, with its version in ``data_version``.
@@ -23,7 +23,7 @@ NEEDED: Final = {
 
 
 class QuorumState(NamedTuple):
-    """The file's version, the leader and its epoch, and the node that was voted for; -1 stands for none.
+    """The file's version, the leader and its epoch, and the node that got the vote; -1 stands for none.
 
     ``voters`` are the nodes of a static quorum (``controller.quorum.voters``); empty in version 1.
     """

@@ -1,4 +1,4 @@
-"""A record of a batch of any magic, and its headers."""
+"""A record of a batch of any magic, and its headers. :mod:`kdump.records` reads them from bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Header(NamedTuple):
 
 
 class ManyHeaders(Sequence[Header]):
-    """The headers of a record with many headers, held as bytes: an object takes 40 times the memory of a small header.
+    """The headers of a record as bytes, for many headers: an object takes 40 times the memory of a small header.
 
     ``data`` holds ``count`` well-formed headers of magic 2.
     """
@@ -70,7 +70,7 @@ class ManyHeaders(Sequence[Header]):
 
 
 class Record(NamedTuple):
-    """One record. A null key or value is None. A field that the record's magic does not have is None too.
+    """One record. None stands for a null key or value, and for a field that the record's magic does not have.
 
     ``timestamp`` is in ms, ``size`` is the record's size in bytes in the decompressed batch. ``key_size`` and
     ``value_size`` are as stored: null is -1 in magic 2, and any negative number in magic 0 and 1. ``crc`` and

@@ -66,7 +66,7 @@ class SparseIndex(ABC, Generic[E]):
         self._held = min(self.count, len(self.data) // self.layout.size)
 
     def __getitem__(self, slot: int) -> E:
-        """Return the entry number ``slot``, which may be a zero entry at the end."""
+        """Return entry number ``slot``. It may be one of the zero entries at the end."""
         if not 0 <= slot < self.count:
             raise IndexError(slot)
         return self.entry(*self.stored(slot))
@@ -126,9 +126,9 @@ class SparseIndex(ABC, Generic[E]):
     def slot_for(self, target: int, among: int | None = None, *, warm: bool = True) -> int | None:
         """Return the slot of the entry with the greatest key up to ``target``; None if all keys are greater.
 
-        Only the first ``among`` entries are searched (default: those before the zeros at the end). The steps are those
-        of AbstractIndex, so that the result is the same for entries out of order. The search rounds the middle up, and
-        with ``warm`` it begins in the last 8 KiB (KAFKA-6432, 2.1).
+        Only the first ``among`` entries are searched (default: those before the zero entries). The steps are those of
+        AbstractIndex, so that the result is the same for entries out of order: the middle is rounded up, and with
+        ``warm`` the search begins in the last 8 KiB (KAFKA-6432, 2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
         if high < 0:
@@ -153,7 +153,7 @@ class SparseIndex(ABC, Generic[E]):
 
     @abstractmethod
     def entry(self, first: int, second: int) -> E:
-        """Make an entry of its two stored fields."""
+        """Return an entry from its two stored fields."""
 
     def relatives(self, offsets: Sequence[int]) -> list[int]:
         """Return offsets minus the base offset. Raises UsageError if a difference does not fit into 31 bits."""

@@ -1,4 +1,4 @@
-"""``.timeindex``, the time index: entries with the largest timestamp of the segment so far, and its offset.
+"""``.timeindex``, the time index. An entry is the largest timestamp of the segment so far, and its offset.
 
 Source: KIP-33 and Kafka's class TimeIndex (0.10.1). Entries rise in timestamp and offset.
 """
@@ -37,7 +37,7 @@ class TimeIndex(SparseIndex[TimestampOffset]):
         return TimestampOffset(first, self.base_offset + second)
 
     def lookup(self, timestamp: int, among: int | None = None) -> TimestampOffset:
-        """Return the entry with the greatest timestamp up to ``timestamp``, or NO_TIMESTAMP with the base offset."""
+        """Return the entry with the greatest timestamp up to ``timestamp``; else NO_TIMESTAMP, base offset."""
         slot = self.slot_for(timestamp, among)
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot is None else self[slot]
 

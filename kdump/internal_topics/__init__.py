@@ -1,4 +1,4 @@
-"""Records of Kafka's own topics: their schemas, the reader of these schemas, and :func:`decode`."""
+"""Records of Kafka's own topics: their schemas, the reader of these schemas, :func:`decode`, and hiding of secrets."""
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"

@@ -1,9 +1,7 @@
-"""Decode records of Kafka's own topics to typed values, by the name of the topic.
+"""Decodes records of Kafka's own topics to typed values, by the name of the topic (:func:`decode`).
 
-A message that is malformed or has no schema is returned as raw bytes with the reason.
-
-Compiled code reads well-formed messages. :mod:`kdump.internal_topics.interpreter` reads messages that are truncated,
-not UTF-8 or too long, and reports the error. Without compiled code it reads all messages.
+A malformed message, or one without a schema, is returned as raw bytes with the reason. Compiled code reads well-formed
+messages. :mod:`kdump.internal_topics.interpreter` reads the others, or without compiled code all of them.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ FRAME_BYTES: Final = 3
 def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
     """Return the name and the reader of a message of the metadata log by the bytes of its frame.
 
-    The result is None if the newest release does not have the message. Requires compiled code.
+    None if the newest release does not have the message. Requires compiled code.
     """
     message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == FRAME else None
     versions = None if message is None else message.versions()
@@ -70,7 +68,7 @@ def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
 
 
 def is_metadata_record(key: bytes | None, value: bytes | None) -> bool:
-    """Return whether a record of the metadata log is well-formed. If not, the interpreter must read it."""
+    """Return whether a record of the metadata log is well-formed, so that the interpreter is not needed."""
     if key is not None or value is None or len(value) < FRAME_BYTES:
         return False
     found = metadata_message(value[:FRAME_BYTES])
@@ -99,7 +97,7 @@ class Decoded(NamedTuple):
 
 
 class DecodedRecord(NamedTuple):
-    """A record of an internal topic."""
+    """A decoded record of an internal topic."""
 
     type: int | None
     """The number of the record type, or None if it cannot be read."""
@@ -116,7 +114,7 @@ def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord 
 
 @cache
 def decoder_of(topic: str) -> Decoder | None:
-    """Return the cached decoder of the records of ``topic``; None if the topic is not Kafka's own."""
+    """Return the cached decoder of a topic's records; None if the topic is not Kafka's own."""
     if topic in COORDINATORS:
         return _coordinator(COORDINATORS[topic])
     return _framed(FRAMED[topic]) if topic in FRAMED else None
@@ -150,7 +148,7 @@ def _raw(raw: bytes | None, reason: str, *, known: bool = True) -> Decoded | Non
 def _candidates(
     messages: Mapping[str, MessageSchema], suffix: str, *, since: Release = ()
 ) -> dict[int, list[Candidate]]:
-    """Return type -> the forms of its messages, newest first, each with the release that introduced it."""
+    """Return the layouts of messages by type, newest first, each with the release that introduced it."""
     releases = {release for message in messages.values() for release in message.releases()}
     found: dict[int, dict[Candidate, None]] = {}
     for release in sorted({since, *(some for some in releases if some >= since)}, reverse=True):
@@ -160,7 +158,7 @@ def _candidates(
 
 
 class Candidate(NamedTuple):
-    """A form that a message has in some release."""
+    """A message as some release has it."""
 
     message: MessageSchema
     release: Release
@@ -177,7 +175,7 @@ def _read_versioned(candidates: list[Candidate], raw: bytes) -> Decoded:
 
 
 def _read(candidates: list[Candidate], raw: bytes, version: int, start: int) -> Decoded:
-    """Read a message with the newest of the layouts that read it completely and without an error.
+    """Read a message with the newest layout that reads all of it without an error.
 
     Kafka changed some layouts without a new version. If no layout fits, return the result of the newest one.
     """

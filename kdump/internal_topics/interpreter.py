@@ -1,7 +1,7 @@
-"""Read and write messages by their schema.
+"""Reads and writes messages by their schema, in plain Python.
 
-Fields are read in the order of Kafka's generated classes. So the error of a truncated or invalid message has the same
-position and the same text as Kafka's error, which DumpLogSegments prints.
+Fields are read in the order of Kafka's generated classes. So the error for a truncated or invalid message has the
+position and the text of Kafka's own error, which DumpLogSegments prints.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class PayloadError(DamageError):
         self.field = ""
 
     def inside(self, name: str) -> PayloadError:
-        """Prepend ``name``, the enclosing field, to the path of the field."""
+        """Put ``name``, the enclosing field, before the path of the field."""
         separator = "." if self.field and not self.field.startswith("[") else ""
         self.field = f"{name}{separator}{self.field}"
         return self
 
     def within(self, message: str) -> PayloadError:
-        """Prepend the name of the message to the reason."""
+        """Put the name of the message before the reason."""
         where = f"{message}, {self.field}" if self.field else message
         self.reason = f"{where}: {self.what} at {self.position}"
         return self
@@ -75,7 +75,7 @@ class Reader:
     """Reads values from a payload in order."""
 
     def __init__(self, data: bytes, position: int = 0, *, limited: bool = False) -> None:
-        """``limited``: like 4.2.2 and 4.4, refuse too many tagged fields or elements before reading them."""
+        """``limited``: refuse too many tagged fields or elements before they are read, like 4.2.2 and 4.4."""
         self.data = data
         self.limited = limited
         self.position = position
@@ -85,7 +85,6 @@ class Reader:
         return len(self.data) - self.position
 
     def fixed(self, kind: str) -> Value:
-        """Read a value of a fixed size."""
         layout = FIXED[kind]
         try:
             value: Value = layout.unpack_from(self.data, self.position)[0]
@@ -99,7 +98,7 @@ class Reader:
         return cast("int", self.fixed("int16"))
 
     def varint(self) -> int:
-        """Read an unsigned varint as Java's int, which may be negative."""
+        """Read an unsigned varint as an int of Java, which may be negative."""
         if self.position < len(self.data) and self.data[self.position] < 0x80:  # most have one byte
             self.position += 1
             return self.data[self.position - 1]
@@ -133,7 +132,7 @@ def _varint_error(data: bytes, position: int) -> str | None:
 
 
 class _Run(NamedTuple):
-    """Consecutive fields of a fixed size, which are read together if all are present, or one field of another type."""
+    """Consecutive fields of a fixed size, which are read together if all are present; or one other field."""
 
     slots: list[Slot]
     names: list[str]
@@ -142,7 +141,7 @@ class _Run(NamedTuple):
 
 @lru_cache
 def _runs(schema: Struct) -> tuple[Values, list[_Run]]:
-    """Return a struct's values with None for each field, and the runs of its fields without a tag."""
+    """Return a struct's values, all None, and the runs of its fields without a tag."""
     runs = []
     for fixed, slots in groupby(schema.plain, lambda slot: slot.type in FIXED and not slot.array):
         found = list(slots)
@@ -300,7 +299,7 @@ def _read_array(slot: Slot, reader: Reader) -> Value:
 
 
 def write(schema: Struct, values: Values) -> bytes:
-    """Return the bytes of a struct. A missing field is written with its default."""
+    """Return the bytes of a struct. A missing field gets its default."""
     out = [_write_slot(slot, values.get(slot.name, slot.default())) for slot in schema.plain]
     if schema.flexible:
         tagged = {
@@ -352,9 +351,9 @@ _LARGEST: Final = 0x7FFF
 
 
 def frame_number(reader: Reader, name: str) -> int:
-    """Read one of the three numbers of the frame of a message in ``__cluster_metadata`` or ``__remote_log_metadata``.
+    """Read one of the three numbers of a frame, in ``__cluster_metadata`` or ``__remote_log_metadata``.
 
-    The frame precedes the message. It has three unsigned varints: its own version (0 in 2.8, 1 since 3.0), and the type
+    A frame precedes the message. It has three unsigned varints: its own version (0 in 2.8, 1 since 3.0), and the type
     and the version of the message. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde``
     (KIP-631). Raises PayloadError if the number is truncated or above 32767.
     """

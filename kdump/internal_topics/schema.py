@@ -172,7 +172,7 @@ class MessageSchema:
         return next(iter(self.declared_versions.at(release)), None)
 
     def struct(self, version: int, release: Release = NEWEST) -> Struct:
-        """Return the fields of ``version`` in ``release``. For an unknown version, return those of the nearest one.
+        """Return the fields of ``version`` in ``release``, or for an unknown version those of the nearest one.
 
         Raises KeyError if the release does not have the message.
         """
@@ -245,7 +245,7 @@ def _struct(
 
 
 def _default(field: FieldSchema, struct: Struct | None) -> Callable[[], Value]:
-    """Return a factory of a field's default, because each caller needs its own list."""
+    """Return a function that makes a field's default. Each caller needs its own list."""
     if field.default == "null":
         return lambda: None
     if field.array:
@@ -321,7 +321,7 @@ def _header(line: str) -> tuple[str, dict[str, str]]:
 
 
 def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSchema, ...]]) -> FieldSchema:
-    """Parse a field line. ``below`` are the fields that are indented below it."""
+    """Parse the line of a field. ``below`` are the fields indented below it."""
     name, kind, *words = line.split()
     array = kind.startswith("[]")
     kind = kind.removeprefix("[]")
@@ -388,7 +388,7 @@ def parse(text: str) -> dict[str, MessageSchema]:
 def _block(
     lines: list[str], at: int, depth: int, known: dict[str, tuple[FieldSchema, ...]]
 ) -> tuple[list[FieldSchema], int]:
-    """Parse the fields that are indented by ``depth`` steps. Return them and the number of the next line."""
+    """Parse the fields indented by ``depth`` steps. Return them and the number of the next line."""
     fields = []
     while at < len(lines) and _depth(lines[at]) == depth:
         line = lines[at]

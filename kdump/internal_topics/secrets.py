@@ -1,9 +1,8 @@
-"""Hide secrets in values of Kafka's own topics: passwords in configs, and SCRAM credentials.
+"""Hides secrets in values of Kafka's own topics, and of Kafka Connect's configs: passwords and SCRAM credentials.
 
 A config's value is shown only if its name is known and its type is not PASSWORD, as in Kafka's own tools (class
-``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). The same rule holds for the topic of Kafka
-Connect's configs (class ``KafkaConfigBackingStore``). In that topic the key with which workers sign requests is
-hidden too.
+``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). The same rule holds for Connect's topic of
+configs (class ``KafkaConfigBackingStore``). Its key with which workers sign requests is hidden too.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:overrid
 
 @cache
 def shown() -> dict[str, frozenset[str]]:
-    """Return owner -> its configs without secrets (``config_names.txt``): RESOURCES, ``connect``, ``client``."""
+    """Return the configs without secrets by owner (``config_names.txt``): RESOURCES, ``connect``, ``client``."""
     from importlib.resources import files
 
     text = files("kdump.internal_topics").joinpath("config_names.txt").read_text(encoding="utf-8")
@@ -88,12 +87,12 @@ def is_connect_secret(name: str) -> bool:
 
 
 def connect_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a connector's or task's config with hidden secrets. Null values are not hidden."""
+    """Return a connector's or task's config with secrets hidden, except null values."""
     return {name: HIDDEN if value is not None and is_connect_secret(name) else value for name, value in config.items()}
 
 
 def fields(message: str, values: Mapping[str, Value]) -> Values:
-    """Return the fields of a message of the metadata log with hidden secrets."""
+    """Return the fields of a message of the metadata log, with secrets hidden."""
     found = dict(values)
     if message == _CONFIG and found.get("value") is not None:
         if is_secret(int(str(found["resourceType"])), str(found["name"])):
@@ -108,7 +107,7 @@ def fields(message: str, values: Mapping[str, Value]) -> Values:
 
 @cache
 def mask_of(topic: str) -> Mask | None:
-    """Return the function that hides the secrets in values of a topic; None if the topic has no known secrets."""
+    """Return the function that hides the secrets in a topic's values; None for a topic without known secrets."""
     if topic == cluster_metadata.TOPIC:
         return metadata_value
     return connect_value if _CONNECT_TOPIC.fullmatch(topic) else None
@@ -120,7 +119,7 @@ def is_connect_key(key: bytes | None) -> bool:
 
 
 def unnamed_connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
-    """Like :func:`connect_value`, but do not change values that are not Connect's: the log's topic is unknown."""
+    """Like :func:`connect_value` for a log whose topic is unknown: values that are not Connect's are unchanged."""
     return connect_value(key, value, is_certain=False)
 
 
@@ -133,7 +132,7 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 
 
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the metadata log with hidden secrets; a malformed value that may have secrets is hidden."""
+    """Return a value of the metadata log with secrets hidden. One that cannot be decoded is hidden as a whole."""
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
     if made.type in _HARMLESS:
@@ -150,11 +149,11 @@ def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
 
 
 def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = True) -> bytes | None:
-    """Return a value of Connect's config topic with hidden secrets, as compact JSON like Connect's.
+    """Return a value of Connect's config topic with secrets hidden, as compact JSON like Connect's.
 
-    Only the records of connectors, tasks and session keys are changed. Their value is hidden completely if it is not a
-    JSON object. If not ``is_certain``, the log may be another topic: such a value is then returned unchanged, and so
-    is an object without the fields that hold secrets.
+    Only the records of connectors, tasks and session keys are changed. If their value is not a JSON object, it is
+    hidden whole. Unless ``is_certain``, the log may be of another topic: then such a value is unchanged, and so is an
+    object without the fields that hold secrets.
     """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value
@@ -165,7 +164,7 @@ def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = 
         made: Any = json.loads(value)
     except ValueError:
         return unreadable
-    body = made.get("payload", made) if isinstance(made, dict) else made  # Connect may write an envelope
+    body = made.get("payload", made) if isinstance(made, dict) else made  # the converter may write an envelope
     if not isinstance(body, dict):
         return unreadable
     is_session_key = key.startswith(b"session-key")

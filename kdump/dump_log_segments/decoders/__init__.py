@@ -1,6 +1,6 @@
-"""The decoder switches of DumpLogSegments, such as ``--offsets-decoder``, and their parsers by release.
+"""Finds the parser of a decoder switch of DumpLogSegments, such as ``--offsets-decoder``, for a release.
 
-Each switch imports only the modules that it needs, because importing schemas takes time.
+A parser turns a record's key and value into printed text. Each switch imports only the modules that it needs.
 """
 
 from __future__ import annotations

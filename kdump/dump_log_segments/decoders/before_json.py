@@ -1,4 +1,4 @@
-"""The decoder switches of coordinators before they printed JSON: offsets up to 3.7, transactions up to 4.0."""
+"""The coordinators' decoder switches before they printed JSON: offsets up to 3.7, transactions up to 4.0."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _group(words: OffsetsWords, release: Release, offset: int, value: bytes | No
 
 
 def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None:
-    """Raise DamageError if a group has a member id or an instance id twice, in releases that check this."""
+    """Raise DamageError if a group has two members with one id or instance id, in releases that check this."""
     names = [member["memberId"] for member in members[:-1]]
     if words.members_once and len(set(names)) < len(names):
         raise DamageError("payload", f"the record at offset {offset} has a member of the group twice")

@@ -1,4 +1,4 @@
-"""The decoder switches that print a coordinator's records as JSON: the key's type, the value's version, all fields."""
+"""The decoder switches that print coordinators' records as JSON: the key's type, the value's version, all fields."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class CoordinatorParser(SkippingParser):
         return Texts(f"Error at offset {offset}, skipping. {'null' if java_message is None else java_message}", None)
 
     def value_head(self, version: int) -> str:
-        """Return the JSON text before the fields of a value. The caller adds the fields and a closing brace."""
+        """Return the JSON text before the fields of a value. The caller adds the fields and the closing brace."""
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:
-        """Return the values to print: with decoded bytes of group members and, in some releases, names of states."""
+        """Return the values to print: group members' bytes are decoded; in some releases states have names."""
         if self.words.names_states and STATUS in values:
             status = cast("int", values[STATUS])
             return {**values, STATUS: f'"{STATES[status] if 0 <= status < len(STATES) else status}"'}

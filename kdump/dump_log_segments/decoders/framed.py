@@ -1,4 +1,4 @@
-"""The decoder switches of the metadata log, as JSON, and of remote log metadata, in the format of ``toString``."""
+"""The decoder switches for framed messages: the metadata log, as JSON, and remote log metadata, like ``toString``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MetadataParser(FramedParser):
 
 
 class RemoteLogParser(FramedParser):
-    """Prints remote log metadata, with ``txnIdxEmpty`` if ``txn_index`` is set."""
+    """Prints remote log metadata. If ``txn_index`` is set, the text has ``txnIdxEmpty``."""
 
     place = "offset "
 
@@ -79,7 +79,7 @@ class RemoteLogParser(FramedParser):
 
 
 def metadata_head(struct: Struct, version: int) -> str:
-    """Return the text before the fields of a message; a closing brace follows them."""
+    """Return the text before the fields of a message. A closing brace must follow them."""
     return f'{{"type":"{WORD.sub("_", struct.name).upper()}","version":{version},"data":'
 
 

@@ -1,4 +1,4 @@
-"""Values of messages as Java and Jackson print them."""
+"""Turns the values of messages into text as Java and Jackson do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPECIAL: Final = re.compile(r'["\\\x00-\x1f]')
 
 
 class Json(str):
-    """A text that is already JSON, and is printed without quotes."""
+    """A text that is already JSON. It is printed without quotes."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ def uuid(value: bytes) -> str:
 
 
 def json(struct: Struct, values: Values) -> str:
-    """Return the JSON of a message: fields in order of declaration, without tagged fields that have their default."""
+    """Return a message as JSON: fields in order of declaration, without tagged fields that have their default."""
     parts = []
     for head, slot, write in _writers(struct):
         value = values[slot.name]
@@ -68,7 +68,7 @@ def json(struct: Struct, values: Values) -> str:
 
 @lru_cache
 def _writers(struct: Struct) -> list[tuple[str, Slot, Callable[[Value], str]]]:
-    """Return for each field the text before it, the field, and the writer of non-null values."""
+    """Return for each field the text before it, the field, and a writer of its value unless that is null."""
     return [(f'"{slot.name}":', slot, _writer(slot)) for slot in struct.slots]
 
 
@@ -111,5 +111,5 @@ SCALARS: Final[dict[str, Callable[[Value], str]]] = {
 
 
 def hex_number(data: bytes) -> str:
-    """Return bytes as an upper-case hexadecimal number without leading zeros; empty for no bytes."""
+    """Return bytes as an upper-case hexadecimal number without leading zeros; "" for no bytes."""
     return f"{int.from_bytes(data, 'big'):X}" if data else ""

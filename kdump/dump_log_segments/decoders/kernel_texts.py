@@ -1,6 +1,6 @@
-"""Describes the output of decoder switches for compiled code (:mod:`kdump.kernel.internal_topics`), which is faster.
+"""Compiles the output of decoder switches into writers of :mod:`kdump.kernel.internal_topics`, which are faster.
 
-The Python parsers still print the output of releases before JSON, and versions that a release does not have.
+Python parsers print the output of releases before JSON, and versions that a release lacks.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PLAIN: Final = {"string": "plain_string", "uuid": "plain_uuid"}
 
 
 class Fronts(NamedTuple):
-    """The texts before a key, before a payload that follows a key, and before a payload without a key."""
+    """The texts before a key, before a payload that follows a key, and before a payload alone."""
 
     key: str
     payload: str
@@ -98,7 +98,7 @@ def _framed(parser: MetadataParser | RemoteLogParser, fronts: Fronts, general: G
 def _find(
     messages: dict[int, MessageSchema], parser: CoordinatorParser | FramedParser, text: Callable[[Struct, int], Message]
 ) -> Find:
-    """Return a function (type, version) -> message, or None if the release does not have the version."""
+    """Return a function from type and version to a message. It returns None for a version that the release lacks."""
 
     def find(kind: int, version: int) -> Message | None:
         versions = messages[kind].versions(parser.release) if kind in messages else None
@@ -113,9 +113,9 @@ def _find(
 def json(
     struct: Struct, before: str = "", after: str = "", *, embedded: Release | None = None, states: bool = False
 ) -> StructText:
-    """Return a writer of a struct in the format of :func:`.java.json`, between the texts ``before`` and ``after``.
+    """Return a writer of a struct as :func:`.java.json` prints it, between the texts ``before`` and ``after``.
 
-    If ``embedded`` is a release, the bytes of a group's members are decoded as in this release. With ``states`` the
+    ``embedded``: the release in whose format the bytes of group members are decoded, or None. With ``states`` the
     status of a transaction is a name.
     """
     fields = [
@@ -150,7 +150,7 @@ def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, Struc
 
 
 def _of_class(struct: Struct, *, txn_index: bool, before: str = "") -> StructText:
-    """Return a writer of a struct in the format of its class's ``toString`` (:func:`.framed.remote_log_text`)."""
+    """Return a writer of a struct as its class's ``toString`` prints it (:func:`.framed.remote_log_text`)."""
     slots = {slot.name: slot for slot in struct.slots}
     fields, literal = [], before
     for text, name, _, _ in Formatter().parse(framed.TEXTS[struct.name]):

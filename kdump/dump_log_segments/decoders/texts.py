@@ -1,4 +1,7 @@
-"""The texts that DumpLogSegments prints for control records, and for records with a decoder switch."""
+"""The texts that DumpLogSegments prints for control records, and for records with a decoder switch.
+
+:mod:`kdump.dump_log_segments.decoders` has the parsers that make these texts; :mod:`.log_printer` prints them.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +57,10 @@ class SkippingParser:
         raise NotImplementedError
 
     def read(self, entry: Record | Message) -> Texts:
-        """Return the texts of a record. If its key or value is larger than its message, return :meth:`skipped`.
+        """Return the texts of a record, or :meth:`skipped` if its key or value is larger than its message.
 
-        Source: the parsers of ``DumpLogSegments`` call ``record.key()`` and ``record.value()`` inside their ``try``
-        and ``record.hasKey()`` before it. ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
+        Source: the parsers of ``DumpLogSegments`` call ``record.key()`` and ``record.value()`` inside their ``try`` and
+        ``record.hasKey()`` before it. ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
         """
         if self.reads_key and entry.key_size < 0:
             raise no_key(entry.offset)
@@ -93,7 +96,7 @@ def no_key(offset: int) -> DamageError:
 
 
 def unknown(what: str, version: int, offset: int) -> DamageError:
-    """Return the error for a type or version that the release does not have."""
+    """Return the error for a type or version that the release lacks."""
     return DamageError("payload", f"the record at offset {offset} has an unknown {what}", found=version)
 
 
@@ -117,13 +120,13 @@ def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect
 
 
 def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
-    # few logs have such records and need the schemas
+    # imported late: few logs have such records
     from kdump.dump_log_segments.decoders import java
     from kdump.internal_topics.control_records import MESSAGES
     from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 
     message, reader = MESSAGES[name], Reader(value, limited=dialect.limited)
-    try:  # as in Kafka, the message is read in version 0 regardless of its version
+    try:  # Kafka reads any version of the message as version 0
         values = read_fields(message.struct(0, dialect.definitions), reader)
     except PayloadError as error:
         raise broken(error, f"{name} of a control record") from None
@@ -133,7 +136,7 @@ def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
 
 
 def _completed(struct: Struct, values: Values) -> Values:
-    """Return ``values`` with default values for the fields of ``struct`` that the version did not have."""
+    """Return ``values`` with defaults for the fields of ``struct`` that their version lacks."""
     completed: Values = {}
     for slot in struct.slots:
         value = values.get(slot.name, slot.default())

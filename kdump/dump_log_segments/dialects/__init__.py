@@ -1,7 +1,7 @@
 """The output of each Kafka release's DumpLogSegments, as data, in one module per kind of output.
 
 A dialect is the previous dialect with changes. Printers read its named fields, so that only this package depends on
-releases. This module parses release numbers and finds the dialect of a release.
+releases. This module parses release numbers, and finds the dialect of a release (:func:`newest`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Dated(Protocol):
-    """A dialect or change, with the release that introduced it."""
+    """A dialect or change, with its first release."""
 
     @property
     def since(self) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ def known_release(text: str) -> tuple[int, ...]:
 
 
 def newest(dialects: Sequence[D], text: str) -> D:
-    """Return the newest dialect up to release ``text``. A release such as "4.2" stands for its last patch.
+    """Return the newest dialect up to release ``text``. A release such as "4.2" means its last patch.
 
     Raises UsageError for an unknown release, and for a release before the oldest dialect.
     """

@@ -1,4 +1,4 @@
-"""The list of releases that changed the output of DumpLogSegments, from all tables of dialects."""
+"""Lists the releases that changed the output of DumpLogSegments, from all tables of dialects (for ``kdump compat``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLES: Final = (dialects.DIALECTS, dialects_state.DIALECTS, dialects_payload.DI
 
 
 class Change(NamedTuple):
-    """A release whose output differs from the release before, and the changes."""
+    """A release whose output differs from that of the release before, and the changes."""
 
     since: tuple[int, ...]
     why: tuple[str, ...]
