@@ -132,7 +132,7 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 
 
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the metadata log with secrets hidden. One that cannot be decoded is hidden as a whole."""
+    """Return a value of the metadata log with secrets hidden; a malformed one is hidden whole unless harmless."""
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
     if made.type in _HARMLESS:
