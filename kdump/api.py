@@ -576,7 +576,7 @@ class CheckReport(TableResult):
     def to_arrow(self) -> pa.Table:
         """Return the findings as an Arrow table with the columns of the SQL view of findings. Requires pyarrow.
 
-        ``expected`` and ``found``, which are numbers or texts, are texts.
+        The values of ``expected`` and ``found`` become texts.
 
         >>> import kdump
         >>> kdump.check("golden/damaged/fuzz000").to_arrow().select(["check", "position"]).to_pylist()[0]

@@ -510,7 +510,7 @@ def _several(value: Any) -> list[Any]:
 
 
 def _flagged(flag: str, value: Any) -> list[str]:
-    """Return the words of an option on the command line, for each value; a flag has no value."""
+    """Return the words of an option for the command line, one for each value. A flag has only its name."""
     return [flag if one is True else f"{flag}={one}" for one in _several(value) if one is not False]
 
 

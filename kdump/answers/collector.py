@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 
 class Needs(IntEnum):
-    """What a collector reads of a partition: only small files, also batch headers, or headers and records."""
+    """What a collector reads of a partition: small files only, batch headers too, or headers and records too."""
 
     FILES = 0
     HEADERS = 1
@@ -40,7 +40,7 @@ class Needs(IntEnum):
 
 
 class Reading(NamedTuple):
-    """What a collector reads of a partition, if only batches from offset ``since`` on. It may get earlier ones too."""
+    """The result of ``begin`` if only batches from offset ``since`` on are needed. Earlier ones may be added too."""
 
     needs: Needs
     since: int = 0
@@ -155,7 +155,7 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``. A key in both keeps the value of higher rank; if equal, the one in ``best``."""
+    """Add ``others`` to ``best``. A key in both keeps the value of higher rank, or its value in ``best``."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value

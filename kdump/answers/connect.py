@@ -79,7 +79,7 @@ class ConnectTaskLine:
 
 @dataclass(frozen=True)
 class SourceOffsetLine:
-    """The committed offset of a partition of a source. Both are objects whose fields the connector chooses."""
+    """The committed offset of a source's partition. The connector chooses the fields of partition and offset."""
 
     kind: ClassVar[str] = "sourceOffset"
     connector: str

@@ -83,7 +83,7 @@ class LogCopy:
         return self.source.read(self._position + ahead, size)
 
     def data_ahead(self, ahead: int) -> int:
-        """Return the distance from the position to the first data (no hole) ``ahead`` or more bytes after it."""
+        """Return the distance to the first data at least ``ahead`` bytes after the position; holes are skipped."""
         return next_data(self.source, self._position + ahead) - self._position
 
     def move(self, size: int) -> None:
@@ -374,8 +374,8 @@ class Lineage:
     def truncation(self, leader: Lineage) -> int | None:
         """Return the offset to which this replica truncates its log when it follows ``leader``; None if it keeps all.
 
-        This is the smaller end offset of the newest epoch in both. A replica also keeps all without such an epoch, or
-        if its own newest epoch is not older than the leader's.
+        Both replicas have an end offset of their newest common epoch: it is the smaller one. A replica also keeps all
+        without such an epoch, or if its own newest epoch is not older than the leader's.
         """
         if self.newest is None or leader.newest is None or self.newest >= leader.newest:
             return None

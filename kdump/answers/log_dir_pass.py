@@ -189,7 +189,7 @@ class PassTap:
 
 
 def _lost(region: Region, *, is_last: bool) -> Damage | None:
-    """Return a damaged range, also for a truncated batch at the end of a segment that is not the last; else None."""
+    """Return a region as a damaged range, or None. A truncated batch is damage unless its segment is the last."""
     if isinstance(region, Trailing) and not is_last:
         return region.damage()
     return region if isinstance(region, Damage) else None

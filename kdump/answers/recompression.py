@@ -156,7 +156,7 @@ class WhatIf:
             self._samples.setdefault((place.key[0], number), []).append(sample)
 
     def add(self, batches: Batches, taken: int) -> int:
-        """Add the first ``taken`` batches; return the number of batches before one that cannot be decompressed.
+        """Add at most ``taken`` batches, up to the first that cannot be decompressed; return their number.
 
         Control batches and batches of magic 0 and 1 keep their size. A single batch that cannot be decompressed raises
         DamageError.

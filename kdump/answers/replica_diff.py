@@ -77,9 +77,9 @@ class RecordDifference:
 class PairDifference:
     """Two replicas of a partition, compared from the higher log start offset on.
 
-    ``first_difference`` is the first offset at which both have a record, and the records differ. ``stale`` is the side
-    with the older history: when it follows the other side, it truncates its log to ``truncate_to`` and loses ``loses``
-    records. ``damaged`` are the sides with unreadable bytes.
+    ``first_difference`` is the first offset with two different records; None if records are only missing. ``stale`` is
+    the side with the older history: when it follows the other side, it truncates its log to ``truncate_to`` and loses
+    ``loses`` records. ``damaged`` are the sides with unreadable bytes.
     """
 
     kind: ClassVar[str] = "pair"

@@ -124,7 +124,7 @@ class TopicConfigs:
         return self._known[key]
 
     def knows(self, topic: str) -> bool:
-        """Return whether the configs of a topic are known: from a metadata log, the command line, or Kafka itself."""
+        """Return whether a topic's configs are known: from a metadata log or the command line, or as internal topic."""
         given = (is_selected(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)
 

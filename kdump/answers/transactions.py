@@ -67,7 +67,7 @@ class AbortLines(NamedTuple):
     def abort(self, key: tuple[str, int], begun: OpenTransaction, producer: Producer, *, is_old: bool) -> str:
         """Return the command that aborts a hanging transaction.
 
-        ``is_old``: a broker before 3.0 wrote the files. It is used only if no release is given.
+        ``is_old``: a broker before 3.0 wrote the files. This counts only if no release is given.
         """
         where = f"--topic {shell_text(key[0])} --partition {key[1]}"
         if is_old if self.release is None else self.release < BY_START_OFFSET:

@@ -46,7 +46,7 @@ _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "bel
 
 
 def growing(most: int) -> Iterator[int]:
-    """Yield maximum numbers of rows: 64, then doubled up to ``most``, so that the first rows of a stream come soon."""
+    """Yield numbers of rows from 64 up to ``most``, doubled each time, so that a stream's first rows come soon."""
     rows = 64
     while True:
         yield rows
@@ -54,9 +54,9 @@ def growing(most: int) -> Iterator[int]:
 
 
 def end_of_block(schema: pa.Schema) -> pa.RecordBatch:
-    """Return the empty batch that marks damage: :func:`kdump.arrow.stream.joined` joins no rows across it.
+    """Return the empty batch that stands for damage in a stream: the rows before it are returned on their own.
 
-    A reader that needs only the rows before the damage, because of a limit, does not meet the damage then.
+    A reader that needs no more rows than these stops before the damage.
     """
     import pyarrow as pa
 

@@ -133,7 +133,7 @@ def _shown(column: Column, value: Any) -> Any:
 
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
-    """Yield a value for each column, and the number of records that have these values. A run gives several."""
+    """Yield a value for each column, and the number of records that have them; for a run this repeatedly."""
     run = item.run
     if run is None:
         yield [values.source(column)(item, None) for column in columns], item.batch.count or 0

@@ -260,9 +260,9 @@ def _check_names(folder: LogFolder) -> None:
 
 
 def _check_first_log(folder: LogFolder, log_start: int) -> None:
-    """Raise StopsError if a log has no segments and cannot create the first one, because its name is taken.
+    """Raise StopsError if a log has no segments, and a folder, pipe or socket has the name of its first one.
 
-    A broker can open a device. A pipe refuses the ``position`` of ``FileRecords.openChannel``.
+    A broker can open a device. It cannot set the position of a pipe (``FileRecords.openChannel``).
     """
     entry = folder.inside.get(f"{log_start:020}.{file_names.LOG}")
     if entry is None or entry.is_regular or entry.special == "device":
@@ -309,7 +309,7 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
 
 
 def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
-    """Return whether a broker reads a segment that ends at ``end`` for the producer state: no snapshot is later."""
+    """Return whether a broker reads a segment to rebuild producer state: all snapshots are before its ``end``."""
     ends = (f".{file_names.PRODUCER_SNAPSHOT}",)
     snapshots = [file_names.offset_of(name) or 0 for name in folder.inside if name.endswith(ends)]
     return max(snapshots, default=0) < end and bool(snapshots or not how.clean)

@@ -67,7 +67,7 @@ class Opening(NamedTuple):
     def image_at(self, end: int) -> ClusterImage | None:
         """Return ``image`` if it is the image of a log that ends at ``end``, else None.
 
-        It is also None for older releases: they need each record to be read, to verify that the release supports it.
+        For older releases also None: each record must be read, to verify that the release supports it.
         """
         if self.image is None or self.sound is None or not self.release.is_newest:
             return None
@@ -130,7 +130,7 @@ def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[S
 def _with_snapshots(
     folder: log_folder.LogFolder, loaded: LogStart, of: Opening, fatal: list[StartCause]
 ) -> MetadataStart:
-    """Add the snapshots to a loaded log: drop the log if the newest one ends after it, then make the image."""
+    """Drop a loaded log if the newest snapshot ends after it. Then make the image."""
     begin, end = loaded.log_start_offset or 0, loaded.log_end_offset or 0
     found = [
         SnapshotFile(int(named["offset"]), int(named["epoch"]), folder.files, entry.path, folder.limit)

@@ -47,7 +47,7 @@ class Shortfall(NamedTuple):
 
 
 def evidence_text(reached: Mapping[str, int]) -> str:
-    """Return a list for a message: each kind of file in ``reached``, with the end offset that it proves."""
+    """Return the end offsets that files prove, as a list for a message. ``reached``: kind of file -> end offset."""
     return ", ".join(f"{what}: {offset}" for what, offset in reached.items() if offset)
 
 

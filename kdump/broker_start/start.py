@@ -187,7 +187,7 @@ class _BrokerRun:
         return found
 
     def _voter(self, directory: bytes | None) -> None:
-        """Add a fatal cause if this node is the only voter, but with a ``directory`` id that the voters do not have.
+        """Add a fatal cause if this node is the only voter, and ``directory`` is not the voter's directory id.
 
         Such a node waits for a leader until its start fails (``VoterSet.isVoter``). With other voters it fetches the
         metadata from their leader.

@@ -590,7 +590,7 @@ class _StartFindings:
             )
 
     def _unread_indexes(self, log: LogStart) -> Iterator[Finding]:
-        """Yield the findings on folders in place of time indexes that a broker opens only after its start."""
+        """Yield the findings on folders with the names of time indexes. A broker opens these after its start."""
         for cause in log.causes:
             if cause.code is Code.INDEX_UNREADABLE:
                 yield Finding(

@@ -77,9 +77,9 @@ class Started:
         """The broker in sentences; with its cluster if the paths have log dirs of several clusters."""
 
     def join(self, found: list[Finding]) -> list[Finding]:
-        """Return the findings to add to ``found``: all but fatal ones on a file on which ``found`` has a fatal one.
+        """Return the findings to add to ``found``.
 
-        That finding in ``found`` gets the commands of the other.
+        A fatal finding is left out if ``found`` has another one on the same file, which then gets its commands.
         """
         new = []
         for one in self.findings:

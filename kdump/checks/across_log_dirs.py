@@ -127,7 +127,7 @@ def _missing(part: Partition, shown: str) -> Finding:
 
 
 def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
-    """Yield the findings on log dirs whose cluster differs from the first one's. They are fatal for a single broker."""
+    """Yield the findings on log dirs of another cluster than the first one. ``is_one_broker`` makes them fatal."""
     first, *others = of_one
     for other in others:
         if other.properties.cluster_id != first.properties.cluster_id:

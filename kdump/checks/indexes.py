@@ -47,7 +47,7 @@ class SegmentFiles:
     """Suffix -> the name of a ``.swap`` file that a start renames to this index."""
 
     def beside(self, suffix: str) -> str:
-        """Return the name of another file of this segment, with the further suffix (``.deleted``) if there is one."""
+        """Return the name of another file of this segment. A further suffix, such as ``.deleted``, is kept."""
         return self.swaps.get(suffix) or beside_log(self.name, suffix)
 
 

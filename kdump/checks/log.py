@@ -168,8 +168,9 @@ class LogCheck:
     def finish(self, cut: Sequence[int] = (), vanished: Iterable[int] = ()) -> Iterator[Finding]:
         """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
-        ``cut`` has the base offsets of segments whose index points past the end of their log, ``vanished`` has offsets
-        that both indexes have. Compaction explains no gap after such a segment, and no gap with such an offset.
+        ``cut`` has the base offsets of segments whose index points past the end of their log, ``vanished`` the offsets
+        that both indexes have, but no batch. Compaction explains no gap after such a segment, and no gap with such an
+        offset.
         """
         lost = [
             gap

@@ -64,7 +64,7 @@ NO_BOOTSTRAP: Final = f"With the node stopped, move the file away: {STARTS_WITHO
 
 
 class IfBroken(NamedTuple):
-    """The advice on a broken file, and its effect on a start, which messages state first."""
+    """The advice on a broken file, and the file's effect on a start. Messages begin with the effect."""
 
     advice: str
     effect: Effect = Effect.STOPS

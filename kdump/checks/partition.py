@@ -71,8 +71,8 @@ def check(
     """Check the indexes of a partition's segments in order, then index files without a log.
 
     ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only the
-    indexes are checked, and ``tap`` is not called. Segments that the user did not give interrupt the comparison of
-    neighbours. ``read`` receives the number of bytes read since its last call, ``fail`` the unreadable files (by
+    indexes are checked, and ``tap`` is not called. If the user did not give a segment, those before and after it are
+    not compared. ``read`` receives the number of bytes read since its last call, ``fail`` the unreadable files (by
     default it raises). ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)

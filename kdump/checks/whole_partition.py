@@ -44,7 +44,7 @@ COPY_OF_A_RUNNING_BROKER: Final = " (this is normal in a copy of a running broke
 class CheckOptions(NamedTuple):
     """The options of a check. ``records``: check the records in batches too. ``interval``: index.interval.bytes.
 
-    ``at`` is the current time in ms. Timestamps more than an hour later are reported, unless it is None.
+    ``at`` is the current time in ms, or None. Timestamps more than an hour after it are reported.
     """
 
     records: bool = True
@@ -425,7 +425,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the outcome of a start. With ``would`` they are only remarks: the next start differs."""
+    """Yield the findings on the outcome of a start. ``would``: as remarks, because the next start has another."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         yield Finding(

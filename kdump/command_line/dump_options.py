@@ -289,7 +289,7 @@ class DumpOptions:
     def may_be_parallel(self) -> bool:
         """Whether several processes may print.
 
-        They write bytes unchanged, so not on a terminal or with colours. Without --jobs also not with a filter by
+        Not on a terminal or with colours, because they write bytes unchanged. Without --jobs also not with a filter by
         offset or time, which may select few records.
         """
         if (

@@ -69,7 +69,7 @@ def payload(text: str) -> bytes:
 
 
 def header(text: str) -> tuple[bytes, bytes | None]:
-    """Return name and value of ``k=v``, or the name and None of ``k``. Raises UsageError; the value is a payload."""
+    """Return name and value of ``k=v``, name and None of ``k``. :func:`payload` parses the value. Raises UsageError."""
     name, equals, value = text.partition("=")
     return name.encode("utf-8", "surrogateescape"), payload(value) if equals else None
 

@@ -1,4 +1,4 @@
-"""The options that several commands share: inputs, filters of records, decoding, privacy. Functions here apply them."""
+"""The options that several commands share (inputs, filters of records, decoding, privacy), and their results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def in_list(
     words: Callable[[click.Context], Iterable[str]],
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return a shell completion that completes the last item of a list with commas from ``words``."""
+    """Return the shell completion of the last item in a list with commas. ``words`` returns the candidates."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         before, comma, start = incomplete.rpartition(",")

@@ -111,7 +111,7 @@ def command_of_path(path: str) -> str | None:
 
 
 def of_other_tool(words: Sequence[str]) -> str | None:
-    """Return kdump's command line for a command of another tool (without a path its help), or None if unknown."""
+    """Return kdump's command line for one of another tool, or for its help without a path. None if unknown."""
     name, *rest = words
     paths = [word for word in rest if command_of_path(word) is not None]
     if name in {"grep", "search"} and len(rest) == 2 and paths == [rest[1]]:
@@ -155,7 +155,7 @@ def _with_in(words: Sequence[str]) -> str | None:
 
 
 def _first_record(path: str, command: str) -> str | None:
-    """Return the first record of a path as an argument of a command. None without a topic, but ``get`` needs none."""
+    """Return the first record of a path as an argument of a command. None without a topic, except for ``get``."""
     from kdump.api import open as open_log
 
     try:

@@ -201,7 +201,7 @@ class Hide:
         return item if self.redactor is None else self.redactor(item)
 
     def parts(self, item: SelectedBatch, offset: int | None) -> Iterator[FieldBytes]:
-        """Return the fields of a record, or for None of the batch, as bytes without secrets. Raises DamageError."""
+        """Return the fields of the record at ``offset`` (None: of the batch) without secrets. Raises DamageError."""
         from kdump.records import field_map
 
         parts = field_map.parts(item.batch, offset)

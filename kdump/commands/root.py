@@ -1,4 +1,4 @@
-"""The root command: the options of DumpLogSegments, the table of subcommands, and the errors of a closed pipe."""
+"""The root command: the options of DumpLogSegments, the table of subcommands, and the exit on a closed pipe."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
 
 
 class OffsetEntries:
-    """Compares the entries of an offset index with the log. ``doubtful`` has 1 for those that need it."""
+    """Compares entries of an offset index with the log. ``doubtful``: 1 for those that compiled code left open."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
@@ -180,7 +180,7 @@ class OffsetEntries:
 
 
 class TimeEntries:
-    """Compares the entries of a time index with the log. ``doubtful`` has 1 for those that need it."""
+    """Compares entries of a time index with the log. ``doubtful``: 1 for those that compiled code left open."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
@@ -263,7 +263,7 @@ class Heads:
 
 
 def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:
-    """Return the offset to compare: from 2.3 on the last offset of the batch at ``position``, before the first offset.
+    """Return the last offset of the batch at ``position``, or in releases before 2.3 the first offset of its records.
 
     Only batches within --max-message-size bytes count. Raises DamageError if there is no such batch.
     """

@@ -81,7 +81,7 @@ class Finding:
 
     @property
     def is_hole(self) -> bool:
-        """Whether its only subject is missing offsets in a log that is otherwise valid: a broker accepts such a log."""
+        """Whether offsets are missing from a log that is otherwise valid: a broker accepts such a log."""
         return self.level is Level.LOG and is_hole(self.kind, self.file)
 
 

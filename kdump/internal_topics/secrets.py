@@ -58,7 +58,7 @@ _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:overrid
 
 @cache
 def shown() -> dict[str, frozenset[str]]:
-    """Return the configs without secrets by owner (``config_names.txt``): RESOURCES, ``connect``, ``client``."""
+    """Return the names of configs that are not secret, by owner: RESOURCES, ``connect``, ``client``."""
     from importlib.resources import files
 
     text = files("kdump.internal_topics").joinpath("config_names.txt").read_text(encoding="utf-8")

@@ -408,7 +408,7 @@ def _collector(asking: Asking, options: CompactionOptions) -> Compaction:
 
 
 def _notes(asking: Asking, collector: Compaction) -> Iterator[str]:
-    """Yield notes on the selected topics that are not compacted, or on all topics if none is."""
+    """Yield notes on the selected topics that are not compacted, or on all topics if none is compacted."""
     if asking.asked.topics or not len(collector):
         for topic, policy in sorted(collector.left_out.items())[:_NAMED]:
             yield _not_compacted(topic, policy)

@@ -274,7 +274,7 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """The offset to which this log is truncated when it follows the newest leader; the leader, its epochs."""
+        """The offset to which the newest leader truncates this log, its replica and its epochs, or None."""
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])
@@ -382,7 +382,8 @@ def evidence_of(
 ) -> PartitionEvidence:
     """Return the evidence of the first broker with a folder of the partition. Folders of other brokers are replicas.
 
-    Log dirs with the same broker id in meta.properties belong to one broker. One without an id counts as a broker.
+    Log dirs with the same broker id in meta.properties belong to one broker. A log dir without an id counts as a
+    broker.
     """
     brokers: dict[str, list[Place]] = {}
     for place in places:

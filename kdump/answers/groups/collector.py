@@ -70,10 +70,10 @@ class StableEnd(NamedTuple):
 
 
 class LogEnds(Collector):
-    """Collects log end offsets for the lag of groups, of several replicas the greatest by rank. It yields no lines.
+    """Collects log end offsets for the lag of groups. It yields no lines.
 
-    The index gives the log end. For the last stable offset the log after the newest producer snapshot is read; if this
-    is more than NEAR bytes, only with ``stable``.
+    Of several replicas the one with the greatest rank is kept. The index gives the log end. For the last stable offset
+    the log after the newest producer snapshot is read; if this is more than NEAR bytes, only with ``stable``.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset. It does not expire if the partition also has an offset that is ``pending``."""
+        """Return the line of an offset. An offset does not expire if its partition also has a ``pending`` one."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}
@@ -259,7 +259,7 @@ def history_lines(group_id: str, coordinator: int, history: History) -> Iterator
 def _lags(
     end: StableEnd | None, offset: int | None, done: int | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return log end offset, lag, last stable offset, and lag to it. ``done`` records do not count."""
+    """Return log end offset, lag, last stable offset, and the lag up to the latter. ``done`` records are left out."""
     if end is None:
         return None, None, None, None
     if offset is None or done is None:

@@ -129,7 +129,7 @@ class MetadataReplay:
         return True
 
     def _direct(self) -> Mapping[str, Callable[[Fields], None]]:
-        """The image's functions by record name; empty in a transaction or with an observer, which need another path."""
+        """The image's functions by record name; empty in a transaction or with an observer."""
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:
