@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import DamageError
 from kdump.formats.record import LARGE, Record
+from kdump.internal_topics import DECODER_SWITCHES
 from kdump.records import control
 from kdump.rows import columns as rows
 from kdump.rows.selection import DamagedRange, SelectedBatch
@@ -143,11 +144,7 @@ def _coordinator_epoch(found: SelectedBatch, record: Record | None) -> int | Non
 
 def has_words(topic: str | None) -> bool:
     """Return whether a topic is Kafka's own, so that kdump decodes it without a registry."""
-    if topic is None or not topic.startswith("__"):
-        return False
-    from kdump.internal_topics.decode import TOPICS
-
-    return topic in TOPICS
+    return topic in DECODER_SWITCHES
 
 
 def needs_frame(topic: str | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from kdump.internal_topics import DECODER_SWITCHES
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.schemas import FIRST_BYTES
 from kdump.schemas.errors import SchemaError, UndecodableError
@@ -84,6 +85,14 @@ class PayloadDecoder:
             if found is not None:
                 return found
         return self._with_schema(topic, side, payload, headers)
+
+    def has_own_layout(self, topic: str, side: Side, payload: bytes) -> bool:
+        """Return whether the layout of a payload is known by the name of its topic: no schema wrote it."""
+        if has_own_layouts(topic):
+            from kdump.schemas import mirror_maker
+
+            return mirror_maker.read(topic, side, payload) is not None
+        return topic in DECODER_SWITCHES
 
     def _own_layout(
         self, topic: str, side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]

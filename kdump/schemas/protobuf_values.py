@@ -60,20 +60,24 @@ class ProtobufColumn(NamedTuple):
     convert: _Convert
 
 
-def message_column(kind: MessageType, nesting: Nesting | None = None) -> ProtobufColumn:
-    """Return the column of a message. ``nesting`` has the enclosing messages."""
-    nesting = Nesting() if nesting is None else nesting
+def message_column(kind: MessageType, *, wide_times: bool = False) -> ProtobufColumn:
+    """Return the column of a message. ``wide_times``: its timestamps may exceed the range of int64 nanoseconds."""
+    return _message(kind, Nesting(), _nanoseconds if wide_times else _int64_nanoseconds)
+
+
+def _message(kind: MessageType, nesting: Nesting, timestamp: _Convert) -> ProtobufColumn:
+    """Return the column of a message. ``nesting`` has the enclosing messages; ``timestamp`` converts timestamps."""
     if kind.full_name in _WRAPPED:
         return _scalar(_WRAPPED[kind.full_name])
     if kind.full_name == _TIMESTAMP:
-        return ProtobufColumn(Leaf("instant-nanos"), _nanoseconds)
+        return ProtobufColumn(Leaf("instant-nanos"), timestamp)
     if kind.full_name in _TEXTS:
         return ProtobufColumn(Leaf("string"), lambda value: value if isinstance(value, str) else _json_text(value))
     fields = [*kind.fields, *kind.extensions]
     if kind.full_name in _JSON or not fields or not nesting.enter(kind, len(fields)):
         return ProtobufColumn(JSON_TEXT, _json_text)
     names = [f"[{field.name}]" if field.extension else field.name for field in fields]
-    columns = [_field(field, nesting) for field in fields]
+    columns = [_field(field, nesting, timestamp) for field in fields]
     nesting.leave()
     pairs = [(name, column.convert) for name, column in zip(names, columns, strict=True)]
 
@@ -87,11 +91,11 @@ def message_column(kind: MessageType, nesting: Nesting | None = None) -> Protobu
     )
 
 
-def _field(field: FieldType, nesting: Nesting) -> ProtobufColumn:
+def _field(field: FieldType, nesting: Nesting, timestamp: _Convert) -> ProtobufColumn:
     kind = field.resolved
     if isinstance(kind, MessageType) and kind.is_map_entry:
-        return _map(kind, nesting)
-    single = _single(field, nesting)
+        return _map(kind, nesting, timestamp)
+    single = _single(field, nesting, timestamp)
     if not field.repeated:
         return single
     convert = single.convert
@@ -102,18 +106,18 @@ def _field(field: FieldType, nesting: Nesting) -> ProtobufColumn:
     return ProtobufColumn(ListShape(single.shape), convert_list)
 
 
-def _single(field: FieldType, nesting: Nesting) -> ProtobufColumn:
+def _single(field: FieldType, nesting: Nesting, timestamp: _Convert) -> ProtobufColumn:
     kind = field.resolved
     if isinstance(kind, MessageType):
-        return message_column(kind, nesting)
+        return _message(kind, nesting, timestamp)
     return _enum(kind) if isinstance(kind, EnumType) else _scalar(field.type)
 
 
-def _map(kind: MessageType, nesting: Nesting) -> ProtobufColumn:
+def _map(kind: MessageType, nesting: Nesting, timestamp: _Convert) -> ProtobufColumn:
     """Return the column of a map, whose keys are text in JSON."""
     key, value = kind.fields
     of_key = _SCALARS.get(key.type, "string")
-    made = _single(value, nesting)
+    made = _single(value, nesting, timestamp)
     read_key: _Convert = {"boolean": "true".__eq__, "string": _text}.get(of_key, int)
 
     def convert(values: dict[str, Any]) -> list[tuple[Any, Any]]:
@@ -153,12 +157,17 @@ def _json_text(value: Any) -> str:
 
 
 def _nanoseconds(value: Any) -> int:
-    """Return ISO 8601 in UTC as nanoseconds since 1970. Raises MismatchError outside the years 1678 to 2262."""
+    """Return ISO 8601 in UTC as nanoseconds since 1970. Raises MismatchError outside the years 1 to 9999."""
     if not isinstance(value, str):
         raise MismatchError(f"the timestamp {_json_text(value)} is outside the years 1 to 9999")
     days = date.fromisoformat(value[:10]).toordinal() - _EPOCH
     seconds = days * 86_400 + int(value[11:13]) * 3600 + int(value[14:16]) * 60 + int(value[17:19])
-    made = seconds * 10**9 + int(value[20:-1].ljust(9, "0"))
+    return seconds * 10**9 + int(value[20:-1].ljust(9, "0"))
+
+
+def _int64_nanoseconds(value: Any) -> int:
+    """Return the same. Raises MismatchError outside the years 1678 to 2262."""
+    made = _nanoseconds(value)
     if not _LEAST_NS <= made <= _MOST_NS:
         raise MismatchError(f"the timestamp {value} is outside the years 1678 to 2262 of nanoseconds")
     return made

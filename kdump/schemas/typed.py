@@ -74,7 +74,7 @@ def _written(
     ``preferred`` selects the candidates among the versions with the id of the frame.
     """
     topic, side = place
-    frame = frame_of(side, payload, headers)
+    frame = None if decoder.has_own_layout(topic, side, payload) else frame_of(side, payload, headers)
     if frame is None:
         return _NO_SCHEMA
     if frame.framing == "file":
@@ -99,9 +99,20 @@ def _written(
 class TypedSide:
     """Reads keys or values as typed values of a version of a subject."""
 
-    def __init__(self, decoder: PayloadDecoder, version: SchemaVersion, side: Side, message: str | None = None) -> None:
-        """``message`` is a Protobuf message, by default the first. Raises UsageError for an unusable schema."""
-        self.side, self.version, self._decoder = side, version, decoder
+    def __init__(
+        self,
+        decoder: PayloadDecoder,
+        version: SchemaVersion,
+        side: Side,
+        message: str | None = None,
+        *,
+        wide_times: bool = False,
+    ) -> None:
+        """``message`` is a Protobuf message, by default the first. Raises UsageError for an unusable schema.
+
+        ``wide_times``: Protobuf's timestamps may exceed the range of int64 nanoseconds.
+        """
+        self.side, self.version, self.wide_times, self._decoder = side, version, wide_times, decoder
         self._target = decoder.schema(version)
         if self._target.problem:
             raise UsageError(f"version {version.version} of {version.subject!r}: {self._target.why}")
@@ -119,7 +130,7 @@ class TypedSide:
                 raise UsageError(
                     f"version {version.version} of {version.subject!r} has no message {message or ''}".strip()
                 )
-            self.shape, self._convert = message_column(self._message.kind)
+            self.shape, self._convert = message_column(self._message.kind, wide_times=wide_times)
         else:
             self.shape = JSON_TEXT
 
@@ -190,23 +201,26 @@ def _refusal(why: str) -> _Read:
     return read
 
 
-def typed_sides(decoder: PayloadDecoder, subject: str) -> tuple[TypedSide, ...]:
+def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = False) -> tuple[TypedSide, ...]:
     """Return the readers for a subject's records: of the other side (key or value) if it has one, then of its own side.
 
     The subject may have a version and a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A
     subject that ends with ``-key`` is for keys, any other for values. The other side (``orders-key`` for
-    ``orders-value``) is read with its newest current version, if this is usable. Raises UsageError.
+    ``orders-value``) is read with its newest current version, if this is usable. ``wide_times``: Protobuf's timestamps
+    may exceed the range of int64 nanoseconds. Raises UsageError.
     """
     version, message = _version(decoder, subject)
     _, dash, ending = version.subject.rpartition("-")
-    return _both_sides(decoder, TypedSide(decoder, version, "key" if dash and ending == "key" else "value", message))
+    side: Side = "key" if dash and ending == "key" else "value"
+    return _both_sides(decoder, TypedSide(decoder, version, side, message, wide_times=wide_times))
 
 
 class SubjectTables:
     """Divides records into one table for each subject, by the schemas of their values.
 
-    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. For records
-    without a table, this object is used like a TypedSide: :meth:`read` returns the reason.
+    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. Timestamps
+    of Protobuf may exceed the range of int64 nanoseconds. For records without a table, this object is used like a
+    TypedSide: :meth:`read` returns the reason.
     """
 
     side: Final = "value"
@@ -263,7 +277,8 @@ class SubjectTables:
         found = self._sides.get(table)
         if found is None:
             try:
-                found = _both_sides(self._decoder, TypedSide(self._decoder, version, self.side, message))
+                side = TypedSide(self._decoder, version, self.side, message, wide_times=True)
+                found = _both_sides(self._decoder, side)
             except UsageError as error:
                 found = error
             self._sides[table] = found
@@ -289,7 +304,9 @@ def _both_sides(decoder: PayloadDecoder, given: TypedSide) -> tuple[TypedSide, .
         return (given,)
     other: Side = "value" if given.side == "key" else "key"
     found = decoder.store.newest(f"{name}-{other}")
-    return (given,) if found is None or decoder.schema(found).problem else (TypedSide(decoder, found, other), given)
+    if found is None or decoder.schema(found).problem:
+        return (given,)
+    return TypedSide(decoder, found, other, wide_times=given.wide_times), given
 
 
 def _version(decoder: PayloadDecoder, subject: str) -> tuple[SchemaVersion, str | None]:

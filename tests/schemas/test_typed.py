@@ -5,7 +5,7 @@ import pytest
 from kdump.errors import UsageError
 from kdump.schemas.decoder import PayloadDecoder
 from kdump.schemas.shapes import JSON_TEXT, Leaf, ListShape, MapShape, StructShape
-from kdump.schemas.typed import TypedValue, typed_sides
+from kdump.schemas.typed import SubjectTables, TypedValue, typed_sides
 from tests.schemas.test_store import schema, store_of
 
 PROTO = """syntax = "proto3"; package p; import "google/protobuf/timestamp.proto";
@@ -26,8 +26,8 @@ NEWER = json.dumps(
 )
 
 
-def side_of(subject, *records):
-    *_, side = typed_sides(PayloadDecoder(store_of(*records)), subject)
+def side_of(subject, *records, **given):
+    *_, side = typed_sides(PayloadDecoder(store_of(*records)), subject, **given)
     return side
 
 
@@ -167,12 +167,27 @@ def test_another_message_of_the_file_is_named(versions):
     assert side_of("proto-value", *versions).read("proto", prefixed(5, b"\2\x08"), ()).problem == "payload-invalid"
 
 
-def test_a_timestamp_beyond_nanoseconds_does_not_fit(versions):
-    found = side_of("proto-value", *versions).read(
-        "proto", prefixed(5, b"\0\x1a\x0b\x08\x80\x92\xb8\xc3\x98\xfe\xff\xff\xff\x01"), ()
-    )
+def test_a_timestamp_beyond_nanoseconds_fits_only_wider_columns(versions):
+    payload = prefixed(5, b"\0\x1a\x0b\x08\x80\x92\xb8\xc3\x98\xfe\xff\xff\xff\x01")
+    found = side_of("proto-value", *versions).read("proto", payload, ())
     assert found.problem == "schema-mismatch"
     assert "0001-01-01T00:00:00Z is outside the years 1678 to 2262" in found.why
+    found = side_of("proto-value", *versions, wide_times=True).read("proto", payload, ())
+    assert found.problem is None
+    assert found.value[2] == -62_135_596_800 * 10**9
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "heartbeats", "b.heartbeats"])
+def test_payloads_of_a_known_layout_have_no_schema(versions, topic):
+    heartbeat = b"\0\0" + (5 << 40).to_bytes(8, "big")  # as a frame: the schema id 5
+    decoder = PayloadDecoder(store_of(*versions))
+    tables, (side,) = SubjectTables(decoder), typed_sides(decoder, "proto-value")
+    assert (side.read("orders", heartbeat, ()).problem, tables.table("orders", heartbeat, ())) == (
+        "payload-invalid",
+        "proto-value",
+    )
+    assert (side.read(topic, heartbeat, ()).problem, tables.table(topic, heartbeat, ())) == ("no-schema", None)
+    assert tables.read(topic, heartbeat, ()).problem == "no-schema"
 
 
 def test_json_payloads_are_text(versions):

@@ -1,8 +1,13 @@
 """Records in one table for each subject, read without Spark."""
 
+import base64
 import json
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from struct import pack, unpack
 
 import pytest
 
@@ -112,3 +117,97 @@ def test_typed_columns_follow_the_chosen_columns(logs):
     made = tables(logs, topic="mixed", columns="offset,value")
     assert made["mixed-value"][0].schema.names == ["offset", "value", "valueDecoded", "schemaId", "problem", "why"]
     assert made[None][0].schema.names == ["offset", "value", "schemaId", "problem", "why"]
+
+
+MISSING = object()
+
+
+def differences(typed, shown, *, is_older, path=""):
+    """Yield the paths at which a typed value differs from the JSON of dump.
+
+    ``is_older``: an older version wrote the payload. Then each may have fields that the other one lacks.
+    """
+    if isinstance(typed, dict) and (shown is MISSING or isinstance(shown, dict)):
+        others = {} if shown is MISSING else shown
+        for name, value in typed.items():
+            yield from differences(value, others.get(name, MISSING), is_older=is_older, path=f"{path}.{name}")
+        yield from (f"{path}.{name}" for name in others.keys() - typed.keys() if not is_older)
+    elif isinstance(typed, list) and isinstance(shown, dict):
+        assert len(typed) == len(shown)
+        for key, value in typed:
+            name = key if isinstance(key, str) else json.dumps(key)
+            yield from differences(value, shown.get(name, MISSING), is_older=is_older, path=f"{path}.{name}")
+    elif isinstance(typed, list) and isinstance(shown, list):
+        assert len(typed) == len(shown)
+        for number, (one, other) in enumerate(zip(typed, shown, strict=True)):
+            yield from differences(one, other, is_older=is_older, path=f"{path}.{number}")
+    elif shown is MISSING:  # a default of Protobuf, or of a newer version
+        if not is_older and typed not in (None, 0, "", b"", []):
+            yield path
+    elif not is_same(typed, shown):
+        yield f"{path}: {typed!r}, {shown!r}"
+
+
+def is_same(typed, shown):
+    if typed is None or shown is None or isinstance(typed, bool):
+        return typed is shown
+    if isinstance(typed, bytes):
+        return base64.b64encode(typed).decode() == shown
+    if isinstance(typed, float):  # "NaN" and "Infinity" are texts
+        found = float(shown)
+        return repr(typed) == repr(found) or typed == unpack("f", pack("f", found))[0]  # Protobuf's short float32
+    if isinstance(typed, Decimal):
+        return format(typed, "f") == str(shown)
+    if isinstance(typed, datetime):
+        return typed == datetime.fromisoformat(shown)
+    if isinstance(typed, date):
+        return typed.isoformat() == shown
+    if isinstance(typed, int):
+        return typed == (number_of(shown) if isinstance(shown, str) else shown)
+    return typed == shown or json.loads(typed) == shown  # columns of JSON text
+
+
+def number_of(text):
+    """Return a number shown as text, and a time as the number that Spark has for it."""
+    found = re.fullmatch(r"(?:(.*)T)?(\d\d):(\d\d):(\d\d)\.(\d+)Z?", text)
+    if found is None:
+        return int(text)
+    days = (date.fromisoformat(found[1]) - date(1970, 1, 1)).days if found[1] else 0
+    seconds = ((days * 24 + int(found[2])) * 60 + int(found[3])) * 60 + int(found[4])
+    return seconds * 10 ** len(found[5]) + int(found[5])
+
+
+@pytest.mark.parametrize("registry", ["confluent", "karapace"])
+def test_each_row_has_the_value_that_dump_decodes(registries, registry):
+    """Of all topics. A record without a value has the problem of dump, or one of the typed columns alone."""
+    logs = registries / registry / "logs"
+    done = kdump("dump", "-o", "jsonl", "--decode", "auto", "--fields", "topic,partition,offset,decoded", logs)
+    lines = {}
+    for line in map(json.loads, done.stdout.splitlines()):
+        lines[line["topic"], line["partition"], line["offset"]] = (line.get("decoded") or {}).get("value") or {}
+    newest = Counter()
+    for value in lines.values():
+        if "subject" in value:
+            newest[value["subject"]] = max(newest[value["subject"]], value["version"])
+    compared, undecoded = Counter(), Counter()
+    for subject, batches in tables(logs, topic="*").items():
+        for row in [row for batch in batches for row in batch.to_pylist()]:
+            shown = lines[row["topic"], row["partition"], row["offset"]]
+            if subject is None:
+                undecoded[row["problem"], shown.get("problem"), "subject" in shown] += 1
+                continue
+            if "data" not in shown:
+                assert row["value"] is None
+                continue
+            is_older = shown["version"] != newest[shown["subject"]]
+            assert list(differences(row["valueDecoded"], shown["data"], is_older=is_older)) == []
+            compared[shown["format"]] += 1
+    assert min(compared[form] for form in ("avro", "protobuf", "json")) > 150, compared
+    for problem, of_dump, has_subject in undecoded:
+        if problem == "no-schema":
+            assert (of_dump, has_subject) == (None, False)
+        elif problem == "schema-mismatch":  # the newest version lacks the record, or a file has several
+            assert of_dump is None
+        else:
+            assert problem == of_dump
+    assert sum(count for (problem, *_), count in undecoded.items() if problem == "schema-mismatch") < 40

@@ -108,7 +108,7 @@ def typed_columns(options: SourceOptions) -> TypedColumns | None:
     made = decoder(options)
     if made is None or options.schema is None:
         return None
-    return TypedColumns(typed_sides(made, options.schema), "spark")
+    return TypedColumns(typed_sides(made, options.schema, wide_times=True), "spark")
 
 
 def arrow_schema(options: SourceOptions) -> pa.Schema:
