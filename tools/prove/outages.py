@@ -7,9 +7,9 @@ The S3 server is versitygw (`go install github.com/versity/versitygw/cmd/versity
 front starts a fault at one of the requests for data, chosen by the seed. Faults: the server is stopped for 15 s
 (`stopped`) or for good (`gone`); it answers 503 or 403 for 8 s (`busy`, `denied`) or for good (`busy-for-good`,
 `denied-for-good`); the key expires (`expired`); an object is deleted before it is read (`deleted`). Commands: a count
-through Spark in the modes PERMISSIVE and FAILFAST, spark-export (new, append, incremental), a stream, and `check` of a
-bucket; `dump` and `salvage` of a tiered topic whose remote storage is the bucket. An HDFS (`--store hdfs`) is only
-stopped, at a time that the seed chooses, for the commands whose input is the log dir.
+through Spark in the modes PERMISSIVE and FAILFAST, spark-export (new, append, incremental, follow), a stream, and
+`check` of a bucket; `dump` and `salvage` of a tiered topic whose remote storage is the bucket. An HDFS (`--store hdfs`)
+is stopped, or loses a file, at a time that the seed chooses.
 
 `whole` is the answer of a run without a fault. `refused` is an error with exit status 1 (or an exception), which names
 the store, reports no damage, and publishes nothing; the next run without a fault then has the whole answer. Everything
@@ -23,6 +23,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,13 +44,17 @@ from tools.prove import stores
 
 TRIES: Final = 25
 """The number of seconds in which kdump retries in these runs."""
-HDFS_TRIES: Final = 200
+HDFS_TRIES: Final = 90
 """The same for an HDFS, which takes longer to start."""
 STOPPED, ANSWERS = 15, 8
 """The duration of the faults that end, in seconds."""
-OF_HDFS: Final = ("stopped", "gone")
+OF_HDFS: Final = ("stopped", "gone", "deleted")
 PARTITIONS, SEGMENTS, RECORDS = 4, 3, 1500
+RECORDS_IN_ALL: Final = PARTITIONS * SEGMENTS * RECORDS
 VALUE = 600
+PATIENCE: Final = 300
+INTERRUPTED: Final = 130
+LEFT_OUT: Final = "continuing with the other folders"
 EXPIRED: Final = "ExpiredToken", "The provided token has expired."
 WORDS_OF_DAMAGE: Final = re.compile(r"damage|nothing is missing|\bare lost\b", re.IGNORECASE)
 
@@ -88,6 +93,7 @@ class Server:
         self._fault: Fault | None = None
         self._at: int | None = None
         self._delete: Path | None = None
+        self._deleted: tuple[Path, bytes] | None = None
         self._until: float | None = None
         self.has_struck = False
         self._timers: list[threading.Timer] = []
@@ -117,12 +123,15 @@ class Server:
         return self._proxy is not None
 
     def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:
-        """Start a fault at a request for data; None ends the current fault."""
+        """Start a fault at a request for data, which deletes the object ``delete``. First end the current fault."""
         for timer in self._timers:
             timer.cancel()
             timer.join()
         self._timers.clear()
         with self._lock:
+            if self._deleted is not None:
+                self._deleted[0].write_bytes(self._deleted[1])
+                self._deleted = None
             self._fault, self._at, self._delete = fault, at, delete
             self.requests, self._until, self.has_struck = 0, None, False
         self.start()
@@ -139,7 +148,8 @@ class Server:
                 if self._fault.seconds is not None:
                     self._until = time.monotonic() + self._fault.seconds
                 if self._delete is not None:
-                    self._delete.unlink(missing_ok=True)
+                    self._deleted = self._delete, self._delete.read_bytes()
+                    self._delete.unlink()
                 elif self._fault.status is None:
                     threading.Thread(target=self._outage, args=(self._fault.seconds,), daemon=True).start()
             if not self.has_struck or self._delete is not None:
@@ -208,12 +218,14 @@ class Server:
 
 
 class HdfsServer:
-    """An HDFS with the log dir of ``root``; ``requests`` are milliseconds since :meth:`arm`, as there is no proxy."""
+    """An HDFS with the folders of ``root``; ``requests`` are milliseconds since :meth:`arm`, as there is no proxy."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._hdfs = stores.Hdfs(folder)
         self._root = root
+        self._lake = stores.HdfsLake(Path("/"), self._hdfs)
         self._began, self._timers = 0.0, list[threading.Timer]()
+        self._deleted: Path | None = None
         self.has_struck = False
 
     def uri(self, path: str) -> str:
@@ -225,7 +237,7 @@ class HdfsServer:
 
     def start(self) -> None:
         self._hdfs.start()
-        stores.HdfsLake(Path("/logs"), self._hdfs).put_all(self._root / "logs")
+        self._lake.put_all(self._root)
 
     def stop(self) -> None:
         self._hdfs.stop()
@@ -234,23 +246,33 @@ class HdfsServer:
     def is_back(self) -> bool:
         return self._hdfs.is_up
 
-    def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:  # noqa: ARG002  of S3
-        """Start a fault after ``at`` milliseconds; None ends the current fault."""
+    def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:
+        """Start a fault after ``at`` milliseconds, which deletes the file ``delete``. First end the current fault."""
         for timer in self._timers:
             timer.cancel()
             timer.join()
         self._timers.clear()
         self._hdfs.start()
+        if self._deleted is not None:
+            self._lake.put(self._deleted, self._inside(self._deleted))
+            self._deleted = None
         self.has_struck, self._began = False, time.monotonic()
         if fault is not None and at is not None:
-            self._later(at / 1000, lambda: self._strike(fault.seconds))
+            self._later(at / 1000, lambda: self._strike(fault.seconds, delete))
+
+    def _inside(self, path: Path) -> str:
+        return f"/{path.relative_to(self._root)}"
 
     def _later(self, seconds: float, what: Callable[[], None]) -> None:
         self._timers.append(threading.Timer(seconds, what))
         self._timers[-1].start()
 
-    def _strike(self, seconds: int | None) -> None:
+    def _strike(self, seconds: int | None, delete: Path | None) -> None:
         self.has_struck = True
+        if delete is not None:
+            self._lake.delete(self._inside(delete))
+            self._deleted = delete
+            return
         self._hdfs.stop()
         if seconds is not None:
             self._later(seconds, self._hdfs.start)
@@ -269,7 +291,8 @@ class Run:
     """The commands, over a bucket and a folder for their outputs."""
 
     def __init__(self, server: Server | HdfsServer, work: Path) -> None:
-        self._server, self._work, self._spark = server, work, None
+        self._server, self._work = server, work
+        self._spark: Any = None
         self.logs = server.uri("logs/broker")
         self.tiered = server.uri("tiered/store")
         self.out = work / "out"
@@ -323,6 +346,24 @@ class Run:
         left = [path.name for path in self._work.glob(".out.kdump-*")]
         return reported._replace(found=self._rows(), published=(self._rows(), left))
 
+    def _follow(self) -> Answer:
+        """Follow until all rows are there, or folders are left out after the last try; then press Ctrl-C."""
+        command = [sys.executable, "-m", "kdump", "spark-export", self.logs, "--out", str(self.out), "--follow"]
+        command += ["--partition-by", "none", "--master", "local[2]", "--conf", "spark.driver.memory=600m"]
+        log = self._work / "said.txt"
+        with log.open("wb") as said:
+            process = subprocess.Popen(command, stderr=said, start_new_session=True)
+        end = time.monotonic() + PATIENCE
+        while process.poll() is None and self._rows() < RECORDS_IN_ALL and LEFT_OUT not in log.read_text():
+            if time.monotonic() > end:
+                break
+            time.sleep(0.5)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+        status, rows = process.wait(PATIENCE), self._rows()
+        is_whole = status == INTERRUPTED and rows == RECORDS_IN_ALL
+        return Answer(is_whole, rows, rows, f"status {status}\n{log.read_text()}")
+
     def _stream(self) -> Answer:
         rows = (
             self.spark.readStream.format("kdump").option("mode", "PERMISSIVE").load(self.logs).select("topic", "offset")
@@ -356,6 +397,7 @@ class Run:
             "export": self._export,
             "append": lambda: self._export("--mode", "append"),
             "incremental": lambda: self._export("--incremental"),
+            "follow": self._follow,
             "stream": self._stream,
             "check": lambda: self._in_process_of_its_own("check", self.logs, "-o", "jsonl"),
             "dump": lambda: self._in_process_of_its_own(*dump),
@@ -420,7 +462,8 @@ def verdict(name: str, fault: Fault, got: Answer, sound: Answer, before: object)
         return "whole" if got.found == sound.found else f"WRONG: success with {_brief(got.found)}"
     if fault.seconds is not None:
         return f"WRONG: refused though the server came back: {got.said[-300:]}"
-    if name not in {"count", "failfast", "stream"} and not got.said.startswith("status 1\n"):
+    status = INTERRUPTED if name == "follow" else 1
+    if name not in {"count", "failfast", "stream"} and not got.said.startswith(f"status {status}\n"):
         return f"WRONG: {got.said[:200]}"
     if not re.search("s3://|hdfs://", got.said):
         return f"WRONG: no place is named: {got.said[:300]}"
@@ -428,7 +471,8 @@ def verdict(name: str, fault: Fault, got: Answer, sound: Answer, before: object)
     words = WORDS_OF_DAMAGE.search(raised[-1] if raised else got.said)
     if words:
         return f"WRONG: it speaks of {words[0]!r}: {got.said[:400]}"
-    if got.published != before and got.published not in (0, [], (0, []), None):
+    is_committed = name == "follow"  # with the offsets up to which it is complete
+    if not is_committed and got.published != before and got.published not in (0, [], (0, []), None):
         return f"WRONG: published {_brief(got.published)}"
     return "refused"
 
@@ -457,8 +501,7 @@ def main() -> int:
         server.start()
         try:
             run = Run(server, work)
-            names = [name for name in run.commands if of_s3 or name not in {"dump", "salvage"}]
-            for name in given.command or names:
+            for name in given.command or run.commands:
                 prober = Prober(run, server, name, late["tiered" if name in {"dump", "salvage"} else "logs"])
                 wrong += sum(
                     prober.has_fault(fault, given.seed) for fault in given.fault or (FAULTS if of_s3 else OF_HDFS)
@@ -475,19 +518,20 @@ class Prober:
     def __init__(self, run: Run, server: Server | HdfsServer, name: str, late: Path) -> None:
         self._run, self._server, self._name, self._late = run, server, name, late
         self._command = run.commands[name]
-        with run.prepared(name):
-            self._before = (run._rows(), []) if name == "append" else None
-            server.arm(None)
-            self._sound = self._command()
-            self._requests = server.requests
-        assert self._sound.ok, self._sound.said
+        self._before: object = None
+        for _ in range(2):  # the first run also starts Spark
+            with run.prepared(name):
+                self._before = (run._rows(), []) if name == "append" else None
+                server.arm(None)
+                self._sound = self._command()
+                self._requests = server.requests
+            assert self._sound.ok, self._sound.said
 
     def has_fault(self, fault_name: str, seed: int) -> bool:
         """Run the command with a fault, then without; print a line, and return whether there is an error."""
         fault, requests, server = FAULTS[fault_name], self._requests, self._server
         chance = random.Random(f"{seed} {self._name} {fault_name}")
         at = chance.randint(max(1, requests // 10), max(1, requests * 6 // 10))
-        kept = self._late.read_bytes()
         with ExitStack() as prepared:
             while True:
                 prepared.enter_context(self._run.prepared(self._name))
@@ -503,7 +547,6 @@ class Prober:
             if not server.is_back:  # its start took longer than the tries
                 fault = fault._replace(seconds=None)
             reported = verdict(self._name, fault, got, self._sound, self._before) if struck else "no request met it"
-            self._late.write_bytes(kept)
             if reported == "refused":
                 server.arm(None)
                 again = self._command()

@@ -86,10 +86,14 @@ def differences(lines: Iterable[bytes], rows: Iterable[Row]) -> Iterator[str]:
         yield f"only in Spark: {place(row)}"
 
 
-def exported(out: Path) -> list[Row]:
-    """Return the rows of an export, read by pyarrow alone."""
+def exported(out: Path, partition: tuple[str, int] | None = None) -> list[Row]:
+    """Return the rows of an export, or of one partition (topic, number) in it, read by pyarrow alone."""
     files = [str(path) for path in out.rglob("*.parquet") if "_damaged" not in path.parts]
-    rows: list[Row] = dataset.dataset(files).to_table(columns=list(schema.RECORD_NAMES)).to_pylist() if files else []
+    if not files:
+        return []
+    topic, number = dataset.field("topic"), dataset.field("partition")
+    only = None if partition is None else (topic == partition[0]) & (number == partition[1])
+    rows: list[Row] = dataset.dataset(files).to_table(columns=list(schema.RECORD_NAMES), filter=only).to_pylist()
     return rows
 
 

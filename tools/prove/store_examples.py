@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from pyarrow import dataset
+
 from testing import ROOT
 from tools import arguments
 from tools.prove import spark as prove_spark
@@ -38,11 +40,27 @@ def examples() -> Iterator[list[str]]:
                 yield words
 
 
-def lines_of(path: Path) -> list[bytes]:
-    """Return the JSON lines of all records of a log dir."""
+def lines_of(path: Path) -> dict[tuple[str, int], list[bytes]]:
+    """Return the JSON lines of all records of a log dir by partition."""
     dump = [*prove_spark.MAIN, "dump", "-o", "jsonl", "--show-secrets", "--every-replica", "--type", "data,tombstone"]
     done = subprocess.run([*dump, str(path)], cwd=ROOT, capture_output=True, check=False)
-    return [line for line in done.stdout.splitlines() if b'"kind":"record"' in line[:40]]
+    found: dict[tuple[str, int], list[bytes]] = {}
+    for line in done.stdout.splitlines():
+        place = re.match(rb'\{"kind":"record","topic":("[^"]*"),"partition":(\d+),', line)
+        if place is not None:
+            found.setdefault((json.loads(place[1]), int(place[2])), []).append(line)
+    return found
+
+
+def differences(lines: dict[tuple[str, int], list[bytes]], out: Path, before: str, after: str) -> Iterator[str]:
+    """Yield the differences between the JSON lines of files in ``before`` and the rows, of files in ``after``."""
+    for partition, some in lines.items():
+        shown = [named(line, before, after) for line in some]
+        yield from prove_spark.differences(shown, prove_spark.exported(out, partition))
+    files = [str(path) for path in out.rglob("*.parquet") if "_damaged" not in path.parts]
+    rows, expected = dataset.dataset(files).count_rows() if files else 0, sum(map(len, lines.values()))
+    if rows != expected or not rows:
+        yield f"{rows} rows instead of {expected}"
 
 
 def named(line: bytes, before: str, after: str) -> bytes:
@@ -82,13 +100,13 @@ def main() -> int:
                     found = place / "pulled"
                 else:
                     found = place / "s3" / out.removeprefix("s3a://") if out.startswith("s3a:") else place / out
-                shown = [named(line, str(given.path), source.replace("s3a:", "s3:")) for line in lines]
-                faults = list(prove_spark.differences(shown, prove_spark.exported(found)))
-                if done.returncode not in (0, 3) or not shown:
+                faults = list(differences(lines, found, str(given.path), source.replace("s3a:", "s3:")))
+                if done.returncode not in (0, 3):
                     faults.append(f"it ended with {done.returncode}: {done.stderr[-500:]}")
                 for text in faults[: given.show]:
                     print(text)
-                print(f"{shlex.join(printed)}: {len(shown)} rows, {len(faults)} differences", flush=True)
+                rows = sum(map(len, lines.values()))
+                print(f"{shlex.join(printed)}: {rows} rows, {len(faults)} differences", flush=True)
                 wrong += bool(faults)
     return 1 if wrong else 0
 

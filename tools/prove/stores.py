@@ -251,14 +251,20 @@ class HdfsLake(Lake):
         self._put(source, self.folder)
 
     def _put(self, source: Path, target: Path) -> None:
-        import hdfs_native
-
-        client = self._client
         for one in source.rglob("*"):
             if one.is_file():
-                name = str(target / one.relative_to(source))
-                with client.create(name, hdfs_native.WriteOptions(overwrite=True)) as out:
-                    out.write(one.read_bytes())
+                self.put(one, str(target / one.relative_to(source)))
+
+    def put(self, source: Path, name: str) -> None:
+        """Copy a local file to ``name`` in the store."""
+        import hdfs_native
+
+        with self._client.create(name, hdfs_native.WriteOptions(overwrite=True)) as out:
+            out.write(source.read_bytes())
+
+    def delete(self, name: str) -> None:
+        """Delete a file of the store."""
+        self._client.delete(name)
 
     def get_all(self, target: Path) -> None:
         """Copy the folder of the store to a local one."""
