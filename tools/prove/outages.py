@@ -19,6 +19,7 @@ else is `WRONG`, also `refused` if the server is back before the last try. The e
 
 import argparse
 import http.client
+import math
 import os
 import random
 import re
@@ -38,6 +39,7 @@ from typing import Any, Final, NamedTuple
 
 from pyarrow import dataset
 
+from kdump.log_dirs.remote import LONGEST_PAUSE
 from testing import forge
 from testing.tiered import Segment, Store, uuid
 from tools.prove import stores
@@ -87,6 +89,7 @@ class Server:
         self._gateway = stores.Gateway(root, gateway)
         self.port = stores.free_port()
         self._proxy: ThreadingHTTPServer | None = None
+        self.up_since = math.inf
         self._lock = threading.Lock()
         self.requests = 0
         """The number of requests for data of segments since :meth:`arm`."""
@@ -106,21 +109,18 @@ class Server:
         """Start both, unless they run."""
         self._gateway.start()
         if self._proxy is None:
+            self.up_since = time.monotonic()
             self._proxy = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
             self._proxy.daemon_threads = True
             threading.Thread(target=self._proxy.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def stop(self) -> None:
         """Stop both: a connection is then refused."""
-        proxy, self._proxy = self._proxy, None
+        proxy, self._proxy, self.up_since = self._proxy, None, math.inf
         if proxy is not None:
             proxy.shutdown()
             proxy.server_close()
         self._gateway.stop()
-
-    @property
-    def is_back(self) -> bool:
-        return self._proxy is not None
 
     def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:
         """Start a fault at a request for data, which deletes the object ``delete``. First end the current fault."""
@@ -225,6 +225,7 @@ class HdfsServer:
         self._root = root
         self._lake = stores.HdfsLake(Path("/"), self._hdfs)
         self._began, self._timers = 0.0, list[threading.Timer]()
+        self.up_since = math.inf
         self._deleted: Path | None = None
         self.has_struck = False
 
@@ -236,15 +237,16 @@ class HdfsServer:
         return int((time.monotonic() - self._began) * 1000)
 
     def start(self) -> None:
-        self._hdfs.start()
+        self._up()
         self._lake.put_all(self._root)
+
+    def _up(self) -> None:
+        self._hdfs.start()
+        self.up_since = min(self.up_since, time.monotonic())
 
     def stop(self) -> None:
         self._hdfs.stop()
-
-    @property
-    def is_back(self) -> bool:
-        return self._hdfs.is_up
+        self.up_since = math.inf
 
     def arm(self, fault: Fault | None, at: int | None = None, delete: Path | None = None) -> None:
         """Start a fault after ``at`` milliseconds, which deletes the file ``delete``. First end the current fault."""
@@ -252,7 +254,7 @@ class HdfsServer:
             timer.cancel()
             timer.join()
         self._timers.clear()
-        self._hdfs.start()
+        self._up()
         if self._deleted is not None:
             self._lake.put(self._deleted, self._inside(self._deleted))
             self._deleted = None
@@ -273,9 +275,9 @@ class HdfsServer:
             self._lake.delete(self._inside(delete))
             self._deleted = delete
             return
-        self._hdfs.stop()
+        self.stop()
         if seconds is not None:
-            self._later(seconds, self._hdfs.start)
+            self._later(seconds, self._up)
 
 
 class Answer(NamedTuple):
@@ -544,7 +546,7 @@ class Prober:
                     break
                 prepared.close()
                 at = max(1, at // 3)  # the first run took longer: it also started Spark
-            if not server.is_back:  # its start took longer than the tries
+            if server.up_since > time.monotonic() - LONGEST_PAUSE:  # its start took longer than the tries
                 fault = fault._replace(seconds=None)
             reported = verdict(self._name, fault, got, self._sound, self._before) if struck else "no request met it"
             if reported == "refused":

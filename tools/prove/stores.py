@@ -107,7 +107,7 @@ class Hdfs:
     def __init__(self, root: Path) -> None:
         self._root, self.port = root, free_port()
         self._process: subprocess.Popen[str] | None = None
-        self._is_formatted = self.is_up = False
+        self._is_formatted = False
 
     @property
     def uri(self) -> str:
@@ -135,11 +135,10 @@ class Hdfs:
         with starting(self.stop):
             if not any(line == "ready\n" for line in self._process.stdout):
                 raise SystemExit((self._root / "log.txt").read_text())
-        self._is_formatted = self.is_up = True
+        self._is_formatted = True
 
     def stop(self) -> None:
         """Kill the servers: a connection is then refused."""
-        self.is_up = False
         process, self._process = self._process, None
         if process is not None:
             process.send_signal(signal.SIGKILL)
