@@ -14,7 +14,7 @@ import pyarrow.parquet as parquet
 
 from kdump.errors import KdumpError, UsageError
 from kdump.output import files
-from kdump.spark.export import commit
+from kdump.spark.export import commit, job
 from kdump.spark.export.account import NOTHING
 from kdump.spark.export.folder import Folder
 from kdump.spark.export.output import MANIFEST, Output
@@ -28,13 +28,18 @@ class KilledError(Exception):
 
 
 class Dying:
-    """A file system of Hadoop on which nothing changes from the operation ``at`` on."""
+    """A file system of Hadoop on which nothing changes from the operation ``at`` on.
+
+    If ``life.copies``, it renames files like an object store: by copying, then by deleting.
+    """
 
     def __init__(self, files, life):
         self._files, self._life = files, life
 
     def __getattr__(self, name):
         real = getattr(self._files, name)
+        if name == "rename" and self._life.copies:
+            return self._copy
         if name not in {"rename", "delete", "mkdirs", "create"}:
             return real
 
@@ -48,18 +53,27 @@ class Dying:
 
         return change
 
+    def _copy(self, old, new):
+        self._life.done += 1
+        if self._life.done > self._life.at:
+            raise KilledError
+        shutil.copyfile(old.toUri().getPath(), new.toUri().getPath())
+        return self.delete(old, False)
+
 
 @pytest.fixture
 def life(monkeypatch):
     """``at`` is the number of file changes after which the process is killed, ``done`` counts them.
 
-    Local renames do not use Hadoop.
+    Local renames do not use Hadoop. If ``copies``, files are those of an object store.
     """
-    reported = SimpleNamespace(at=1 << 30, done=0)
+    reported = SimpleNamespace(at=1 << 30, done=0, copies=False)
     init = Folder.__init__
 
     def dying(self, *given):
         init(self, *given)
+        if reported.copies:
+            self._files, self._is_local = self._texts, False
         self._files, self._texts = Dying(self._files, reported), Dying(self._texts, reported)
 
     place = files.take_place
@@ -118,7 +132,7 @@ def finish(spark, out, rows, mode):
     """Do what the next run does."""
     if commit.recover(Output(spark, str(out), "parquet")) is None:
         publish(spark, out, rows, mode)
-    (out / commit.COMMIT).unlink(missing_ok=True)
+    job._forget(Output(spark, str(out), "parquet"))
 
 
 SITUATIONS = {
@@ -135,6 +149,7 @@ SITUATIONS = {
 def test_killed_anywhere_a_reader_sees_the_old_or_the_new(spark, tmp_path, monkeypatch, life, situation, store):
     """Nothing lost, doubled or misleading: also in an object store, and in a folder without a place beside it."""
     if store == "copies":
+        life.copies = True
         monkeypatch.setattr(Folder, "renames_whole", property(lambda _: False))
     if store == "inside":
         monkeypatch.setattr(Output, "_has_place_beside", False)
@@ -174,7 +189,7 @@ def test_killed_anywhere_a_reader_sees_the_old_or_the_new(spark, tmp_path, monke
         life.at = 1 << 30
         assert by_glob(out) == by_manifest(out) == news
         assert {name: (out / name).read_text() for name in strangers} == strangers
-        assert not [path for path in place.rglob("*") if ".kdump-" in path.name or path.name == "_commit.json"]
+        assert not [path for path in place.rglob("*") if ".kdump-" in path.name or "_commit.json" in path.name]
         if is_whole:
             break
     assert at > 3
@@ -189,6 +204,30 @@ def look(out, olds, news, mode):
     if seen not in ([], olds, news):  # files that are being moved are reported, and no manifest names them
         assert (out / commit.COMMIT).exists()
         assert reported in (None, olds if mode == "append" else None)
+
+
+def test_a_run_whose_commit_cannot_be_written_is_not_committed_by_the_next(spark, tmp_path, monkeypatch):
+    """As in a store that fails for a moment: the text of the commit is there, and cannot be renamed."""
+    out = tmp_path / "out"
+    publish(spark, out, OLD, "error")
+    job._forget(Output(spark, str(out), "parquet"))
+
+    replace = Folder._replace
+
+    def fails(self, source, old, name):
+        if name == commit.COMMIT:
+            raise KdumpError("no answer")
+        replace(self, source, old, name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "_replace", fails)
+        with pytest.raises(KdumpError, match="no answer"):
+            publish(spark, out, NEW, "append")
+    assert commit.recover(Output(spark, str(out), "parquet")) is None
+    assert by_glob(out) == by_manifest(out) == sorted(OLD)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    publish(spark, out, NEW, "append")
+    assert by_glob(out) == by_manifest(out) == sorted(OLD | NEW)
 
 
 def test_a_file_of_another_is_not_overwritten(spark, tmp_path):

@@ -25,7 +25,8 @@ from kdump.commands import spark_export as spark_export_command
 from kdump.commands.spark_export import command
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.spark import failures, session
-from kdump.spark.export import account, job
+from kdump.spark.export import account, commit, job
+from kdump.spark.export.folder import Folder
 from kdump.spark.export.following import Follower
 from kdump.spark.source import planning
 from testing import GOLDEN, ROOT, forge
@@ -217,8 +218,35 @@ def test_an_export_that_was_killed_at_its_end_is_not_made_twice(spark, tmp_path,
     }
     assert sum(one["rows"] or 0 for one in named) == len(rows(out))
     if mode == "append":  # another one is another one
+        assert export(folder, out=out, mode=mode).rows == 3
         assert export(folder, out=out, mode=mode, options={"startingOffset": "2"}).rows == 1
-        assert len(rows(out)) == 7
+        assert len(rows(out)) == 10
+
+
+def test_an_append_after_a_commit_that_was_killed_before_its_rename_adds_its_rows(spark, tmp_path, monkeypatch):
+    folder, out, notes = segment(tmp_path / "t-0", range(3)), tmp_path / "out", []
+    export(folder, out=out)
+    (out / "theirs.txt").touch()  # so that the files are moved one by one
+    replace = Folder._replace
+
+    def dies(self, source, old, name):
+        if name == commit.COMMIT:
+            raise KilledError
+        replace(self, source, old, name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "_replace", dies)
+        patched.setattr(commit, "abandon", lambda *_: None)
+        with pytest.raises(KilledError):
+            export(folder, out=out, mode="append")
+    assert export(folder, out=out, mode="append", notes=notes).rows == 3
+    assert any("was killed after its commit, and is complete now" in note for note in notes)
+    assert len(rows(out)) == 6
+    notes.clear()
+    assert export(folder, out=out, mode="append", notes=notes).rows == 3
+    assert not any("complete now" in note for note in notes)
+    assert len(rows(out)) == 9
+    assert not list(out.glob("_commit*"))
 
 
 def test_every_reader_of_the_docs_reads_the_whole_folder(spark, tmp_path):

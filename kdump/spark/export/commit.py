@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.errors import KdumpError
+from kdump.spark.export.folder import NEW
 from kdump.spark.export.output import DAMAGED, MANIFEST
 from kdump.spark.failures import try_to
 
@@ -64,12 +65,19 @@ def publish(output: Output, staging: Output, commit: Commit, check: Callable[[],
         if is_whole:
             _make_place(output, _old(output, commit["staging"]))
     except BaseException:
-        try_to(lambda: None if output.exists(COMMIT) else staging.delete())
+        try_to(lambda: abandon(output, COMMIT, staging))
         raise
     if is_whole:
         _appear(output, staging, commit)
     else:
         _finish(output, staging, commit)
+
+
+def abandon(output: Output, journal: str, staging: Folder) -> None:
+    """Delete the files of a run after an error, unless its ``journal`` is in the output: then it is committed."""
+    if not output.exists(journal):
+        output.delete(journal + NEW)  # first: the next run completes a journal with this name
+        staging.delete()
 
 
 def _may_be_renamed(output: Output, staging: Output, commit: Commit) -> bool:
@@ -179,16 +187,12 @@ def _put_in_place(output: Output, name: str) -> None:
 
 
 def _read(output: Output) -> Commit | None:
-    name = output.text_name(COMMIT)
-    if name is None:
+    if not output.settle(COMMIT):
         return None
     try:
-        commit: Commit = json.loads(output.read_text(name))
+        commit: Commit = json.loads(output.read_text(COMMIT))
         if not commit.keys() >= _FIELDS:
             raise KeyError("a field is missing")
     except (ValueError, KeyError, AttributeError) as reason:
-        if name != COMMIT:  # the run was killed while writing the journal, before the commit
-            output.delete(name)
-            return None
-        raise KdumpError(f"{output.path}/{name} was not written by kdump: {reason}") from reason
+        raise KdumpError(f"{output.path}/{COMMIT} was not written by kdump: {reason}") from reason
     return commit

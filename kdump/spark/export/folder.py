@@ -8,6 +8,7 @@ other stores copy each file.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -184,10 +185,10 @@ class Folder:
             stream.close()
 
     def write_text(self, name: str, text: str) -> None:
-        """Write or replace a file. A reader never sees a part of the text.
+        """Write or replace a file of JSON. A reader never sees a part of the text.
 
-        On the driver's own disks this is atomic. Elsewhere the file is missing for a moment, and a killed run may leave
-        it under its :data:`NEW` name.
+        On the driver's own disks this is atomic. Elsewhere the file is missing for a moment. A killed run may leave the
+        text under its :data:`NEW` name: :meth:`settle`.
         """
         with writing(f"{self.shown}/{name}"):
             self._create(name + NEW, text)
@@ -198,9 +199,26 @@ class Folder:
         """Move a text file from ``source`` to this folder, and replace the old one."""
         self._replace(source, name, name)
 
-    def text_name(self, name: str) -> str | None:
-        """Return ``name``, or ``name`` + :data:`NEW` if a killed run left the file there; None if there is neither."""
-        return next((one for one in (name, name + NEW) if self.exists(one)), None)
+    def settle(self, name: str) -> bool:
+        """Complete or undo a killed :meth:`write_text`. Return whether the file exists.
+
+        A complete text without the file takes its place; any other text under the :data:`NEW` name is deleted.
+        """
+        is_there, new = self.exists(name), name + NEW
+        if self.exists(new):
+            if is_there or not self._is_json(new):
+                self.delete(new)
+            else:
+                self._replace(self, new, name)
+                is_there = True
+        return is_there
+
+    def _is_json(self, name: str) -> bool:
+        try:
+            json.loads(self.read_text(name))
+        except ValueError:
+            return False
+        return True
 
     def _replace(self, source: Folder, old: str, name: str) -> None:
         with writing(f"{self.shown}/{name}"):

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump.errors import FailingDiskError, KdumpError, StoreError, UnreadableError, UsageError
 from kdump.spark import session
 from kdump.spark.export import account, commit, job
+from kdump.spark.export.folder import NEW
 from kdump.spark.export.hold import held
 from kdump.spark.export.output import CHECKPOINT, FORMATS, Output
 from kdump.spark.failures import MalformedError, errors, try_to
@@ -319,7 +320,7 @@ class Checkpoint:
         if not numbers:
             if output.exists("") and not output.exists(CHECKPOINT):
                 raise UsageError(f"{output.path} exists and has no {CHECKPOINT}: choose another --out")
-            commit.clear(output)
+            self._clear()
             return State(0, {})
         last = self._read(numbers[-1])
         for name, value in self._settings.items():
@@ -330,7 +331,7 @@ class Checkpoint:
                     "choose another --out, or the same options"
                 )
         self._finish(last)
-        commit.clear(output)
+        self._clear()
         reported = self._output.steps()
         self._waiting = [(number, self._read(number)) for number in numbers if number > reported]
         self.write_manifest()
@@ -367,7 +368,7 @@ class Checkpoint:
         try:
             self._output.write_text(name, text)
         except BaseException:
-            try_to(lambda: None if self._output.exists(name) else staging.delete())
+            try_to(lambda: commit.abandon(self._output, name, staging))
             raise
         self._finish(made)
         self._waiting.append((number, made))
@@ -400,6 +401,13 @@ class Checkpoint:
     def _numbers(self) -> list[int]:
         stems = (name.removesuffix(".json") for name in self._output.files(CHECKPOINT, deep=False))
         return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+    def _clear(self) -> None:
+        """Delete the uncommitted files of killed runs."""
+        commit.clear(self._output)
+        for name in self._output.files(CHECKPOINT, deep=False):
+            if name.endswith(NEW):
+                self._output.delete(f"{CHECKPOINT}/{name}")
 
     def _read(self, number: int) -> dict[str, Any]:
         name = f"{CHECKPOINT}/{number}.json"

@@ -20,6 +20,7 @@ from kdump.output import files
 from kdump.spark import session
 from kdump.spark.export import account, counting, parquet
 from kdump.spark.export.commit import COMMIT, publish, recover, written
+from kdump.spark.export.folder import NEW
 from kdump.spark.export.hold import held
 from kdump.spark.export.output import CHECKPOINT, FOLDERS, FORMATS, SUBJECT, WRITING, Output, Table, beside, exists
 from kdump.spark.failures import errors
@@ -158,7 +159,7 @@ def _is_free(folder: Path) -> bool:
     """Return whether a path does not exist, or has only the files of an unfinished export."""
     try:
         names = {path.name for path in folder.iterdir()}
-        return COMMIT in names or all(name.startswith(".kdump-") for name in names)
+        return bool(names & {COMMIT, COMMIT + NEW}) or all(name.startswith(".kdump-") for name in names)
     except FileNotFoundError:
         return True
     except OSError:  # Spark reports it

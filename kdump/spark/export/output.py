@@ -270,15 +270,14 @@ class Output(Folder):
         return int((self._manifest() or {}).get("steps", 0))
 
     def _manifest(self) -> dict[str, Any] | None:
-        name = self.text_name(MANIFEST)
-        if name is None:
+        if not self.settle(MANIFEST):
             return None
         try:
-            manifest: dict[str, Any] = json.loads(self.read_text(name))
+            manifest: dict[str, Any] = json.loads(self.read_text(MANIFEST))
             if not isinstance(manifest["runs"], list):
                 raise TypeError("the runs in it are not a list")
         except (ValueError, KeyError, TypeError) as reason:
-            raise KdumpError(f"{self.path}/{name} was not written by kdump: {reason}") from reason
+            raise KdumpError(f"{self.path}/{MANIFEST} was not written by kdump: {reason}") from reason
         return manifest
 
     def write_runs(self, runs: list[Any], steps: int | None = None) -> int:
