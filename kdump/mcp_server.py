@@ -49,7 +49,7 @@ _CHILD: Final = (
 """Python code that runs kdump, and ends when its parent ends. The first argument is the parent's process id."""
 _LONGEST: Final = 300
 """Maximum length of an error that quotes an argument, in characters."""
-_DAMAGE: Final = re.compile(r"(byte \d+|damage|cannot be read|is wrong|not used)")
+_DAMAGE: Final = re.compile(r"(byte \d+|damage|cannot be read|is wrong|not used|does not use)")
 
 
 class ToolSpec(NamedTuple):

@@ -158,7 +158,7 @@ class Answer(TableResult, Generic[L]):
         kinds: dict[str, Any] = {one.kind: type(one) for one in self.lines}
         kinds = {**{one.kind: one for one in self.kinds}, **kinds}
         if kind not in kinds:
-            raise UsageError(f"{kind!r} is not a kind of these lines: {', '.join(kinds)}")
+            raise UsageError(f"there are no lines of kind {kind!r}: the kinds are {', '.join(kinds)}")
         return answer_lines.table(kinds[kind], [line for line in self.lines if line.kind == kind])
 
     def to_arrow(self) -> pa.Table:

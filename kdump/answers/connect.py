@@ -317,7 +317,7 @@ class ConnectTopics:
             self._unnamed.add(one.topic)
             known.append(one)
         self._partitions: dict[str, list[Partition]] = {}
-        for partition in replicas.each_once(known, report.note, "--topic"):
+        for partition in replicas.each_once(known, report.note, ""):
             if partition.topic is not None and not partition.topic.startswith("__"):
                 self._partitions.setdefault(partition.topic, []).append(partition)
 

@@ -113,7 +113,7 @@ class _BrokerRun:
         self.decides = not closed
         metadata: MetadataStart | None = None
         if not self.is_complete and METADATA_FOLDER not in names(self.metadata_dir):
-            text = "no metadata log is in these log dirs: the partitions of the broker are unknown"
+            text = "no metadata log is in these log dirs, so the partitions of the broker are unknown"
             bootstraps = (each for each in self.dirs if file_names.BOOTSTRAP_SNAPSHOT in names(each))
             beside = next((each.shown(file_names.BOOTSTRAP_SNAPSHOT) for each in bootstraps), None)
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=beside, text=text))

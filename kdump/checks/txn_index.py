@@ -64,7 +64,12 @@ class TxnIndexCheck(IndexFileCheck):
                 Code.LAST_STABLE_OFFSET, "has an impossible last stable offset", expected, entry.last_stable_offset
             )
         if entry.last_offset < self.base_offset:
-            return Fault(Code.LAST_OFFSET, "ends before the segment", f"{self.base_offset} or more", entry.last_offset)
+            return Fault(
+                Code.LAST_OFFSET,
+                "has a last offset below the base offset of the segment",
+                f"{self.base_offset} or more",
+                entry.last_offset,
+            )
         return None
 
     def ended(self, transaction: EndedTransaction) -> None:

@@ -185,7 +185,7 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
     if sides := _sides([line for line in lines if line.state == "current"]):
         yield f"kdump diff {' '.join(sides)}", "which replicas lack records"
         if any(line.broker_id is not None for line in lines):
-            yield f"kdump rebuild-cluster {words} --plan", "what new nodes could start on"
+            yield f"kdump rebuild-cluster {words} --plan", "a plan for new nodes with this data"
     doomed = [line for line in lines if line.state == "deleted" and line.log_bytes]
     if doomed:
         folders = [shell_path(posixpath.join(line.log_dir, line.folder)) for line in doomed[:LARGEST]]
@@ -240,7 +240,7 @@ def _segment(path: str, partition: Partition, run: Session) -> int:
     rows = [
         (f"kdump dump {shown}", "its records"),
         (f"kdump check {shown}", "a check of it and the files beside it"),
-        (f"kdump ls {shell_path(posixpath.dirname(segment.name) or '.')}", "the segments beside it"),
+        (f"kdump ls {shell_path(posixpath.dirname(segment.name) or '.')}", "all segments of its folder"),
         (f"kdump --files {shown} --print-data-log", "as kafka-dump-log.sh prints it"),
     ]
     _print_next(rows if is_local else rows[:-1])

@@ -381,8 +381,8 @@ class PartitionReader:
             for item in selection.select(batch, file):
                 if isinstance(item, DamagedRange):  # the damaged range with this batch is already yielded
                     self.report.note(
-                        f"{file.name}: byte {batch.position}: not all of the batch with a wrong crc can be shown: "
-                        f"{item.damage.kind} at byte {item.damage.at}"
+                        f"{file.name}: byte {batch.position}: only a part of the batch with the wrong crc is "
+                        f"printed: {item.damage.kind} at byte {item.damage.at}"
                     )
                 else:
                     yield item

@@ -140,8 +140,9 @@ UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
-    """Return the best replica of each partition. ``note`` gets a sentence on the others and on ``option``."""
-    left_out = spares(partitions, lambda text: note(f"{text} ({option} reads all)"))
+    """Return the best replica of each partition. ``note`` gets a sentence on the others and on ``option``, if any."""
+    hint = f" ({option} reads all)" if option else ""
+    left_out = spares(partitions, lambda text: note(f"{text}{hint}"))
     gone = set(map(id, left_out))
     return [one for one in partitions if id(one) not in gone]
 
@@ -154,13 +155,13 @@ def spares(partitions: Sequence[Partition], note: Callable[[str], None], what: s
     left_out = _spare_replicas(partitions)
     if left_out:
         names = first_of([one.files.shown(one.folder) for one in left_out], NAMED)
-        reason = "as another replica of the partition has the newest leader epoch and log end offset"
+        reason = "because another replica of the partition has the newest leader epoch and log end offset"
         note(f"{many_are(len(left_out), 'folder')} left out{what}, {reason}: {names}")
     gone = set(map(id, left_out))
     copies = _spare_copies([one for one in partitions if id(one) not in gone])
     if copies:
         names = first_of([_shown(one) for one in copies], NAMED)
-        reason = "as another log has the same batches and ends no earlier"
+        reason = "because another log has the same batches and ends no earlier"
         note(f"{many_are(len(copies), 'log')} left out{what}, {reason}: {names}")
     return [*left_out, *copies]
 

@@ -136,7 +136,7 @@ class MergedLog:
                         TakenSpan(place.base_offset, place.last_offset, one.copy, one.epoch, _single(one.span, place)),
                     )
                 else:
-                    self._leave(place, "uncommitted", f"the batch is not below the high watermark {offset}")
+                    self._leave(place, "uncommitted", f"the batch has offsets at or above the high watermark {offset}")
         self.taken = kept
         self._bases = [one.base_offset for one in kept]
 
@@ -156,7 +156,9 @@ class MergedLog:
             elif self._is_covered(place.base_offset, place.last_offset):
                 continue
             elif not self._is_free(place.base_offset, place.last_offset):
-                self._leave(place, "conflict", "a batch of another copy overlaps it, but begins or ends elsewhere")
+                self._leave(
+                    place, "conflict", "a batch of another copy overlaps it, but has another first or last offset"
+                )
             elif allows(place.base_offset, place.last_offset):
                 one = _single(span, place)
                 self._take(TakenSpan(place.base_offset, place.last_offset, copy, span.epoch, one))

@@ -249,7 +249,7 @@ def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
             for at, topic, records, amount in rows
         ]
         colour = _colour("topic", list(names.values()), _COLOURS[: len(topics)] + _COLOURS[-1:])
-        words = f"{what} by time of the batches, {axis.step} a bar."
+        words = f"{what} by the time of their batches. Each bar is {axis.step}."
         if axis.left_out:
             words += f" {counted(axis.left_out, 'record')} without a time, or with a distant time, are left out."
         spec = {
@@ -320,8 +320,8 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
         },
     }
     words = (
-        f"The {counted(len(order), 'partition')} with the most bytes, {axis.step} a cell; "
-        "the strongest colour is the maximum of a row. An empty cell had no records."
+        f"The {counted(len(order), 'partition')} with the most bytes. Each cell is {axis.step}. "
+        "The strongest colour is the maximum of the row. An empty cell had no records."
     )
     yield "time", "When partitions were written", words, *_rows(list(names.values()), values, spec)
 
@@ -489,13 +489,13 @@ def _fill(report: LogDirReport) -> Iterator[_Drawn]:
         batches = sum(line["batches"] for line in lines[topic])
         records = sum(line["records"] for line in lines[topic])
         if batches:
-            text = f"{names[topic]}: {records / batches:.1f} records in a batch, {batches:,} batches"
+            text = f"{names[topic]}: {records / batches:.1f} records per batch, {batches:,} batches"
             values.append({"name": names[topic], "fill": round(records / batches, 3), "text": text})
     if values:
-        spec = _bar_rows(values, "fill", "records in a batch (mean)")
+        spec = _bar_rows(values, "fill", "records per batch (mean)")
         yield (
             "topics",
-            "Batch fill by topic",
+            "Records per batch by topic",
             "Small batches cost more bytes, requests and processor time per record.",
             spec,
         )

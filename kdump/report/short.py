@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.report.document import LogDirReport
 
 STYLES: Final = {"bad": "bold red", "warn": "yellow", "info": "cyan", "good": "green"}
-WORDS: Final = {"bad": "WRONG", "warn": "check", "info": "note", "good": "well"}
+WORDS: Final = {"bad": "WRONG", "warn": "check", "info": "note", "good": "ok"}
 TOPICS: Final = 10
 """Maximum number of topics in the chart; the topics with the most bytes are shown."""
 BAR, LEAST = 30, 10

@@ -216,14 +216,14 @@ def _retention(report: LogDirReport) -> Iterator[ReportTable]:
 def _transactions(report: LogDirReport) -> Iterator[ReportTable]:
     columns = _columns(
         "topic, partition, state, producer id: producerId, from offset: startOffset, last write: "
-        "lastTimestampMs, held back: heldBack, transactional id: transactionalId, why, what ends it: abort"
+        "lastTimestampMs, held back: heldBack, transactional id: transactionalId, why, command to end it: abort"
     )
     lines = [
         {**line, "abort": line["abort"] or line["terminate"]} for line in report.lines("transactions", "transaction")
     ]
     about = {"part": "transactions", "command": report.command("transactions")}
     yield _of_lines(lines, columns, name="transactions", title="Open and hanging transactions", **about)
-    differing = _columns("topic, partition, log dir: logDir, how: text")
+    differing = _columns("topic, partition, log dir: logDir, difference: text")
     lines = report.lines("transactions", "difference")
     yield _of_lines(lines, differing, name="transaction-differences", title="Replicas with other transactions", **about)
 

@@ -228,7 +228,9 @@ def test_sums_of_topics_count_each_partition_once(tmp_path):
         assert [line["logBytes"] for line in found if line["kind"] == "stats"] == [len(data), first]
         assert [line for line in found if line["kind"] != "stats"] == alone[1:]
     done = kdump("stats", *paths)
-    assert b"note: 1 folder is left out of the sums of topics, as another replica of the partition has" in done.stderr
+    assert (
+        b"note: 1 folder is left out of the sums of topics, because another replica of the partition has" in done.stderr
+    )
     assert done.stdout.startswith(b"1 partition in 2 folders, ")
     assert kdump("stats", paths[1]).stderr == b""
 

@@ -36,7 +36,7 @@ def test_a_replica_that_cannot_be_read_is_not_left_out_for_a_shorter_one(monkeyp
         ("broker1", offset) for offset in range(10)
     ]
     assert f"{closed}: byte 0: Input/output error" in said
-    assert "1 folder is left out, as another replica of the partition has the newest leader epoch" in said
+    assert "1 folder is left out, because another replica of the partition has the newest leader epoch" in said
 
 
 OPTION = "--every-replica"
@@ -131,6 +131,6 @@ def test_copies_of_a_log_without_a_name_are_read_once(tmp_path):
     partitions = list(Finder().find([str(tmp_path / name) for name in held]))
     kept = replicas.each_once(partitions, notes.append, OPTION)
     assert [one.segments[0].name for one in kept] == [str(tmp_path / "b"), str(tmp_path / "c")]
-    reason = "1 log is left out, as another log has the same batches and ends no earlier"
+    reason = "1 log is left out, because another log has the same batches and ends no earlier"
     assert notes == [f"{reason}: {tmp_path}/a ({OPTION} reads all)"]
     assert both_ways([str(tmp_path / name) for name in held])[1][1] == notes

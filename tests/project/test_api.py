@@ -338,7 +338,7 @@ def test_an_answer_as_a_table():
     assert answer.table("difference").num_rows == 0
     assert kdump.offsets(BROKER, topic="nosuch").to_arrow().schema.names[:2] == ["topic", "partition"]
     assert pa.types.is_string(kdump.events(BROKER).to_arrow().schema.field("details").type)
-    with pytest.raises(UsageError, match="not a kind"):
+    with pytest.raises(UsageError, match="there are no lines of kind"):
         answer.table("offsets")
 
 

@@ -148,7 +148,7 @@ class Copies:
             if first.base_offset >= end and _epoch(first) >= epoch and _epoch(rival) == _epoch(first):
                 for other in there:
                     if _same_place(first, other) and other.crc != first.crc:
-                        text = f"offset {first.base_offset}: copies of epoch {_epoch(first)} differ"
+                        text = f"offset {first.base_offset}: copies of the metadata log differ in epoch {_epoch(first)}"
                         self.report.damage(f"{text}: one copy is damaged, or the copies belong to different clusters")
                 end, epoch = first.last_offset + 1, _epoch(first)
                 yield first

@@ -14,9 +14,27 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
 
-_COLUMNS: Final = ("partition", "segment", "next offset", "bytes", "largest time", "from", "due from", "reason", "why")
+_COLUMNS: Final = (
+    "partition",
+    "segment",
+    "next offset",
+    "bytes",
+    "largest time",
+    "time source",
+    "due from",
+    "reason",
+    "why",
+)
 _RIGHT: Final = frozenset({"segment", "next offset", "bytes"})
-_TOPIC_COLUMNS: Final = ("topic", "cleanup.policy", "retention.ms", "retention.bytes", "local ms", "local bytes", "set")
+_TOPIC_COLUMNS: Final = (
+    "topic",
+    "cleanup.policy",
+    "retention.ms",
+    "retention.bytes",
+    "local ms",
+    "local bytes",
+    "set by",
+)
 
 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
@@ -42,7 +60,7 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
             _COLUMNS,
             list(map(_segment, found)),
             _RIGHT,
-            spare=("from", "next offset", "due from", "reason", "largest time"),
+            spare=("time source", "next offset", "due from", "reason", "largest time"),
         )
     topics = [_topic(line) for line in lines if isinstance(line, TopicRetention)]
     yield AnswerTable("Configs", _TOPIC_COLUMNS, topics, frozenset(_TOPIC_COLUMNS[2:6]))

@@ -79,7 +79,7 @@ class KdumpDataSource(Carried, DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  it is the source's own schema
         options = self._options
         if options.pushdown and not hasattr(DataSourceReader, "pushFilters"):
-            say("this release of Spark passes no filters: all records are read, as pushdown needs 4.1 or later")
+            say("this release of Spark passes no filters, so all records are read: pushdown needs 4.1 or later")
         if options.output in words.OF_WHOLE:
             return WholeReader(options)
         if options.output == words.RECORDS:
