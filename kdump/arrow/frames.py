@@ -53,7 +53,7 @@ def to_pandas(table: pa.Table) -> Any:
 
     By itself pyarrow returns integers with nulls as floats, which are exact up to 2**53 alone.
     """
-    import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+    import pandas as pd  # type: ignore[import-untyped,unused-ignore]  # without pandas-stubs
     import pyarrow as pa
 
     nulls = {}
