@@ -1,4 +1,4 @@
-"""``kdump.open``: batches and records from Python, with the filters of ``kdump dump``."""
+"""The functions of the Python API for logs: :func:`open`, :func:`check`, :func:`verify_index` and :func:`salvage`."""
 
 from __future__ import annotations
 

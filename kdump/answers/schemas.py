@@ -1,4 +1,4 @@
-"""The lines of ``kdump schemas``: the versions, the subjects and the history of a registry's topic."""
+"""The lines of ``kdump schemas``: versions, subjects, history. The caller reads the registry's topic into a store."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Records as Arrow: the schema, and columns made by compiled code or from record objects."""
+"""Records, batches and the lines of answers as Arrow: schemas, columns, streams of record batches, and their files."""

@@ -51,7 +51,7 @@ class TableResult:
 def to_pandas(table: pa.Table) -> Any:
     """Return a table as a pandas DataFrame with exact integers.
 
-    By itself pyarrow returns integers with nulls as floats, which are exact up to 2**53 alone.
+    pyarrow would return integers with nulls as floats, which are exact only up to 2**53.
     """
     import pandas as pd  # type: ignore[import-untyped,unused-ignore]  # without pandas-stubs
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Reads the records of partitions as a stream of Arrow record batches in bounded memory (:class:`RowStream`)."""
+"""Turns the records that a reader selects into a stream of Arrow record batches, in bounded memory."""
 
 from __future__ import annotations
 

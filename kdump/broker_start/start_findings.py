@@ -192,7 +192,7 @@ class _StartFindings:
         return any(cause.text == CONTROLLERS_HAVE_IT for cause in self.start.unknown)
 
     def _metadata_is_here(self) -> bool:
-        """Return whether the metadata log is in the given paths, or the paths are all log dirs of the broker."""
+        """Return whether the given paths have the metadata log, or are known to be all log dirs of the broker."""
         folders = (log for log in self.start.logs if log.topic == CLUSTER_METADATA and log.folder is not None)
         return self.context.is_complete or any(folders)
 

@@ -1,4 +1,4 @@
-"""The options of ``kdump dump``, checked against each other, and the form of reading and output that follows."""
+"""The options of ``kdump dump``, checked against each other, and the properties of a run that follow from them."""
 
 from __future__ import annotations
 

@@ -103,8 +103,8 @@ class WhoReads(NamedTuple):
         """Return the workers that read partitions, or None if this process reads them.
 
         Without --master, this process reads the partitions if there is only one, or if one of them is in a store.
-        Without --jobs, it also does if they have fewer than ``much`` bytes. Raises UsageError for inputs that only this
-        machine can read, and KdumpError if Spark does not start.
+        Without --jobs, it also reads them if they have fewer than ``much`` bytes. Raises UsageError for inputs that
+        only this machine can read, and KdumpError if Spark does not start.
         """
         if self.master is None:
             jobs = costs.processes_beside(partitions, much) if self.jobs is None else self.jobs

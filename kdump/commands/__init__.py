@@ -1,1 +1,1 @@
-"""One module per subcommand, imported when it is called. It has the options and help; other packages do the work."""
+"""One module per subcommand, imported when it is called: its options, its help, and the calls that answer it."""

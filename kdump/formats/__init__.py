@@ -1,1 +1,1 @@
-"""One module per kind of file that Kafka writes: ``read`` parses bytes, ``encode`` makes them. None opens a file."""
+"""One module per kind of file that Kafka writes. ``read`` parses its bytes; ``encode``, if needed, makes them."""
