@@ -220,12 +220,12 @@ class OffsetIndexCheck(IndexFileCheck):
         if last == offset:
             self._verdicts[slot] = APPEND
         elif last > offset:
-            self._no_end(slot, "has an offset that is not the last of any batch before the next entry")
+            self._no_end(slot, "has an offset that is not the last offset of a batch before the next entry")
 
     def _give_up(self) -> None:
         """Add the fault of a pending entry: no batch up to the next entry, or to the end, has its offset."""
         if self._pending is not None:
-            self._no_end(self._pending, "has an offset that is not the last of any batch before the next entry")
+            self._no_end(self._pending, "has an offset that is not the last offset of a batch before the next entry")
             self._pending = None
 
     def _no_end(self, slot: int, text: str) -> None:
@@ -331,7 +331,9 @@ def and_all_after(slot: int, lost: int, count: int) -> str:
     """Return the text on all later entries if ``slot`` equals ``lost``, the first of those past the log; else empty."""
     if slot != lost:
         return ""
-    return f", as do all {count - slot - 1} later entries: the log is truncated, or the index belongs to another log"
+    others = count - slot - 1
+    also = "as does the last entry" if others == 1 else f"as do all {others} later entries"
+    return f", {also}: the log is truncated, or the index belongs to another log"
 
 
 class EntryGap(NamedTuple):

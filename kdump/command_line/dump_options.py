@@ -159,7 +159,7 @@ class DumpOptions:
         if not self.is_column_file:
             if self.out is not None or self.overwrite:
                 raise UsageError(
-                    f"--out and --overwrite work only with -o {' and '.join(COLUMN_FILES)}: redirect the output"
+                    f"--out and --overwrite work only with -o {' and '.join(COLUMN_FILES)}: redirect other outputs"
                 )
             if self.subject is not None:
                 raise UsageError(

@@ -109,7 +109,7 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
     "--memory", type=option_values.Size(), default="128MB", show_default=True, metavar="SIZE", help="Memory of DuckDB."
 )
 @click.option(
-    "--threads", type=AtLeast(1), metavar="N", help="Threads of DuckDB; 1 counts as 2.  [default: cores, 2 to 4]"
+    "--threads", type=AtLeast(1), metavar="N", help="Threads of DuckDB, at least 2.  [default: cores, 2 to 4]"
 )
 @click.option("--temp-dir", metavar="DIR", help="Where temporary files go.  [default: $TMPDIR]")
 @click.option("--stats", is_flag=True, help="Print what was read, as one line on standard error.")

@@ -170,7 +170,7 @@ def _of_counts(image: ClusterImage) -> Iterator[str]:
     if known:
         counts = " and ".join(f"{topic.name} {len(topic.partitions)}" for topic in known)
         yield (
-            f"numbers of partitions, worked out from folders and ids: {counts}. If a topic had more, brokers search "
-            "groups and transactional ids in the wrong partitions. Compare offsets.topic.num.partitions and "
+            f"the folders and ids show these numbers of partitions: {counts}. If a topic had more partitions, brokers "
+            "search groups and transactional ids in the wrong partitions. Compare offsets.topic.num.partitions and "
             "transaction.state.log.num.partitions in the old server.properties (the default is 50)"
         )

@@ -425,7 +425,7 @@ class Work:
         promised = sum(self._promised(split, counted[split.number]) for split in self.splits)
         if promised != rows:
             raise KdumpError(
-                f"the segments hold {promised} records to export, but {rows} were read: use no exported file"
+                f"the segments hold {promised} records to export, but {rows} were read: do not use the exported files"
             )
         return files
 
