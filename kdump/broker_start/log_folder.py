@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 METADATA_FOLDER: Final = f"{CLUSTER_METADATA}-0"
 _INDEXES: Final = tuple(f".{suffix}" for suffix in file_names.INDEXES)
+_NAMED_BY_OFFSET: Final = (
+    *_INDEXES,
+    *(f".{each}" for each in (file_names.LOG, file_names.CLEANED, file_names.SWAP, file_names.PRODUCER_SNAPSHOT)),
+)
+"""The ends of the names from which a broker reads an offset."""
 _BY_STATE: Final = {
     file_names.DELETE_FOLDER: (StartOutcome.DELETED, Code.NAMED_DELETE, "the folder's name marks it for deletion"),
     file_names.FUTURE_FOLDER: (StartOutcome.FUTURE, Code.NAMED_FUTURE, "a replica that a broker is moving here"),
@@ -244,12 +249,9 @@ def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code
 
 def _check_names(folder: LogFolder) -> None:
     """Raise StopsError if a file lacks the offset at the start of its name."""
-    named = (file_names.LOG, file_names.CLEANED, file_names.SWAP, file_names.PRODUCER_SNAPSHOT)
-    ends = (*_INDEXES, *(f".{each}" for each in named))
     for entry in folder.inside.values():
-        wanted = entry.name.endswith(ends) or entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}")
         if (
-            wanted
+            entry.name.endswith(_NAMED_BY_OFFSET)
             and entry.is_regular
             and file_names.offset_of(entry.name) is None
             and not folder.log_dir.is_dangling(entry)

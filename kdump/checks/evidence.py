@@ -105,8 +105,8 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
 def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
     """Yield the base offset, and the name without suffix, of each index file whose name has 20 digits."""
     for entry in part.others:
-        stem = entry.name.partition(".")[0]
-        if file_names.is_padded(stem) and (found := INDEX_NAME.fullmatch(entry.name)):
+        found = INDEX_NAME.fullmatch(entry.name)
+        if found is not None and file_names.is_padded(stem := entry.name.partition(".")[0]):
             yield int(found["offset"]), stem
 
 

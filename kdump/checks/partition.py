@@ -138,8 +138,10 @@ def _with_logs(
             orphans.setdefault(found["stem"], {})[found["suffix"]] = content
         except UnreadableError as error:
             fail(error)
-    finder = Finder(Wanted(leftovers=True, max_batch_bytes=partition.limit), Reporter(fail=fail))
-    more = [segment for held in finder.find(missing, partition.files) for segment in held.segments]
+    more: list[Segment] = []
+    if missing:
+        finder = Finder(Wanted(leftovers=True, max_batch_bytes=partition.limit), Reporter(fail=fail))
+        more = [segment for held in finder.find(missing, partition.files) for segment in held.segments]
     segments = sorted([*partition.segments, *more], key=lambda segment: (segment.base_offset or 0, segment.path))
     return segments, orphans
 

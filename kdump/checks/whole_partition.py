@@ -299,12 +299,14 @@ def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
     With an empty time index the missing log was empty, as compaction leaves it: a rolled segment with records has a
     time entry (LogSegment.onBecomeInactiveSegment).
     """
-    empty = {each.name for each in part.others if each.name.endswith(f".{file_names.TIME_INDEX}") and not each.size}
-    for each in found:
+    proofs = [each for each in found if each.code in {Code.BEYOND_THE_LOG, Code.NO_LOG}]
+    times = f".{file_names.TIME_INDEX}"
+    empty = {each.name for each in part.others if each.name.endswith(times) and not each.size} if proofs else ()
+    for each in proofs:
         name = posixpath.basename(each.file)
-        if each.code in {Code.BEYOND_THE_LOG, Code.NO_LOG} and name.endswith(f".{file_names.INDEX}"):
+        if name.endswith(f".{file_names.INDEX}"):
             stem = name.partition(".")[0]
-            if stem.isdecimal() and not (each.code == Code.NO_LOG and f"{stem}.{file_names.TIME_INDEX}" in empty):
+            if stem.isdecimal() and not (each.code == Code.NO_LOG and f"{stem}{times}" in empty):
                 yield int(stem)
 
 

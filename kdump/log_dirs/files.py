@@ -166,7 +166,7 @@ def read_file(files: Files, path: str) -> bytes:
 def read_index(files: Files, path: str) -> bytes:
     """Return the bytes of an ``.index`` or ``.timeindex``; for a file that ends with a hole, a BeforeHole."""
     with files.open(path) as source:
-        hole = next_hole(source, 0)
+        hole = next_hole(source, 0) if source.size else 0
         if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):
             return read_whole(source)
         from kdump.formats.sparse_index import BeforeHole

@@ -120,6 +120,8 @@ class LocalFile:
     """The object that evicts pages after reads of any file in the process; None without ``--cache drop``."""
     meter: ClassVar[Meter | None] = None
     """The object that counts the bytes of all reads, or None."""
+    limit = compression.DEFAULT_LIMIT
+    _guard: Guard | None = None
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
@@ -131,8 +133,6 @@ class LocalFile:
         except (OSError, ValueError) as reason:  # ValueError: a name with a NUL
             raise UnreadableError.of(self.name, reason) from reason
         self.size = status.st_size
-        self.limit = compression.DEFAULT_LIMIT
-        self._guard: Guard | None = None
         if not stat.S_ISREG(status.st_mode):
             self.close()
             what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"

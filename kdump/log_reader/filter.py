@@ -91,7 +91,7 @@ class Filter(NamedTuple):
     @property
     def is_bounded(self) -> bool:
         """Whether there are conditions on offsets or timestamps."""
-        return any(bound is not None for bound in self._bounds)
+        return self._bounds != (None, None, None, None)
 
     @property
     def fits_64_bits(self) -> bool:
@@ -239,12 +239,11 @@ class Prefilter:
     @classmethod
     def of(cls, wanted: Filter) -> Self | None:
         """Return the prefilter of a filter; None if the filter selects all records or compiled code cannot apply it."""
-        few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
         takes_all = not wanted.looks_into_records and not wanted.looks_into_headers
-        fits = few and wanted.fits_64_bits
-        if not kernel.COMPILED or wanted.decoded or takes_all or not fits or not all(map(is_local, wanted.greps)):
+        if not kernel.COMPILED or wanted.decoded or takes_all:
             return None
-        return cls(wanted)
+        few = len(wanted.keys) + 2 * len(wanted.headers) <= MOST_TEXTS
+        return cls(wanted) if few and wanted.fits_64_bits and all(map(is_local, wanted.greps)) else None
 
     def of_run(self, run: Run, end: int) -> list[int]:
         """Return the counts of a run's batches before row ``end`` and before the first malformed record."""
