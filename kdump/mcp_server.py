@@ -28,6 +28,7 @@ from pydantic import ValidationError
 
 from kdump import __version__
 from kdump.errors import UsageError
+from kdump.output.files import resolved
 from kdump.primitives import signals, supervision
 from kdump.primitives.messages import LEVEL
 from kdump.rows.columns import PAYLOADS
@@ -365,20 +366,20 @@ class ToolCall:
 
     def _inside(self, path: str) -> str:
         """Return one path to pass to the command. Raises CallError if it is missing or outside the ROOTs."""
-        roots = {root: Path(root).resolve() for root in self._options.roots}
+        roots = {root: resolved(root) for root in self._options.roots}
         found = path
         first, _, rest = path.partition("/")
         for root, real in roots.items():
             if first == real.name and not Path(path).exists():
                 found = f"{root.rstrip('/')}/{rest}" if rest else root
-        if not _is_in(Path(found).resolve(), roots.values()):
+        if not _is_in(resolved(found), roots.values()):
             raise CallError(f"{path} is outside of the folders of this server: {', '.join(roots)}")
         if not Path(found).exists():
             raise CallError(f"{path} is not there; the folders of this server are {', '.join(roots)}")
         links, digest = _survey(Path(found))
         self._files.append(digest)
         for link in links:
-            if not _is_in(link.resolve(), roots.values()):
+            if not _is_in(resolved(link), roots.values()):
                 raise CallError(f"{link} is a link that leads out of the folders of this server")
         return f"./{found}" if found.startswith("-") else found
 

@@ -213,6 +213,16 @@ def test_a_path_outside_is_refused(roots, path):
         call("offsets", ServerOptions((str(roots / "root"),)), paths=[path.format(roots)])
 
 
+def test_a_link_to_itself_is_no_fault_of_the_server(roots):
+    (roots / "root" / "turn").symlink_to("turn")
+    options = ServerOptions((str(roots / "root"),))
+    assert [row["topic"] for row in call("offsets", options, paths=["root/one-0"])["rows"]] == ["one"]
+    with pytest.raises(CallError, match="turn is not there"):
+        call("offsets", options, paths=["root/turn"])
+    shutil.rmtree(roots / "root" / "linked")
+    assert [row["topic"] for row in call("offsets", options)["rows"]] == ["one"]
+
+
 def test_a_path_inside_is_taken_by_its_name_too(roots):
     options = ServerOptions((str(roots / "root"),))
     for path in ("root/one-0", str(roots / "root" / "one-0")):

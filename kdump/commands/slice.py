@@ -84,4 +84,4 @@ def _beyond(written: slice_segment.Slice, wanted: slice_segment.SliceRange) -> I
 
 
 def _beside(path: str, out: str) -> bool:
-    return Path(path).parent.resolve() == Path(out).parent.resolve()
+    return files.resolved(Path(path).parent) == files.resolved(Path(out).parent)

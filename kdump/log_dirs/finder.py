@@ -86,9 +86,7 @@ class Wanted(NamedTuple):
         for topic in self.topics or ([None] if self.partitions else []):
             one = self._replace(topics=() if topic is None else (topic,))
             if not any(one.takes(name) for name in names):
-                from kdump.log_dirs.remote import without_secret
-
-                where = without_secret(paths[0]) if len(paths) == 1 else "these paths"
+                where = _without_secret(paths[0]) if len(paths) == 1 else "these paths"
                 of = "" if topic is None else f" of topic '{topic}'"
                 yield f"no partition{of}{numbers} is in {where}{_hint(topic, names)}"
 
@@ -238,7 +236,7 @@ class Finder:
                     return found, place
                 raise UnreadableError(path, f"it is not in the archive {place.name}{_held(place.entries(''))}")
         reason = "matches nothing" if _is_glob(path) else "No such file or directory"
-        raise UnreadableError(files.shown(path), reason)
+        raise UnreadableError(_without_secret(files.shown(path)), reason)
 
     def _file(self, entry: Entry, files: Files) -> Iterator[_Named]:
         shown = files.shown(entry.path)
@@ -561,6 +559,12 @@ def _archive(files: Files) -> archives.Archive | archives.OneFile | None:
 def _entries(path: str, files: Files) -> list[Entry]:
     found = files.look(path)
     return [found] if found else [entry for name in files.glob(path) if (entry := files.look(name))]
+
+
+def _without_secret(path: str) -> str:
+    from kdump.log_dirs.remote import without_secret
+
+    return without_secret(path)
 
 
 def _is_glob(path: str) -> bool:

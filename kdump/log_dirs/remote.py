@@ -31,6 +31,10 @@ HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Hadoop's name of a scheme -> Arrow's name."""
 _SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *HADOOP_NAMES})
 """The schemes that Arrow opens."""
+_CREDENTIALS: Final = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*:/+)(?:[^/@:]*:(?!\d+(?:/|\Z))[^@]*@(?:[^/@]*@)*|[^/@]*@)", re.DOTALL
+)
+"""The start of a URI with credentials. A name and digits before a slash are a host and its port."""
 _BLOCK: Final = 1 << 20
 
 
@@ -85,8 +89,14 @@ def is_remote(path: str) -> bool:
 
 
 def without_secret(path: str) -> str:
-    """Return a path or URI without its credentials and options, for messages."""
-    return path if _URI.match(path) is None else re.sub(r"//[^/@]*@", "//", path.partition("?")[0])
+    """Return a path or URI without its credentials and options, for messages.
+
+    A secret may hold ``/``, ``@``, ``?`` or a space: users forget to encode it, and Arrow then refuses the URI.
+    """
+    if _URI.match(path) is None:
+        return path
+    found = _CREDENTIALS.match(path)
+    return (path if found is None else found["scheme"] + path[found.end() :]).partition("?")[0]
 
 
 def shown_paths(paths: Iterable[str]) -> str:
@@ -138,15 +148,19 @@ class RemoteFiles:
         bare, query, arguments = rest.partition("?") if re.search(r"\?\w+=", rest) else (rest, "", "")
         glob = re.search(r"[*?[]", bare)  # Arrow does not accept globs: the glob is added to the path below
         folder = bare[: bare.rfind("/", 0, glob.start()) + 1] if glob else bare
-        retries, place = Retries(), f"{folder}{query}{arguments}"
+        retries, place, shown = Retries(), f"{folder}{query}{arguments}", without_secret(uri)
+        if glob and folder in ("/", "//"):
+            raise UsageError(
+                f"{shown}: *, ? and [ cannot stand in the name of a bucket; in a secret they are %2A, %3F, %5B"
+            )
         try:
-            system, path = retries.call(without_secret(uri), lambda: stores.client(scheme, place))
+            system, path = retries.call(shown, lambda: stores.client(scheme, place))
         except (ArrowInvalid, ArrowNotImplementedError) as reason:
-            raise UsageError(f"{without_secret(uri)}: {reason}") from reason
+            raise UsageError(f"{shown}: {str(reason).replace(f'{scheme}:{place}', shown)}") from reason
         except StoreError as error:
             cause = error.__cause__
             if isinstance(cause, OSError) and kind_of(cause) is ErrorKind.FINAL:
-                raise UsageError(f"{without_secret(uri)}: {cause}") from cause
+                raise UsageError(f"{shown}: {cause}") from cause
             raise
         if glob:
             path = path.rstrip("/") + "/" + bare[len(folder) :]
@@ -277,11 +291,18 @@ This pattern and the next are compiled when a store fails: compiling would delay
 _RIGHTS: Final = (
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|INVALID_SIGNATURE"
     r"|EXPIRED_TOKEN|ExpiredToken|MISSING_AUTHENTICATION_TOKEN|REQUEST_EXPIRED|UNRECOGNIZED_CLIENT"
-    r"|HTTP (401|403)\b|UNAUTHENTICATED|PERMISSION_DENIED|AccessControlException"
+    r"|HTTP (401|403)\b|UNAUTHENTICATED|PERMISSION_DENIED|AccessControlException|AuthenticationException"
 )
 
 
-def kind_of(error: OSError) -> ErrorKind:
+def _is_unknown(error: Exception) -> bool:
+    """Return whether an error is Arrow's for a client of a store that failed in an unforeseen way (Azure's logins)."""
+    from pyarrow import ArrowException
+
+    return type(error) is ArrowException
+
+
+def kind_of(error: Exception) -> ErrorKind:
     """Return the kind of an error of ``pyarrow.fs``, by its class and its text, which comes from the store's client."""
     text = str(error)
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) or re.search(_FINAL, text):
@@ -323,7 +344,7 @@ class Retries:
         return {"_has_answered": self._has_answered, "_given_up": set()}
 
     def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
-        """Return the result of ``what``, which may raise OSError. Raises StoreError after the last try.
+        """Return the result of ``what``, which may raise OSError, ArrowException. Raises StoreError after the last try.
 
         The message of the error has the ``name`` of the file and the word ``done``, "read" or "written".
         """
@@ -332,7 +353,9 @@ class Retries:
         while True:
             try:
                 result = what()
-            except OSError as error:
+            except Exception as error:
+                if not (isinstance(error, OSError) or _is_unknown(error)):
+                    raise
                 kind, now = kind_of(error), time.monotonic()
                 began = now if began is None else began
                 most = min(seconds(), RIGHTS_SECONDS) if kind is ErrorKind.RIGHTS else seconds()
@@ -349,7 +372,7 @@ class Retries:
                 self._given_up.discard(ErrorKind.TRANSPORT)
                 return result
 
-    def _last(self, what: str, name: str, kind: ErrorKind, error: OSError, waited: float) -> StoreError:
+    def _last(self, what: str, name: str, kind: ErrorKind, error: Exception, waited: float) -> StoreError:
         if kind is not ErrorKind.FINAL:
             self._given_up.add(kind)
         if isinstance(error, FileNotFoundError):

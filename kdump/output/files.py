@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 from kdump.errors import UnreadableError, UsageError, discard
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.remote import is_remote, without_secret
 from kdump.output import parts
 from kdump.output.access import ANY, Access
 from kdump.output.parts import TakenError, append, create, identity, unwritable
@@ -188,7 +189,7 @@ def new_folder(
     inside = os.path.isdir(path)  # noqa: PTH112  pathlib raises where a name is too long
     with parts.work_in(path if inside else path.parent, path, access, note, resumes) as work:
         if inside:  # report parts of a run that was killed before the folder existed
-            work.name_left_over(path.resolve().parent)
+            work.name_left_over(resolved(path).parent)
         part = work.folder()
         yield part.path
         part.settle()
@@ -312,10 +313,20 @@ def begin_flush(file: BinaryIO) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """Return an absolute path without links. A link that leads to itself stays; ``Path.resolve`` fails on it."""
+    return Path(os.path.realpath(path))
+
+
 def must_be_named(out: str) -> None:
-    """Raise UsageError for an empty name (of an unset shell variable), which would mean the current folder."""
+    """Raise UsageError for an empty name (of an unset shell variable), which would mean the current folder, and a URI.
+
+    A URI would become folders such as ``s3:`` in the current folder.
+    """
     if not out:
         raise UsageError("the name of the output is empty: name a file or folder")
+    if "://" in out or is_remote(out) or out.startswith("file:/"):
+        raise UsageError(f"{without_secret(out)} is a URI, which kdump only reads: name a path of this machine")
 
 
 def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()) -> None:
@@ -325,7 +336,7 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
     Paths are compared by device and inode, because links and bind mounts lead to the same folders.
     """
     must_be_named(out)
-    target = Path(out).resolve()
+    target = resolved(out)
     around: dict[tuple[int, int], Path] = {}
     for above in [target, *target.parents]:
         with suppress(OSError):
@@ -352,7 +363,7 @@ def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
     try:
         return around.get(identity(read.stat()))
     except OSError:  # a broken link
-        return read.resolve()
+        return resolved(read)
 
 
 def _be_outside(target: Path, read: Path | None, out: str, path: str) -> None:
@@ -383,7 +394,7 @@ def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--o
             raise TakenError(f"{out} exists already: {option} replaces it")
         if _is_mounted(path) or _is_anothers(path):
             raise UsageError(f"{out} cannot be replaced (it is a mount, or another user's): name another file")
-    folder = next(above for above in path.resolve().parents if above.exists())
+    folder = next(above for above in resolved(path).parents if above.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         reason = f"this user may not write in {folder}, or its file system is read-only"
         raise UnreadableError(out, f"cannot be written: {reason}", "name another place")
@@ -469,14 +480,14 @@ def _is_mounted(path: Path) -> bool:
         mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:  # only Linux has this file
         return False
-    place = os.fsencode(path.parent.resolve() / path.name)
+    place = os.fsencode(resolved(path.parent) / path.name)
     found = (re.sub(rb"\\(\d{3})", lambda code: bytes([int(code[1], 8)]), line.split()[4]) for line in mounts)
     return place in found
 
 
 def _is_anothers(path: Path) -> bool:
     """Return whether a file is in a sticky folder, such as /tmp, and belongs to another user."""
-    folder = path.resolve().parent.stat() if path.is_symlink() else path.parent.stat()
+    folder = resolved(path).parent.stat() if path.is_symlink() else path.parent.stat()
     own = os.geteuid()
     return bool(folder.st_mode & stat.S_ISVTX) and own not in (0, folder.st_uid, path.lstat().st_uid)
 

@@ -27,8 +27,15 @@ INDENT: Final = 2
 """Spaces before the second and later lines of a message."""
 _TOGETHER: Final = r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\S*|\S*[/@]\S*|[A-Z]+\b))*"
 """A command in a sentence, with its paths and options. It is not broken across lines."""
-_KEYS: Final = r"(?<=://)[^/\s@:]+:[^/\s@]+@"
+_KEYS: Final = r"(?<=:/)(/?)[^/\s@:]*:(?!\d+(?:/|\s|$))[^\s@]*@(?:[^/\s@]*@)*"
 """User and password, or the two keys, in the URI of a store. They are not printed."""
+_QUOTED_KEYS: Final = r"('[a-z][a-z0-9+.-]*:/+)[^'/@:]*:[^'@]*@"
+"""The same in a URI that is quoted for a shell, because it holds a space."""
+_URI_OPTIONS: Final = (
+    r"(\b[a-z][a-z0-9+.-]*://[^\s'?]*)\?[^\s'=]*(?:=[^\s']*[?&][^\s'=]*)?(?i:secret|sig|password|token|key|credential)"
+    r"[\w-]*=[^\s']*?(?=:?(?:[\s']|$))"
+)
+"""The options of a URI, if one is a secret: a signed URI has its signature there."""
 _PATH: Final = r"[\w./@%+,=-]*/[\w./@%+,=-]*[\w/]"
 """A path at the beginning of a message. Paths with other characters get no link."""
 _NO_BREAK: Final = "\xa0"
@@ -49,7 +56,10 @@ def message(level: Level, text: object, hint: str = "") -> None:
 
 
 def _printable(text: str) -> str:
-    return re.sub(_KEYS, "", harmless_line(text))
+    shown = harmless_line(text)
+    for secret in (_KEYS, _QUOTED_KEYS, _URI_OPTIONS):
+        shown = re.sub(secret, r"\1", shown)
+    return shown
 
 
 def _shown(level: Level, text: str) -> str:

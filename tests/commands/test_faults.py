@@ -228,6 +228,7 @@ SPARSE_OUTPUTS = {
     "schemas": ["schemas", "{folder}", "--export", "{out}"],
 }
 """Outputs that do not list what they lack: with only some of the inputs they would seem complete."""
+REPORT = ["report", "{folder}", "--at", "1700000000000", "--out", "{out}"]
 
 
 @pytest.mark.parametrize("gone", ["after", "before", "inside"])
@@ -265,7 +266,7 @@ def test_salvage_lists_the_inputs_that_it_could_not_read(folder, monkeypatch, ca
 @pytest.mark.parametrize("out", ["/proc/kdump", "/proc/kdump/deep"])
 @pytest.mark.parametrize("name", [*WRITERS, *SPARSE_OUTPUTS, "report"])
 def test_an_output_where_no_file_can_be_is_named_as_given(folder, monkeypatch, capfd, name, out):
-    line = {**SPARSE_OUTPUTS, **WRITERS, "report": ["report", "{folder}", "--out", "{out}"]}[name]
+    line = {**SPARSE_OUTPUTS, **WRITERS, "report": REPORT}[name]
     status, _, said = run(monkeypatch, capfd, [word.format(folder=folder, out=out) for word in line])
     (error,) = [text for text in said.splitlines() if text.startswith("error: ")]
     if name == "schemas":  # the folder has no schemas
@@ -274,6 +275,27 @@ def test_an_output_where_no_file_can_be_is_named_as_given(folder, monkeypatch, c
     assert (status, error.startswith(f"error: {out}"), ".part" in said) == (1, True, False)
     assert "cannot be written: " in error
     assert "\nhint: name another place" in said
+
+
+@pytest.mark.parametrize("name", [*WRITERS, *SPARSE_OUTPUTS, "report"])
+def test_an_output_that_is_a_link_to_itself_is_refused(folder, monkeypatch, capfd, name):
+    line = {**SPARSE_OUTPUTS, **WRITERS, "report": REPORT}[name]
+    out = folder.parent / "out"
+    out.symlink_to("out")
+    status, _, said = run(monkeypatch, capfd, [word.format(folder=folder, out=out) for word in line])
+    assert status in {1, 2}
+    assert f"error: {out}" in said
+    assert left(folder) == ["out"]
+
+
+@pytest.mark.parametrize("line", [SPARSE_OUTPUTS["parquet"], SPARSE_OUTPUTS["sql csv"], REPORT], ids=" ".join)
+def test_a_link_to_itself_is_replaced_if_asked_for(folder, monkeypatch, capfd, line):
+    out = folder.parent / "out"
+    out.symlink_to("out")
+    given = [word.format(folder=folder, out=out) for word in [*line, "--overwrite"]]
+    assert run(monkeypatch, capfd, given)[0] == 0
+    assert out.is_file()
+    assert not out.is_symlink()
 
 
 @pytest.mark.parametrize("name", ["files", "jsonl", "check", "salvage"])

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kdump[spark]'")
 
 from kdump.cli import main
-from kdump.errors import StoreError
+from kdump.errors import StoreError, UsageError
 from kdump.log_dirs import remote
 from kdump.log_dirs.finder import Finder
 from kdump.primitives.messages import message
@@ -46,6 +46,38 @@ def failing(text, count=None, kind=OSError):
 
     operation.calls = calls
     return operation
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("s3://AKIA:se/cret@bucket/a", "s3://bucket/a"),
+        ("s3://AKIA:se@cret@bucket/a", "s3://bucket/a"),
+        ("s3://AKIA:se?cret@bucket/a", "s3://bucket/a"),
+        ("s3:/AKIA:secret@bucket/a", "s3:/bucket/a"),
+        ("s3://AKIA:secret@bucket/a@b?x=y", "s3://bucket/a@b"),
+        ("hdfs://node:8020/a@b", "hdfs://node:8020/a@b"),
+        ("hdfs://user@node:8020/a", "hdfs://node:8020/a"),
+        ("/data/a:b@c?d", "/data/a:b@c?d"),
+    ],
+)
+def test_a_uri_is_shown_without_credentials_and_options(uri, shown):
+    assert remote.without_secret(uri) == shown
+
+
+@pytest.mark.parametrize("uri", ["s3://*/x", "s3://AKIA:se?cret@bucket/x", "s3:/*"])
+def test_a_glob_in_the_place_of_a_bucket_is_wrong_usage(uri):
+    with pytest.raises(UsageError, match="cannot stand in the name of a bucket") as error:
+        remote.place(uri)
+    assert "se?" not in str(error.value)
+
+
+def test_an_unforeseen_error_of_a_client_is_one_of_the_store(clock):
+    from pyarrow import ArrowException
+
+    with pytest.raises(StoreError, match="could not be read: Unknown error: AuthenticationException"):
+        remote.Retries().call("abfs://x", failing("Unknown error: AuthenticationException", kind=ArrowException))
+    assert clock.pauses == []
 
 
 def test_an_operation_is_tried_again_with_longer_pauses_until_it_succeeds(clock):

@@ -34,6 +34,13 @@ def test_nothing_is_overwritten_unasked(tmp_path):
         files.write(tmp_path, {"link": b"1"})
 
 
+@pytest.mark.parametrize("out", ["s3://key:secret@bucket/x", "s3:/bucket/x", "file:///tmp/x", "https://host/x"])
+def test_a_uri_is_not_the_name_of_a_local_output(out):
+    with pytest.raises(UsageError, match="is a URI, which kdump only reads") as error:
+        files.outside([], out)
+    assert "secret" not in str(error.value)
+
+
 def test_a_name_that_is_taken_in_the_meantime_is_not_overwritten(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "must_be_free", lambda _: None)
     (tmp_path / "y").write_bytes(b"old")

@@ -47,6 +47,21 @@ def test_keys_of_a_store_are_not_printed(capsys):
     assert shown == "error: s3://bucket/logs?region=x: gone\nhint: kdump check hdfs://host:80/a\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://u:p@host/x?X-Amz-Date=1&X-Amz-Signature=2: gone", "https://host/x: gone"),
+        ("kdump check 's3://key:se cret/@bucket/a?secret_key=x&y=z'", "kdump check 's3://bucket/a'"),
+        ("s3:/key:se/cr@et@bucket/x", "s3:/bucket/x"),
+        ("see hdfs://node:8020/a@b?region=x", "see hdfs://node:8020/a@b?region=x"),
+        ("s3://bucket/x: AWS Error 7: ask a@b", "s3://bucket/x: AWS Error 7: ask a@b"),
+    ],
+)
+def test_no_secret_of_a_uri_is_printed(text, shown, capsys):
+    message("error", text)
+    assert capsys.readouterr().err == f"error: {shown}\n"
+
+
 def test_hints_have_lines_of_their_own(capsys):
     message("error", "no such option", "kdump check --help")
     assert capsys.readouterr().err == "error: no such option\nhint: kdump check --help\n"
