@@ -38,10 +38,12 @@ COMPLETE: Final = "_KDUMP_COMPLETE"
 
 def main() -> int:  # noqa: PLR0911  one return for each exit status
     from kdump.output.stdout import OutputError, give_up, open_standard_streams
+    from kdump.primitives import signals
 
     try:
         open_standard_streams()
-        result = _run(sys.argv[1:])
+        with signals.unwrapped():
+            result = _run(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
         give_up()

@@ -84,6 +84,20 @@ class Interrupts:
 
 
 @contextmanager
+def unwrapped() -> Iterator[None]:
+    """Raise what a signal raised in the block, although Python before 3.12 made a RuntimeError of it.
+
+    Python does so if the signal arrives in ``__set_name__``, which runs when an import creates a class.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt | EndedBySignal):
+            raise error.__cause__ from None
+        raise
+
+
+@contextmanager
 def at_once() -> Iterator[None]:
     """End the run at once if a signal arrives in the block, unless a :func:`cleaned_up` block is open.
 

@@ -36,6 +36,29 @@ def test_a_signal_ends_an_import_of_a_library_at_once(number):
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
 
 
+@pytest.mark.parametrize("raised", [KeyboardInterrupt(), signals.EndedBySignal(signal.SIGTERM)])
+def test_a_signal_while_an_import_creates_a_class_is_no_other_error(raised):
+    class Name:
+        def __set_name__(self, owner, name):
+            raise raised
+
+    def create():
+        with signals.unwrapped():
+            type("Owner", (), {"name": Name()})
+
+    with pytest.raises(type(raised)):
+        create()
+
+
+def test_other_errors_stay():
+    def fail():
+        with signals.unwrapped():
+            raise RuntimeError("x") from ValueError("y")
+
+    with pytest.raises(RuntimeError, match="x"):
+        fail()
+
+
 def test_a_run_that_must_clean_up_is_not_ended_at_once():
     code = "with signals.cleaned_up(lambda: print('cleaned')), signals.at_once(): swallow(signal.SIGINT)"
     done = ended(code)
