@@ -99,8 +99,8 @@ def command(**options: Any) -> int:
     offset or time begins with the newest valid snapshot at or below it. Then records are applied, metadata
     transactions as a whole. -o jsonl prints the image, and --diff, as the records of Kafka's own snapshot.
 
-    The value of a config is hidden unless Kafka knows its name and its type is not PASSWORD. SCRAM salts and keys are
-    hidden too. --show-secrets shows them. --write-snapshot always writes them.
+    The value of a config is hidden unless Kafka knows its name and its type is not PASSWORD. SCRAM salts and keys, and
+    URLs with a password, are hidden too. --show-secrets shows them. --write-snapshot always writes them.
 
     If a record cannot be applied (an absent topic, an unknown type, damage, a gap), standard error names the offset
     and the record. The answer leaves this record out.

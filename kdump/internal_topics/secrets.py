@@ -1,8 +1,9 @@
 """Hides secrets in values of Kafka's own topics, and of Kafka Connect's configs: passwords and SCRAM credentials.
 
 A config's value is shown only if its name is known and its type is not PASSWORD, as in Kafka's own tools (class
-``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). The same rule holds for Connect's topic of
-configs (class ``KafkaConfigBackingStore``). Its key with which workers sign requests is hidden too.
+``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``), and if it has no URL with a password. The same
+rule holds for the topic of Kafka Connect's configs (class ``KafkaConfigBackingStore``). In that topic the key with
+which workers sign requests is hidden too.
 """
 
 from __future__ import annotations
@@ -50,9 +51,12 @@ _CONNECT_TOPIC: Final = re.compile(r".*connect.*config.*|mm2-configs\..*")
 """The usual names of Connect's config topic (``config.storage.topic`` of a worker)."""
 _CONNECT_KEY: Final = re.compile(rb"(?:connector|task|session-key)\b.*")
 _CONNECT_CONFIGS_KEY: Final = re.compile(
-    rb"(?:connector|task|commit|target-state|restart-connector|logger-cluster)-.+|session-key"
+    rb"(?:connector|task|tasks-fencing|commit|target-state|restart-connector|logger-cluster)-.+|session-key"
 )
 """The keys of Connect's config topic (class ``KafkaConfigBackingStore``)."""
+_CONNECT_VALUE: Final = re.compile(rb'"(?:properties|algorithm)"')
+"""A field of every value with secrets, which may be damaged."""
+_PASSWORD_IN_URL: Final = re.compile(r"://[^/\s@:]*:[^/\s@]+@")
 _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
 
 
@@ -66,8 +70,10 @@ def shown() -> dict[str, frozenset[str]]:
     return {owner: frozenset(names) for owner, *names in sections}
 
 
-def is_secret(resource: int, name: str) -> bool:
-    """Return whether the value of a config is hidden; ``resource`` is the number of a ``ConfigResource.Type``."""
+def is_secret(resource: int, name: str, *values: str | None) -> bool:
+    """Return whether the values of a config are hidden; ``resource`` is the number of a ``ConfigResource.Type``."""
+    if any(map(_has_password, values)):
+        return True
     owner = RESOURCES.get(resource, "")
     known = shown().get(owner, frozenset())
     if name in known:
@@ -78,8 +84,15 @@ def is_secret(resource: int, name: str) -> bool:
     return next((config for config in _MECHANISM if listener[1].endswith(config)), listener[1]) not in known
 
 
-def is_connect_secret(name: str) -> bool:
+def _has_password(value: object) -> bool:
+    """Return whether a value holds a URL with a user and a password. Kafka's own tools show it."""
+    return isinstance(value, str) and _PASSWORD_IN_URL.search(value) is not None
+
+
+def is_connect_secret(name: str, value: object = None) -> bool:
     """Return whether the value of a connector's or task's config is hidden."""
+    if _has_password(value):
+        return True
     if name in shown()["connect"]:
         return False
     client = _CONNECT_CLIENT.fullmatch(name)
@@ -88,14 +101,17 @@ def is_connect_secret(name: str) -> bool:
 
 def connect_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a connector's or task's config with secrets hidden, except null values."""
-    return {name: HIDDEN if value is not None and is_connect_secret(name) else value for name, value in config.items()}
+    return {
+        name: HIDDEN if value is not None and is_connect_secret(name, value) else value
+        for name, value in config.items()
+    }
 
 
 def fields(message: str, values: Mapping[str, Value]) -> Values:
     """Return the fields of a message of the metadata log, with secrets hidden."""
     found = dict(values)
     if message == _CONFIG and found.get("value") is not None:
-        if is_secret(int(str(found["resourceType"])), str(found["name"])):
+        if is_secret(int(str(found["resourceType"])), str(found["name"]), str(found["value"])):
             found["value"] = HIDDEN
     elif message == _SCRAM:
         for name in CREDENTIAL & found.keys():
@@ -118,8 +134,8 @@ def is_connect_key(key: bytes | None) -> bool:
     return key is not None and _CONNECT_CONFIGS_KEY.fullmatch(key) is not None
 
 
-def unnamed_connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
-    """Like :func:`connect_value` for a log whose topic is unknown: values that are not Connect's are unchanged."""
+def uncertain_connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
+    """Like :func:`connect_value`, but do not change values that are not Connect's: the topic may be another one."""
     return connect_value(key, value, is_certain=False)
 
 
@@ -152,14 +168,14 @@ def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = 
     """Return a value of Connect's config topic with secrets hidden, as compact JSON like Connect's.
 
     Only the records of connectors, tasks and session keys are changed. If their value is not a JSON object, it is
-    hidden whole. Unless ``is_certain``, the log may be of another topic: then such a value is unchanged, and so is an
-    object without the fields that hold secrets.
+    hidden whole. If not ``is_certain``, the log may be another topic: such a value is then returned unchanged unless it
+    names a field of Connect, and so is an object without the fields that hold secrets.
     """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value
     import json
 
-    unreadable = HIDDEN_BYTES if is_certain else value
+    unreadable = HIDDEN_BYTES if is_certain or _CONNECT_VALUE.search(value) else value
     try:
         made: Any = json.loads(value)
     except ValueError:

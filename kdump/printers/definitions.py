@@ -97,7 +97,7 @@ def _topic(topic: Topic, configs: Mapping[str, str], *, show_secrets: bool) -> I
     words = [f"topics --create --if-not-exists --topic {shell_text(topic.name)}"]
     words.append(f"--partitions {max(1, len(topic.partitions))} --replication-factor {factor}")
     for key, value in sorted(configs.items()):
-        if show_secrets or not is_secret(TOPIC_RESOURCE, key):
+        if show_secrets or not is_secret(TOPIC_RESOURCE, key, value):
             words.append(f"--config {shell_text(f'{key}={value}')}")
         else:
             yield f"# {topic.name}: {key} is hidden; --show-secrets shows it"

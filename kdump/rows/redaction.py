@@ -81,11 +81,12 @@ class Secrets:
     def __init__(self) -> None:
         self._file: str | None = None
         self._known: Mask | None = None
+        self._is_decided = True
 
     def mask(self, item: SelectedBatch) -> Mask | None:
         """Return the function that hides secrets in the values of a segment; None if it has no secrets."""
-        if item.file.name != self._file:
-            self._file, self._known = item.file.name, _mask_of(item)
+        if item.file.name != self._file or not self._is_decided:
+            self._file, (self._known, self._is_decided) = item.file.name, _mask_of(item)
         return self._known
 
     def without(self, item: SelectedBatch) -> Iterator[SelectedBatch]:
@@ -99,9 +100,9 @@ class Secrets:
 
     def may_be_in(self, file: SegmentFacts) -> bool:
         """Return whether damaged bytes of a segment may contain secrets."""
-        if file.topic is None:
-            return file.name == self._file and self._known is not None
-        return _of_topic(file.topic) is not None
+        if file.topic is not None and _of_topic(file.topic) is not None:
+            return True
+        return file.name == self._file and self._known is not None
 
     def parts(self, item: SelectedBatch, parts: Iterator[FieldBytes]) -> Iterator[FieldBytes]:
         """Return the fields of a batch with hidden secrets."""
@@ -126,28 +127,37 @@ def _of_topic(topic: str) -> Mask | None:
     return mask_of(topic)
 
 
-def _mask_of(item: SelectedBatch) -> Mask | None:
-    if item.file.topic is not None:
-        return _of_topic(item.file.topic)
-    with suppress(DamageError):
-        for record in item.batch.records():
-            return _by_content(record, is_control=item.batch.is_control)
-    return None
+def _mask_of(item: SelectedBatch) -> tuple[Mask | None, bool]:
+    """Return the mask of a segment, and whether these batches decide it: they may be empty, damaged, or only markers.
+
+    The content decides if the topic is unknown, or may be that of Connect's configs under an unusual name.
+    """
+    topic = item.file.topic
+    known = None if topic is None else _of_topic(topic)
+    if known is not None or (topic is not None and not may_hold_secrets(topic)):
+        return known, True
+    run = item.run
+    for batch in [item.batch] if run is None else map(run.run.batch, range(run.row, run.stop)):
+        with suppress(DamageError):
+            for record in batch.records():
+                if batch.is_control and (record.key is None or control.read_key(record.key).type in control.MARKERS):
+                    continue
+                return _by_content(record, is_control=batch.is_control, is_named=topic is not None), True
+    return None, False
 
 
-def _by_content(record: Record, *, is_control: bool) -> Mask | None:
-    if is_control:
-        if record.key is None or control.read_key(record.key).type in control.MARKERS:
-            return None
-    elif (record.key is None and not (record.value and record.value[0] in _FIRST_BYTES)) or (
-        record.key is not None and b"-" not in record.key
+def _by_content(record: Record, *, is_control: bool, is_named: bool) -> Mask | None:
+    if not is_control and (
+        (record.key is None and not (record.value and record.value[0] in _FIRST_BYTES))
+        or (record.key is not None and b"-" not in record.key)
     ):
         return None
     from kdump.internal_topics import secrets
 
     if secrets.is_connect_key(record.key):
-        return secrets.unnamed_connect_value
-    return secrets.metadata_value if is_control or secrets.is_metadata(record.key, record.value) else None
+        return secrets.uncertain_connect_value
+    is_metadata = not is_named and (is_control or secrets.is_metadata(record.key, record.value))
+    return secrets.metadata_value if is_metadata else None
 
 
 ANY: Final = "*"

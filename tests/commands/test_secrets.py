@@ -26,6 +26,13 @@ UNKNOWN = [
     "log.retention.ms2",
     "Log.retention.ms",
     "vault.token",
+    "SSL.KEY.PASSWORD",
+    "Sasl.Jaas.Config",
+    "value.converter.basic.auth.user.info",
+    "schema.registry.ssl.key.password",
+    "config.providers.vault.param.token",
+    "aws.secret.access.key",
+    "topic.encryption.key",
     "\x1b[31m",
 ]
 LISTENERS = [
@@ -38,6 +45,8 @@ LISTENERS = [
 ]
 CLIENTS = [f"{client}.override.{name}" for client in ("producer", "consumer", "admin") for name in PASSWORDS]
 NAMES = [*PASSWORDS, *UNKNOWN, *LISTENERS, *CLIENTS, "connection.password"]
+URLS = ["sasl.oauthbearer.token.endpoint.url", "advertised.listeners", "retention.ms"]
+"""Configs that are shown, but for a URL with a password."""
 SECRET = re.compile(rb"sEcReT|SALTY|STORED|SERVED")
 
 
@@ -47,6 +56,15 @@ def secret(number):
 
 def config(name, number, resource=BROKER, of="1"):
     return value("ConfigRecord", resourceType=resource, resourceName=of, name=name, value=secret(number))
+
+
+def urls():
+    at = {"retention.ms": TOPIC}
+    url = "https://bob:sEcReT-word@idp.example.com:8443/token"
+    return [
+        value("ConfigRecord", resourceType=at.get(name, BROKER), resourceName="1", name=name, value=url)
+        for name in URLS
+    ]
 
 
 def credential(user):
@@ -79,7 +97,7 @@ def values():
         for number, name in enumerate(NAMES)
     ]
     changed = [config(name, 500 + number) for number, name in enumerate(NAMES)]
-    return [*topic, *brokers, *others, *changed, credential("bob"), credential("eve")]
+    return [*topic, *brokers, *others, *changed, credential("bob"), credential("eve"), *urls()]
 
 
 def damaged():
@@ -101,10 +119,21 @@ def damaged():
     return b"".join(batches) + forge.batch([forge.record(None, whole)], base_offset=30)[:-5]
 
 
+STARTS = {
+    "empty": forge.batch([], last_offset_delta=0),
+    "marker": forge.batch(
+        [forge.record(b"\0\0\0\1", b"\0\0\0\0\0\0")], attributes=0x30, producer_id=5, producer_epoch=0
+    ),
+    "damaged": forge.batch([forge.record(b"k", b"v")], crc=1),
+}
+"""Batches before the first record that shows whose log it is."""
+
+
 def connector():
     properties = {"connector.class": "a.B", "tasks.max": "3"} | {
         name: secret(number) for number, name in enumerate(NAMES)
     }
+    properties["producer.override.sasl.oauthbearer.token.endpoint.url"] = "https://bob:sEcReT@idp/token"
     session = {"algorithm": "HmacSHA256", "key": secret(1), "creation-timestamp": 1}
     wrapped = {"schema": {}, "payload": {"properties": properties}}
     texts = {b"connector-db": {"properties": properties}, b"task-db-0": wrapped, b"session-key": session}
@@ -120,12 +149,17 @@ def planted(tmp_path_factory):
     sound = home / "sound"
     log_dirs.write(sound, "__cluster_metadata-0", {0: log(values())})
     log_dirs.write(sound, "connect-configs-0", {0: connector()})
+    log_dirs.write(sound, "quickstart-config-0", {0: connector()})
     log_dirs.write(sound, "orders-0", {0: forge.batch([forge.record(b"k", b"v")])})
     log_dirs.node(sound, 1)
     broken = home / "broken"
     log_dirs.write(broken, "__cluster_metadata-0", {0: log(values()[:40]) + damaged()})
     log_dirs.node(broken, 1)
     (home / "copy.log").write_bytes(log(values()[1:]))
+    for name, start in STARTS.items():
+        (home / f"{name}.log").write_bytes(start + log(values()[1:]))
+        (home / f"connect {name}.log").write_bytes(start + connector())
+        log_dirs.write(home / name, "dbz-config-0", {0: start + connector()})
     return home
 
 
@@ -205,6 +239,40 @@ WRITERS = [
     ["rebuild-cluster", "{dir}", "--release", "4.2.2", "--plan", "-o", "jsonl"],
     ["rebuild-cluster", "{dir}", "--release", "4.2.2", "--out", "{out}/rebuilt", "--yes"],
 ]
+VIEWS_OF_SQL = (
+    *(
+        "batches",
+        "commits",
+        "compaction",
+        "differences",
+        "du",
+        "findings",
+        "finding_details",
+        "groups",
+        "group_offsets",
+    ),
+    *(
+        "hours",
+        "offsets",
+        "other_files",
+        "partitions",
+        "producers",
+        "producer_stats",
+        "record_stats",
+        "removed_records",
+    ),
+    *(
+        "replica_differences",
+        "retention",
+        "schemas",
+        "schema_history",
+        "segments",
+        "segment_ranges",
+        "stats",
+        "subjects",
+    ),
+    *("sequence_breaks", "topic_config_details", "transactional_ids", "transactions", "transaction_details"),
+)
 VIEWS = ("records", "damage", "topics", "events", "topic_configs")
 SWEEP = [
     *(["dump", "{dir}", *more] for more in DUMPS),
@@ -251,6 +319,118 @@ def test_get_shows_none(planted, monkeypatch, capfdbinary, form, more):
             words = ["get", f"{partition}@{offset}", "--in", planted / of, *form, *more]
             _, out, err = run(monkeypatch, capfdbinary, *words)
             assert not found(out + err), words
+
+
+@pytest.mark.parametrize("path", ["{name}.log", "connect {name}.log", "{name}"])
+@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize(
+    "words", [["dump"], ["dump", "-o", "jsonl"], ["dump", "-o", "raw"], ["sql", "from records"]], ids=" ".join
+)
+def test_a_log_is_recognized_after_batches_without_records(planted, monkeypatch, capfdbinary, words, name, path):
+    status, out, err = run(monkeypatch, capfdbinary, *words, planted / path.format(name=name))
+    assert status == (3 if name == "damaged" else 0), err
+    assert not found(out + err)
+    assert b"[redacted]" in out
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+@pytest.mark.parametrize(
+    "words", [["dump"], ["sql", "select * from records"], ["sql", "select * from events"]], ids=" ".join
+)
+@pytest.mark.parametrize("of", ["sound", "broken"])
+def test_no_file_of_columns_has_a_secret(planted, tmp_path, monkeypatch, capfdbinary, words, form, of):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    where = [planted / of, "-o", form, "--out", tmp_path / "out"]
+    status, out, err = run(monkeypatch, capfdbinary, *words, *where)
+    assert status in {0, 3}, err
+    assert not found(out + err)
+    if form == "parquet":
+        table = parquet.read_table(tmp_path / "out")
+    else:
+        table = pa.ipc.open_stream(tmp_path / "out").read_all()
+    shown = b"".join(b"%r\n" % [value] for column in table.columns for value in column.to_pylist())
+    assert b"[redacted]" in shown or "records" not in words[-1]
+    assert not found(shown)
+
+
+@pytest.mark.parametrize("form", ["jsonl"])
+@pytest.mark.parametrize("view", sorted({*VIEWS_OF_SQL} - {*VIEWS}))
+def test_no_view_of_sql_has_a_secret(planted, monkeypatch, capfdbinary, view, form):
+    for of in ("sound", "broken"):
+        _, out, err = run(monkeypatch, capfdbinary, "sql", f"select * from {view}", planted / of, "-o", form)
+        assert not found(out + err)
+
+
+URIS = [
+    "s3://AKIA:sEc/ReT-sEcReT@bucket/x",
+    "s3://AKIA:sEcReT@sEcReT@bucket/x",
+    "s3://AKIA:sEcReT?sEcReT@bucket/x",
+    "s3://AKIA:sEcReT sEcReT@bucket/x",
+    "s3:/AKIA:sEcReT@bucket/x",
+    "s3://AKIA:sEcReT@bucket/x?secret=sEcReT",
+    "gs://user:sEcReT@bucket/x",
+    "hdfs://user:sEcReT@host:x/y",
+    "https://user:sEcReT@host/x?X-Amz-Signature=sEcReT",
+]
+"""URIs with credentials, also such that Arrow refuses: users forget to encode a secret."""
+WHERE = [
+    ["{uri}"],
+    *([name, "{uri}"] for name in ("dump", "check", "verify-index", "report", "offsets", "metadata", "schemas", "ls")),
+    ["connect", "{uri}"],
+    ["get", "orders-0@0", "--in", "{uri}"],
+    ["explain", "orders-0@0", "--in", "{uri}"],
+    ["diff", "{uri}", "{uri}"],
+    ["sql", "from records", "{uri}"],
+    ["dump", "{dir}", "--remote", "{uri}"],
+    ["dump", "{dir}", "--decode", "auto", "--schemas", "{uri}"],
+    ["salvage", "{uri}", "--out", "{out}"],
+    ["slice", "{uri}", "--offset", "0..", "--out", "{out}"],
+    ["rebuild-index", "{uri}", "--out", "{out}"],
+    ["rebuild-cluster", "{uri}", "--release", "4.2.2", "--out", "{out}"],
+    ["dump", "{dir}", "-o", "parquet", "--out", "{uri}"],
+    ["report", "{dir}", "--out", "{uri}"],
+    ["salvage", "{dir}", "--out", "{uri}"],
+    ["dump", "{uri}", "--no-such-option"],
+    ["get", "X@0", "{uri}"],
+]
+
+
+@pytest.mark.parametrize("words", WHERE, ids=" ".join)
+def test_no_message_shows_the_credentials_of_a_uri(planted, tmp_path, monkeypatch, capfdbinary, words):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setenv("KDUMP_STORE_SECONDS", "0")
+    monkeypatch.chdir(tmp_path)
+    for uri in URIS:
+        line = [word.format(uri=uri, dir=planted / "sound" / "orders-0", out=tmp_path / "out") for word in words]
+        _, out, err = run(monkeypatch, capfdbinary, *line)
+        assert not SECRET.search(out + err), uri
+
+
+def test_no_message_of_a_store_that_is_away_shows_the_credentials(monkeypatch, capfdbinary):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setenv("KDUMP_STORE_SECONDS", "0")
+    uri = "s3a://AKIA:sEcReT@bucket/x?endpoint_override=localhost:1&scheme=http"
+    status, out, err = run(monkeypatch, capfdbinary, "offsets", uri)
+    assert status == 1
+    assert not SECRET.search(out + err)
+
+
+def test_no_tool_of_the_mcp_server_shows_a_secret(planted):
+    pytest.importorskip("mcp")
+    from kdump import mcp_server
+    from kdump.commands.mcp import specs
+
+    needs = {"explain": {"asked": ["__cluster_metadata-0@0..9"]}, "sql": {"query": "from records"}}
+    for spec in specs():
+        if spec.name not in {"dump", "connect", "explain", "sql", "check"} and not spec.name.startswith("metadata"):
+            continue
+        for of in ("sound", "broken") if spec.name in {"dump", "metadata_events"} else ("sound",):
+            options = mcp_server.ServerOptions(
+                (str(planted / of),), payloads=True, plain=True, max_rows=9999, max_bytes=1 << 26
+            )
+            shape = {"properties": {**spec.options, **mcp_server._COMMON}}
+            made = mcp_server.ToolCall(options, spec, shape, needs.get(spec.name, {})).run()
+            assert not found(json.dumps(made).encode()), spec.name
 
 
 @pytest.mark.parametrize("more", DUMPS, ids=" ".join)

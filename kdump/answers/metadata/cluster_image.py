@@ -314,7 +314,7 @@ class Tokens:
 
 def hidden_config(resource: int, name: str, value: str | None) -> str | None:
     """Return the value of a config, or HIDDEN if it is secret; ``resource`` is a code of ``ConfigResource.Type``."""
-    return HIDDEN if value is not None and is_secret(resource, name) else value
+    return HIDDEN if value is not None and is_secret(resource, name, value) else value
 
 
 def hidden_configs(resource: int, values: Mapping[str, str], *, show: bool) -> dict[str, str]:

@@ -45,7 +45,10 @@ class Event:
 def without_secrets(event: Event) -> Event:
     """Return an event without the values of secret configs. Events never contain SCRAM credentials."""
     details = event.details
-    if event.what != "ConfigChanged" or not is_secret(_NUMBERS.get(details["type"], -1), details["config"]):
+    if event.what != "ConfigChanged":
+        return event
+    resource = _NUMBERS.get(details["type"], -1)
+    if not is_secret(resource, details["config"], details["value"], details["was"]):
         return event
     values = {name: HIDDEN for name in ("value", "was") if details[name] is not None}
     if len(values) > 1 and details["value"] != details["was"]:
