@@ -90,13 +90,13 @@ class BatchSelection:
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._offer = None if wanted.looks_into_fields and not offer_all else offer
-        self._offer_all = offer_all
         self._of_batches = take in (Take.BATCHES, Take.BATCH_RUNS)
         self._is_lazy = kernel.COMPILED and take is not Take.RECORDS and not wanted.looks_into_fields
         self._stable = outcomes().last_stable_offset if wanted.committed and outcomes is not None else None
         self._cursor: Cursor | None = None
         self._search: DecodedSearch | None = None
         self._prefilter = Prefilter.of(wanted)
+        self._prefilters_offers = offer_all and self._prefilter is not None
         self.in_runs = not self._of_batches and self._prefilter is not None
         """Whether batch runs may be yielded although the filter selects only some of their records."""
 
@@ -109,7 +109,7 @@ class BatchSelection:
         if self._filter.committed and (outcome in ("aborted", None) or is_unstable):
             return
         if self._offer is not None and isinstance(batch, Batch):
-            if self._offer_all and self._wanted(batch) == 0:
+            if self._prefilters_offers and self._wanted(batch) == 0:
                 return
             if self._offer(file, batch, outcome):
                 yield SelectedBatch(file, batch, batch.base_offset, (), outcome)

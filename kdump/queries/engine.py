@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kdump.queries.reading import QueryReading
-    from kdump.queries.statement import Query
     from kdump.queries.views import View
 
 GRACE: Final = supervision.GRACE - 0.5
@@ -40,6 +39,7 @@ _LOOK: Final = 0.05
 """Seconds between two checks of the clock."""
 BLOCK: Final = 1 << 11
 """Number of rows in a block of a result."""
+_NO_HOME: Final = "/nonexistent"
 _LEAST_THREADS: Final = 2
 """Minimum number of threads. A single thread would collect BLOCK rows of any size before it returns them."""
 MACROS: Final = {
@@ -156,12 +156,18 @@ class Engine:
     def __init__(self, views: Mapping[str, View], limits: QueryLimits) -> None:
         self.views, self.limits = views, limits
 
-    def connect(self, reading: QueryReading, names: Iterable[str]) -> duckdb.DuckDBPyConnection:
-        """Return a connection that can read the views with these names and nothing else."""
+    @property
+    def names(self) -> list[str]:
+        """The names of all views and macros."""
+        return [*self.views, *SECOND_NAMES, *MACROS]
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection that can read nothing, and whose settings are locked."""
         limits = self.limits
         connection = duckdb.connect(
             ":memory:",
             config={
+                "home_directory": _NO_HOME,  # otherwise settings and errors show the path of the user's home
                 "temp_directory": str(limits.folder),
                 "max_temp_directory_size": "10GB",
                 "memory_limit": f"{limits.memory}B",
@@ -174,10 +180,10 @@ class Engine:
                 "allow_persistent_secrets": "false",
                 "python_enable_replacements": "false",
                 "enable_external_file_cache": "false",
-                "enable_external_access": "false",
             },
         )
-        if connection.execute("select current_setting('enable_progress_bar')").fetchall() == [(True,)]:
+        shows = "select current_setting('enable_progress_bar')"
+        if getattr(duckdb, "__interactive__", True) and connection.execute(shows).fetchall() == [(True,)]:
             # DuckDB prints the bar to standard output under python -c. In Jupyter without ipywidgets it cannot be set.
             connection.execute("set enable_progress_bar = false")
         try:
@@ -188,13 +194,18 @@ class Engine:
             similar = re.findall(r'"([\w/+\-]+)"', str(error))
             hint = f"similar names: {', '.join(similar)}" if similar else "--tz takes names such as Asia/Tokyo"
             raise WrongQueryError(f"--tz {limits.zone}: there is no such time zone\nhint: {hint}") from None
-        kind = ViewDataset if pushes_down(connection) else ViewStream
-        for name in names:
-            connection.register(name, kind(self.views[SECOND_NAMES.get(name, name)], reading))
-        for macro in MACROS.values():
-            connection.execute(f"create temp macro {macro}")
+        connection.execute("set enable_external_access = false")  # not in the config: DuckDB would set it in any order
         connection.execute("set lock_configuration = true")
         return connection
+
+    def add(self, connection: duckdb.DuckDBPyConnection, reading: QueryReading, names: Iterable[str]) -> None:
+        """Let a connection read the views, and use the macros, with these names."""
+        kind = ViewDataset if pushes_down(connection) else ViewStream
+        for name in names:
+            if name in MACROS:
+                connection.execute(f"create temp macro {MACROS[name]}")
+            else:
+                connection.register(name, kind(self.views[SECOND_NAMES.get(name, name)], reading))
 
     def query(self, text: str, params: Mapping[str, object], reading: QueryReading) -> Running:
         """Return a query that has not started."""
@@ -292,37 +303,29 @@ class Running:
             return True
         return False
 
-    def _relation(self, query: Query) -> Any:
-        """Return DuckDB's relation for a query that has not run. Raises duckdb.Error.
+    def _relation(self) -> Any:
+        """Return DuckDB's relation for a query that has not run. Raises duckdb.Error, UsageError.
 
-        Only the views in the query are created. All views are created if the query lists tables, or if a name is
-        unknown, because then DuckDB suggests similar names.
+        Only the views and macros in the query are created. All of them are created if the query lists tables, or if a
+        name is unknown, because then DuckDB suggests similar names.
         """
-        every = [*self._engine.views, *SECOND_NAMES]
-        named = statement.tables(query.text, every)
+        connection = self._connection = self._engine.connect()
+        query = statement.parse(self._text, self._params, connection.extract_statements)
+        named = statement.named(query.text, self._engine.names)
+        self._engine.add(connection, self._reading, named)
+        params = dict(query.params) or None
         try:
-            return self._bound(query, named)
+            return connection.sql(query.text, params=params)
         except duckdb.CatalogException:
-            if len(named) == len(every):
+            others = [name for name in self._engine.names if name not in named]
+            if not others:
                 raise
-            self._disconnect()
-        return self._bound(query, every)
-
-    def _bound(self, query: Query, names: list[str]) -> Any:
-        """Return DuckDB's relation for a query that can read the views ``names``."""
-        self._connection = self._engine.connect(self._reading, names)
-        return self._connection.sql(query.text, params=dict(query.params) or None)
-
-    def _disconnect(self) -> None:
-        """Close the connection, so that ``close`` does not interrupt it."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        self._engine.add(connection, self._reading, others)
+        return connection.sql(query.text, params=params)
 
     def _work(self) -> None:
         try:
-            query = statement.parse(self._text, self._params)
-            found = self._relation(query)
+            found = self._relation()
             if found is None:
                 raise WrongQueryError("query: the statement returns no rows: only SELECT and EXPLAIN run here")
             types = [str(kind) for kind in found.types]

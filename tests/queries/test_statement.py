@@ -7,7 +7,8 @@ import pytest
 duckdb = pytest.importorskip("duckdb")
 
 from kdump.errors import UsageError
-from kdump.queries.statement import parse, quoted_offset
+from kdump.queries import statement
+from kdump.queries.statement import quoted_offset
 
 REFUSED = [
     "attach ':memory:' as m",
@@ -42,6 +43,10 @@ TAKEN = [
     "pivot (select 1 as a, 'x' as b) on b using count(*)",
     "-- a comment\nselect 1; -- another",
 ]
+
+
+def parse(text, params):
+    return statement.parse(text, params, duckdb.extract_statements)
 
 
 @pytest.mark.parametrize("text", REFUSED)
