@@ -607,4 +607,7 @@ def serve(options: ServerOptions, specs: Sequence[ToolSpec]) -> None:
         if not Path(root).exists():
             raise UsageError(f"{root} is not there: name folders or archives to serve")
     with signals.at_once():  # no other way ends the thread that waits for standard input
-        KdumpServer(options, specs).run("stdio")
+        try:
+            KdumpServer(options, specs).run("stdio")
+        except* BrokenPipeError:  # the client has left, and reads no answer
+            pass

@@ -423,6 +423,19 @@ def test_a_message_that_cannot_be_read_gets_an_error():
     client.process.stdout.close()
 
 
+def test_a_client_that_closes_the_pipe_of_answers_ends_the_server_without_an_error():
+    words = [sys.executable, "-m", "kdump", "mcp", BROKER]
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    first = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(words, cwd=ROOT, **pipes) as process:
+        process.stdout.close()
+        process.stdin.write(first.encode() + b"\n")
+        process.stdin.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc and the end with a parent are Linux's")
 @pytest.mark.parametrize("how", ["closed pipe", "SIGINT", "SIGKILL"])
 def test_a_server_that_ends_ends_its_calls(how, tmp_path, monkeypatch):
