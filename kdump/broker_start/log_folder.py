@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
 from kdump.errors import DamageError
-from kdump.findings.codes import Code
+from kdump.findings.codes import Code, FindingCode
 from kdump.formats import leader_epoch, partition_metadata
 from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
@@ -229,7 +229,7 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     return _result(folder, how, outcome, topic_id).with_causes(*unread)
 
 
-def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Code) -> T | None:
+def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: FindingCode) -> T | None:
     """Return the parsed file of a folder, or None if it is absent. Raises StopsError for an invalid file."""
     entry, shown = folder.inside.get(name), folder.shown(name)
     if entry is None:
@@ -366,10 +366,13 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
     for cut in outcome.cuts:
         yield StartCause(code=cut.code, file=cut.file, text=cut.reason)
     if outcome.hidden_by is not None:
+        is_swap = outcome.hidden_by.endswith(f".{file_names.SWAP}")
         text = (
-            "an entry of the newest index points past the end of the log: a start after the clean stop takes offset "
-            f"{outcome.log_end_offset} as the log end"
+            "no batch of this file has its base offset or a higher one"
+            if is_swap
+            else "an entry of the newest index points past the end of the log"
         )
+        text += f": a start after the clean stop takes offset {outcome.log_end_offset} as the log end"
         yield StartCause(code=Code.INDEX_BEYOND_LOG, file=outcome.hidden_by, text=text)
     for unread in outcome.unread:
         yield StartCause(code=unread.code, file=unread.file, text=unread.reason, records=unread.records)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from kdump.findings.codes import Code
+    from kdump.findings.codes import FindingCode
     from kdump.recovery.segment_end import Cut
 
 CONTROLLERS_HAVE_IT: Final = (
@@ -41,7 +41,7 @@ class StartOutcome(StrEnum):
 class StartCause(NamedTuple):
     """The reason for an outcome. ``file`` is the file that causes it (path as messages show it), or None."""
 
-    code: Code
+    code: FindingCode
     file: str | None
     text: str
     """A sentence with Kafka's exception or log message."""

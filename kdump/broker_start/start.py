@@ -28,7 +28,6 @@ from kdump.formats.partition_metadata import id_text
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
-from kdump.primitives import java_hash_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -547,6 +546,8 @@ class _BrokerRun:
         for key, (topic, _) in mine.items():
             if topic.partitions[key[1]].leader == self.node_id:
                 led.setdefault(topic.name, []).append(key)
+        from kdump.primitives import java_hash_order
+
         order = java_hash_order.java_put_all(led.values(), java_hash_order.partition_hash)
         first = next((at for at, key in enumerate(order) if mine[key][1] not in {*online, UNASSIGNED}), None)
         if first is None:
@@ -569,6 +570,8 @@ class _BrokerRun:
 
     def _by_topic_id(self, image: ClusterImage) -> Iterator[tuple[Topic, int, bytes]]:
         """Yield the assignments in the order of ``TopicsDelta.changedTopics``, a HashMap by topic id."""
+        from kdump.primitives import java_hash_order
+
         found = {topic.id: topic for topic in image.topics.by_name.values()}
         for topic_id in java_hash_order.java_put(found, java_hash_order.uuid_hash):
             topic = found[topic_id]

@@ -18,7 +18,7 @@ from kdump.checks.repair_commands import aside, in_turn, metadata_command, swaps
 from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import first_of, many, many_are
 from kdump.findings import ALONE, Finding, Level, salvage
-from kdump.findings.codes import Code
+from kdump.findings.codes import Code, FindingCode
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
@@ -140,7 +140,7 @@ class _StartFindings:
                 yield from self._created(log)
             elif log.folder is None and log.outcome is None and _has(log, Code.METADATA_ELSEWHERE):
                 absent.append(log)
-            elif log.outcome in SERVED or (log.outcome is StartOutcome.FUTURE and _has(log, Code.PROMOTED)):
+            elif log.outcome in SERVED or _may_be_served(log):
                 yield from self._served(log)
             elif log.outcome is StartOutcome.FUTURE:
                 yield from self._damaged_future(log)
@@ -745,6 +745,9 @@ class _StartFindings:
         if hidden is None or facts.recovers:
             return
         index = hidden.file or log.path or ""
+        if index.endswith(f".{file_names.SWAP}"):
+            yield self._hiding_swap(log, index)
+            return
         times = index.removesuffix(file_names.INDEX) + file_names.TIME_INDEX
         records = max((facts.end or 0) - (log.log_end_offset or 0), 0)
         if records:
@@ -768,6 +771,22 @@ class _StartFindings:
             commands=(aside(index), f"[ ! -e {shell_path(times)} ] || {{ {aside(times)}; }}"),
         )
 
+    def _hiding_swap(self, log: LogStart, swap: str) -> Finding:
+        """Return the finding on a ``.swap`` that becomes a segment without a batch of its offsets.
+
+        Brokers of 4.2.2 and 4.4.0 started so. Each produce failed, and consumers stopped before the segment.
+        """
+        return Finding(
+            level=Level.LOG,
+            file=swap,
+            kind=Code.SWAPPED,
+            text="a start makes this file a segment without a check, but no batch in it has its base offset or a "
+            f"higher one: the log would end at offset {log.log_end_offset}, and a broker would accept no new records",
+            loses=0,
+            advice=ADVICE[Code.SWAPPED],
+            commands=(swaps_aside(swap),),
+        )
+
     def _start_beyond_end(self, log: LogStart, name: str) -> Iterator[Finding]:
         checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)
         facts = self._facts(log)
@@ -789,7 +808,14 @@ class _StartFindings:
         )
 
 
-def _has(log: LogStart, code: Code) -> bool:
+def _may_be_served(log: LogStart) -> bool:
+    """Return whether a log is promoted, or is loaded and the metadata log does not show whether it becomes stray."""
+    if log.outcome is StartOutcome.FUTURE:
+        return _has(log, Code.PROMOTED)
+    return log.outcome is None and log.folder is not None and log.log_end_offset is not None
+
+
+def _has(log: LogStart, code: FindingCode) -> bool:
     return any(cause.code is code for cause in log.causes)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -88,7 +87,7 @@ class Started:
             if at is None:
                 new.append(one)
             else:
-                found[at] = replace(found[at], commands=one.commands)
+                found[at] = found[at]._replace(commands=one.commands)
         self.findings = new
         return new
 

@@ -5,8 +5,7 @@ The caller passes the batches to :class:`IndexCheck`, which reads no file and gi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks.offset_index import OffsetIndexCheck
 from kdump.checks.time_index import TimeIndexCheck
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 LOG_ADVICE: Final = "The log itself is damaged: copy the log before a broker starts and truncates it."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentFiles:
+class SegmentFiles(NamedTuple):
     """One segment: the name of its log, and the content of its index files (None if absent).
 
     ``log_size`` is in bytes; None without a log. ``active``: the folder has no later segment. A running broker writes
@@ -39,11 +37,11 @@ class SegmentFiles:
     name: str
     base_offset: int
     log_size: int | None
-    index: bytes | None
+    index: bytes | None  # type: ignore[assignment]  # in place of tuple.index
     timeindex: bytes | None
     txnindex: bytes | None
     active: bool
-    swaps: Mapping[str, str] = field(default_factory=dict)
+    swaps: Mapping[str, str] = {}
     """Suffix -> the name of a ``.swap`` file that a start renames to this index."""
 
     def beside(self, suffix: str) -> str:

@@ -9,7 +9,6 @@ and KafkaMetadataLog (3.0).
 from __future__ import annotations
 
 import posixpath
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks.log import GapLimits, LogCheck
@@ -77,7 +76,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
                 log.end(region)
             last = region
         findings += [*log.findings, *log.finish()]
-        findings = [finding if finding.is_remark else replace(finding, advice=ADVICE) for finding in findings]
+        findings = [finding if finding.is_remark else finding._replace(advice=ADVICE) for finding in findings]
         findings += _frame(shown, size, first, last)
     if others:
         text = f"{others} batches have a leader epoch that differs from the epoch in the name"

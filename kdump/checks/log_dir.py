@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -190,7 +189,7 @@ def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_
             try:
                 found = kraft_snapshot.check(files, entry.path).findings
                 yield from (
-                    replace(one, level=Level.DERIVED, advice=NO_BOOTSTRAP) if one.level is Level.LOG else one
+                    one._replace(level=Level.DERIVED, advice=NO_BOOTSTRAP) if one.level is Level.LOG else one
                     for one in found
                 )
             except UnreadableError as error:

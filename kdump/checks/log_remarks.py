@@ -8,7 +8,6 @@ from kdump.errors import many
 from kdump.findings import Finding, remark
 from kdump.findings.codes import Code
 from kdump.formats.record_layout import BATCH_HEADER
-from kdump.primitives.timestamps import iso_or_ms
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
@@ -71,6 +70,8 @@ class LogRemarks:
                 first.file, Code.OPEN_TRANSACTION, text, position=first.position, offset=first.offset, advice=advice
             )
         if self._future is not None:
+            from kdump.primitives.timestamps import iso_or_ms
+
             time = iso_or_ms(self._future.value)
             text = (
                 f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future (first: {time}): "

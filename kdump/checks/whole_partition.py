@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -134,7 +133,7 @@ def check(
 
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
     if file_names.leftover_state(part.folder) == file_names.DELETE_FOLDER:  # a start removes the folder
-        findings = [replace(one, level=Level.REMARK) if _is_derived(one) else one for one in findings]
+        findings = [one._replace(level=Level.REMARK) if _is_derived(one) else one for one in findings]
     findings = [_with_command(finding, part, options) if finding.fatal else finding for finding in findings]
     if part.topic in options.alone:
         findings = [of_one_replica(finding) for finding in findings]
@@ -185,10 +184,10 @@ def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> F
 
     folder_name, name = posixpath.split(finding.file)
     if name == file_names.LEADER_EPOCHS:
-        return replace(finding, commands=(aside(finding.file),))
+        return finding._replace(commands=(aside(finding.file),))
     topic_id = options.ids.get(part.topic or "")
     if name == file_names.PARTITION_METADATA and topic_id is not None:
-        return replace(finding, commands=(metadata_command(folder_name, topic_id),))
+        return finding._replace(commands=(metadata_command(folder_name, topic_id),))
     return finding
 
 

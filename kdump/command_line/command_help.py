@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from inspect import cleandoc
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -130,6 +129,8 @@ class Command(click.Command):
         *,
         is_short: bool,
     ) -> str:
+        from textwrap import wrap  # compiles five patterns at import
+
         formatter = click.HelpFormatter(width=width)
         for title, options in sections:
             if records := [record for one in options if (record := one.get_help_record(ctx)) is not None]:

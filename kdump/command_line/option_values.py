@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SIZE: Final = re.compile(r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?", re.IGNORECASE | re.ASCII)
+_SIZE: Final = r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?"
 
 
 def zone(name: str) -> tzinfo:
@@ -154,7 +154,7 @@ class Size(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        found = _SIZE.fullmatch(value.strip())
+        found = re.fullmatch(_SIZE, value.strip(), re.IGNORECASE | re.ASCII)
         if found is None:
             self.fail(f"{value!r} is not a size: write it as 256MB or 1GB", param, ctx)
         return int(found[1]) << (10 * (1 + "kmgt".index(found[2].lower())) if found[2] else 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +114,8 @@ def _remote(
 
     Return the errors of segments that cannot be decrypted: of these only objects and sizes are checked.
     """
+    from dataclasses import replace
+
     from kdump.checks import remote_storage
     from kdump.internal_topics import remote_log_metadata
     from kdump.log_dirs.tiered_storage import each_offset_once, locked

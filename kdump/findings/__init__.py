@@ -5,9 +5,8 @@ A finding is a problem or a remark. A remark never changes the exit status. :mod
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import ExitStatus, brief
 from kdump.findings.codes import Code
@@ -27,17 +26,7 @@ class Level(StrEnum):
     """The log itself is damaged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A finding on one file.
-
-    ``kind`` is a :class:`~kdump.findings.codes.Code` with blanks in place of hyphens; ``text`` is a sentence for
-    people. ``entry`` is the number of an index entry, from 0. ``position`` is the first faulty byte in ``file``.
-    ``offset`` is an offset of the log. ``expected`` and ``found`` are the values that differ, shortened by
-    :func:`kdump.errors.brief`. ``advice`` is the action to take. ``fatal``: the problem prevents a broker's start.
-    ``poison``: consumers stop at this batch, but a broker and salvage keep the batch.
-    """
-
+class _FindingFields(NamedTuple):
     level: Level
     file: str
     kind: str
@@ -57,13 +46,29 @@ class Finding:
     commands: tuple[str, ...] = ()
     """Shell commands that repair the problem, in order."""
 
-    def __post_init__(self) -> None:
+
+class Finding(_FindingFields):
+    """A finding on one file.
+
+    ``kind`` is a :class:`~kdump.findings.codes.Code` with blanks in place of hyphens; ``text`` is a sentence for
+    people. ``entry`` is the number of an index entry, from 0. ``position`` is the first faulty byte in ``file``.
+    ``offset`` is an offset of the log. ``expected`` and ``found`` are the values that differ, shortened by
+    :func:`kdump.errors.brief`. ``advice`` is the action to take. ``fatal``: the problem prevents a broker's start.
+    ``poison``: consumers stop at this batch, but a broker and salvage keep the batch.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *, kind: str, **fields: Any) -> Finding:
         """Replace the hyphens in ``kind`` by blanks, and shorten long values."""
-        object.__setattr__(self, "kind", self.kind.replace("-", " "))
         for name in ("expected", "found"):
-            value = getattr(self, name)
-            if isinstance(value, str):
-                object.__setattr__(self, name, brief(value))
+            if isinstance(fields.get(name), str):
+                fields[name] = brief(fields[name])
+        kind = kind.replace("-", " ")
+        return super().__new__(cls, kind=kind, **fields)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._make, (tuple(self),)
 
     @property
     def is_remark(self) -> bool:
@@ -108,7 +113,7 @@ def of_a_copy(finding: Finding) -> Finding:
     if kept == finding.commands:
         return finding
     advice = f"{finding.advice} Extract or copy the files first: they cannot be changed where they are.".lstrip()
-    return replace(finding, commands=kept, advice=advice)
+    return finding._replace(commands=kept, advice=advice)
 
 
 def text_of(value: object) -> str | None:
@@ -169,4 +174,4 @@ _ALONE: Final = {
 
 def of_one_replica(finding: Finding) -> Finding:
     advice = _ALONE.get(finding.advice)
-    return finding if advice is None else replace(finding, advice=advice)
+    return finding if advice is None else finding._replace(advice=advice)

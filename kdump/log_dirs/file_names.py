@@ -120,7 +120,7 @@ SIBLING_NAME: Final = NamePattern(
     + _any(PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, CLEAN_SHUTDOWN)
 )
 LOG_DIR_FILE: Final = re.compile(rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN))
-TIERED_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<id>[\w-]{22})", re.ASCII)
+TIERED_FOLDER: Final = r"(?P<topic>.+)-(?P<id>[A-Za-z0-9_-]{22})"
 
 
 _FOLDER_STATE: Final = re.compile(
@@ -197,7 +197,7 @@ def folder_name_in(above: str, name: str) -> Name:
     """Return the topic and partition of folder ``name`` in the folder ``above``."""
     if found := parse_folder(name):
         return Name(found.topic, found.partition)
-    if name.isdecimal() and (tiered := TIERED_FOLDER.fullmatch(above)):
+    if name.isdecimal() and (tiered := re.fullmatch(TIERED_FOLDER, above)):
         return Name(tiered["topic"], int(name))
     return Name(None, None)
 

@@ -14,6 +14,7 @@ leader's segments have other base offsets. Each offset is read once (:func:`join
 from __future__ import annotations
 
 import posixpath
+import re
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
@@ -376,7 +377,7 @@ def local_id(local: Partition, report: Reporter) -> str | None:
 
 def folder_id(remote: Partition) -> str | None:
     """Return the topic id in the path of a partition in remote storage, in base64; None if the path has none."""
-    found = file_names.TIERED_FOLDER.fullmatch(posixpath.basename(posixpath.dirname(remote.folder.rstrip("/"))))
+    found = re.fullmatch(file_names.TIERED_FOLDER, posixpath.basename(posixpath.dirname(remote.folder.rstrip("/"))))
     return None if found is None else found["id"]
 
 

@@ -19,7 +19,7 @@ _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400_000
 _UNITS: Final = ((_DAY, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 _SPANS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_AGO: Final = re.compile(r"-(?:\d+(?:ms|[smhdw]))+")
+_AGO: Final = r"-(?:\d+(?:ms|[smhdw]))+"
 LEAST_MS: Final = 10**11
 """The smallest number that is read as a time in ms. Smaller numbers are probably seconds."""
 NONE: Final = -1
@@ -67,7 +67,7 @@ def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *,
     Fractions of a ms are rounded up, so that the time works as inclusive start and as exclusive end. Raises UsageError,
     also for numbers from 1 to below ``least_ms``, which are probably seconds.
     """
-    if _AGO.fullmatch(text):
+    if re.fullmatch(_AGO, text):
         return int(now() * 1000) - _span(text)
     if re.fullmatch(r"-?\d{9,}|\d{1,7}", text, re.ASCII):  # eight digits are a date
         return _milliseconds(int(text), least_ms)
@@ -92,7 +92,7 @@ def _milliseconds(number: int, least: int) -> int:
 
 def duration(text: str) -> int:
     """Return a duration in ms: ``15m``, ``7d``, ``1h30m``, ``500ms``. Raises UsageError."""
-    if not _AGO.fullmatch(f"-{text}"):
+    if not re.fullmatch(_AGO, f"-{text}"):
         raise UsageError(f"{text!r} is not a length of time: write it as 15m, 7d or 1h30m")
     return _span(text)
 

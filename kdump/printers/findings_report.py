@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import fields
 from time import monotonic
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -84,7 +83,6 @@ LOST_SEGMENT: Final = "the .log of a segment is missing, but its other files exi
 AGAIN: Final = "After the commands run kdump check again."
 NOTES: Final = "(--notes prints"
 ALL: Final = "--verbose prints them all"
-_DIGITS: Final = re.compile(r"\d+")
 
 
 class CheckSummary:
@@ -168,7 +166,7 @@ class Shown(NamedTuple):
         shown.sort(key=lambda finding: (not finding.fatal, order.index(finding.level)))
         alike: dict[object, list[Finding]] = {}
         for number, finding in enumerate(shown):
-            same = number if self.verbose else (finding.level, finding.kind, _DIGITS.sub("0", finding.text))
+            same = number if self.verbose else (finding.level, finding.kind, re.sub(r"\d+", "0", finding.text))
             alike.setdefault(same, []).append(finding)
         lines = [line for group in alike.values() for line in _lines(name, group)]
         if len(lines) > MOST and not self.verbose:
@@ -261,7 +259,7 @@ class JsonReport:
 
 def finding_line(finding: Finding) -> dict[str, object]:
     """Return a finding or remark as a JSON object."""
-    values = {field.name: getattr(finding, field.name) for field in fields(finding)}
+    values = finding._asdict()
     check = values.pop("kind")
     del values["poison"]  # the advice contains this fact
     values["commands"] = [path_text(command) for command in finding.commands]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import cache, cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -175,7 +174,7 @@ class FindingView(View):
     def docs(self) -> Mapping[str, str]:
         from kdump.findings import Finding
 
-        return {**_field_docs(Finding), **_FINDING_DOCS}
+        return {**_field_docs(Finding.__base__), **_FINDING_DOCS}
 
 
 _OF_DETAILS: Final = frozenset({"code", "missing", "loses", "commands"})
@@ -311,7 +310,7 @@ def plain_words(name: str) -> str:
 
 @cache
 def _field_docs(line: Any) -> dict[str, str]:
-    """Return the docstrings below the fields of a dataclass, by their names in JSON."""
+    """Return the docstrings below the fields of a class, by their names in JSON."""
     import ast
     import inspect
 
@@ -319,10 +318,13 @@ def _field_docs(line: Any) -> dict[str, str]:
 
     source = ast.parse(inspect.getsource(sys.modules[line.__module__]))
     body = next(node.body for node in source.body if isinstance(node, ast.ClassDef) and node.name == line.__name__)
-    names = {field.name for field in fields(line)}
     found = {}
     for node, after in pairwise(body):
-        is_field = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in names
+        is_field = (
+            isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and node.target.id in line.__annotations__
+        )
         if is_field and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             name = camel_case(node.target.id)  # type: ignore[attr-defined]  # it is a name
             found[name] = str(after.value.value)

@@ -25,7 +25,7 @@ import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, FailingDiskError
-from kdump.findings.codes import Code
+from kdump.findings.codes import Code, FindingCode
 from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
@@ -91,7 +91,7 @@ def _is_opened(name: str) -> bool:
     return file_names.is_padded(stem) and f".{rest}" in OPENED
 
 
-def content_of(each: Segment, code: Code) -> Cut:
+def content_of(each: Segment, code: FindingCode) -> Cut:
     """Return the records in a file that the broker lists but does not read, as a loss of the whole file.
 
     The loss has no bytes if the first offset is not the offset in the name: the file is a copy of another segment.
@@ -121,7 +121,8 @@ class Outcome(NamedTuple):
     hidden_by: str | None
     """The ``.index`` with an entry that points past the last batch of its segment, or None.
 
-    The log then ends at the base offset, or consumers do not receive new records.
+    It is a ``.log.swap`` if no batch of it has the base offset or a higher one. The log then ends at the base offset,
+    or consumers do not receive new records.
     """
     discarded: tuple[str, ...]
     """``.swap`` files that are deleted because of a ``.cleaned`` file."""
@@ -146,7 +147,7 @@ class _Recovered(NamedTuple):
     reason: str
     next_offset: int
     indexed: int = 0
-    code: Code = Code.BAD_BATCH
+    code: FindingCode = Code.BAD_BATCH
     blocked_by: str | None = None
 
 
@@ -342,7 +343,7 @@ class _Start:
                 return segments[: number + 1]
         return segments
 
-    def cut(self, each: Segment, position: int, reason: str, code: Code, blocked_by: str | None = None) -> None:
+    def cut(self, each: Segment, position: int, reason: str, code: FindingCode, blocked_by: str | None = None) -> None:
         """Add the loss if a segment is truncated at byte ``position``."""
         if position < each.size:
             begin = each.start
@@ -420,7 +421,7 @@ class _Start:
         if is_sound or last in self.read or base_of(last) >= end or file_names.INDEX not in last.siblings:
             return
         if indexed_at(last, end) > last.size:
-            self.hidden_by = last.files.shown(last.siblings[file_names.INDEX])
+            self.hidden_by = _hiding(last)
 
     def next_offset(self, each: Segment) -> int:
         if known := self._done.get(base_of(each)):
@@ -430,8 +431,14 @@ class _Start:
             return sound.end
         found = read_next_offset(each, self.rules.searched)
         if found is None and each.size:
-            self.hidden_by = each.files.shown(each.siblings[file_names.INDEX])
+            self.hidden_by = _hiding(each)
         return base_of(each) if found is None else found
+
+
+def _hiding(each: Segment) -> str:
+    """Return the file whose removal makes a broker find the end of the log: the ``.swap``, or the ``.index``."""
+    is_swap = each.path.endswith(f".{file_names.SWAP}")
+    return each.name if is_swap else each.files.shown(each.siblings[file_names.INDEX])
 
 
 def _snapshots(partition: Partition) -> set[int]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError, FailingDiskError
-from kdump.findings.codes import Code
+from kdump.findings.codes import Code, FindingCode
 from kdump.formats.offset_index import OffsetIndex
 from kdump.log_dirs import file_names
 from kdump.records.record_batch import Batches
@@ -34,7 +34,7 @@ class Cut(NamedTuple):
     first_offset: int | None
     last_offset: int | None
     records: int
-    code: Code = Code.BAD_BATCH
+    code: FindingCode = Code.BAD_BATCH
     replaced_by: str | None = None
     """The ``.swap`` file that replaces these bytes."""
     superseded: int = 0
@@ -53,14 +53,14 @@ class LoadFailure(NamedTuple):
 
     text: str
     file: str
-    code: Code
+    code: FindingCode
     is_io: bool = False
 
 
 class FailsError(Exception):
     """The broker throws an exception and does not load the log."""
 
-    def __init__(self, text: str, file: str, code: Code, *, is_io: bool = False) -> None:
+    def __init__(self, text: str, file: str, code: FindingCode, *, is_io: bool = False) -> None:
         super().__init__(text)
         self.failure = LoadFailure(text, file, code, is_io)
 

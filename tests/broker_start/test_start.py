@@ -126,6 +126,25 @@ def test_an_empty_swap_replaces_a_log(broker):
     assert logs["idem", 0, "idem-0"] == ("truncated", 0, 0)
 
 
+@pytest.mark.parametrize("has_metadata", [True, False])
+def test_a_swap_without_a_batch_of_its_offsets_hides_new_records(broker, has_metadata):
+    """Brokers of 4.2.2 and 4.4.0 then refused each new record, and consumers stopped before the segment."""
+    folder = broker / "d2" / "idem-0"
+    (folder / f"{700:020}.log.swap").write_bytes((folder / f"{0:020}.log").read_bytes())
+    dirs, configs = (DIRS, ("node.id=1",)) if has_metadata else (["d2"], ())
+    assert started(broker, *dirs, configs=configs)[1]["idem", 0, "idem-0"][2] == 700
+    code, found = findings(broker, *dirs, configs=configs)
+    assert (code, "swapped" in {kind for kind, _ in found}) == (3, True)
+
+
+@pytest.mark.parametrize("configs", [(), ("node.id=1", "process.roles=broker")])
+def test_the_losses_of_a_log_do_not_depend_on_the_metadata_log(broker, configs):
+    """Whether the folder becomes stray is unknown, but a broker that serves the partition loses the records."""
+    (broker / "d2" / "idem-0" / f"{0:020}.log.swap").write_bytes(b"")
+    code, found = findings(broker, "d2", configs=configs)
+    assert (code, ("swapped", None) in found) == (3, True)
+
+
 def test_a_broken_file_in_the_second_log_dir_takes_it_offline(broker):
     (broker / "d2" / "idem-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
     start, logs = started(broker)

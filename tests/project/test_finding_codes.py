@@ -4,13 +4,12 @@ import ast
 
 import pytest
 
-from kdump.findings.codes import Code
+from kdump.findings.codes import CODES, Code
 from testing import ROOT
 from tools.docs.finding_codes import PAGE, page
 
 KINDS = {"Fault": 0, "DamageError": 0, "LimitError": 0, "_say": 0, "_stops": 1, "_remark": 1, "_wrong": 1}
 """Calls that make findings, and the argument with the code; Finding calls it ``kind``."""
-CODES = {str(code) for code in Code}
 
 
 def literals(path):
@@ -38,7 +37,7 @@ def test_each_kind_of_damage_has_a_code(room):
 
 def test_a_finding_has_the_word_and_the_code():
     assert (Code.END_OF_LOG.kind, str(Code.END_OF_LOG), Code.END_OF_LOG.level) == ("end of log", "end-of-log", "log")
-    assert all(code.level in {"log", "derived", "remark"} and code.sentence for code in Code)
+    assert all(code.level in {"log", "derived", "remark"} and code.sentence for code in CODES)
 
 
 def test_the_page_is_the_table():

@@ -340,3 +340,10 @@ def test_a_copy_of_another_segment_has_no_records_of_its_own(folder):
 def test_a_name_without_a_number_is_no_segment(folder):
     (folder / "copy.log").write_bytes(batch(2))
     assert of(folder)[1] == []
+
+
+def test_a_swap_of_a_higher_offset_without_an_index_is_loaded_after_a_clean_stop(tmp_path):
+    """The broker creates an empty .index.swap, finds no batch of the base offset, and ends the log at this offset."""
+    outcome = start(tmp_path, {**SOUND, f"{800:020}.log.swap": SOUND[0]}, clean=True)
+    assert (outcome.fails, outcome.log_end_offset, outcome.cuts) == (None, 800, ())
+    assert outcome.hidden_by.endswith(f"{800:020}.log.swap")

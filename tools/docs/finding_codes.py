@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from kdump.findings.codes import Code
+from kdump.findings.codes import CODES
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "finding-codes.md"
 HEAD: Final = """# Finding codes
@@ -20,7 +20,7 @@ changes no exit status. A finding also gives 3 if a broker does not start, or if
 
 
 def page() -> str:
-    rows = (f"| `{row}` | {row.level} | {row.sentence} | {row.hint or '-'} | {row.source} |\n" for row in Code)
+    rows = (f"| `{row}` | {row.level} | {row.sentence} | {row.hint or '-'} | {row.source} |\n" for row in CODES)
     return HEAD + "".join(rows)
 
 
