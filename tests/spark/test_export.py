@@ -86,7 +86,9 @@ def test_what_needs_no_spark_is_refused_before_it_starts(tmp_path, monkeypatch, 
         job.check(made, adds=False)
 
 
-@pytest.mark.parametrize("out", ["s3a://logs/c", "s3a://logs/broker-1", "s3a://other/b/lake", "gs://logs/b/lake", "b"])
+@pytest.mark.parametrize(
+    "out", ["s3a://logs/c", "s3a://logs/broker-1", "s3a://other/b/lake", "gs://logs/b/lake", "hdfs:/b", "b"]
+)
 def test_an_output_beside_the_input_is_taken(tmp_path, monkeypatch, out):
     for name in ("check", "check_store", "use_stores"):
         monkeypatch.setattr(session, name, lambda *_: None)

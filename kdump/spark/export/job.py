@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import __version__
 from kdump.errors import KdumpError, UnreadableError, UsageError
-from kdump.log_dirs.remote import HADOOP_NAMES, without_secret
+from kdump.log_dirs.remote import HADOOP_NAMES, is_remote, without_secret
 from kdump.log_reader.header_scan import attempt
 from kdump.output import files
 from kdump.spark import session
@@ -142,7 +142,7 @@ def check(export: Export, *, adds: bool) -> None:
     session.check_store(export.out, settings)
     session.use_stores(settings)
     place = _LOCAL.fullmatch(export.out)
-    if place is None:
+    if place is None or is_remote(export.out):  # also hdfs:/PATH, on Hadoop's default name node
         _be_outside(export)
         return
     out = place[1]
