@@ -144,6 +144,22 @@ def test_a_stream_ends_where_a_listed_segment_is_missing(tmp_path, lost):
     assert found == [offset for offset in range(12) if offset // 3 != lost]
 
 
+def test_a_segment_that_disappears_while_the_ends_are_read_ends_the_stream(tmp_path, monkeypatch):
+    """With availableNow the first listing is that of the ends."""
+    _, paths = grown(tmp_path / "t-0")
+    reader = KdumpStreamReader(words.SourceOptions(paths=(str(tmp_path),)))
+    reader.prepareForTriggerAvailableNow()
+    end_of_log = streaming.end_of_log
+
+    def deleted(partition):
+        paths[3].unlink(missing_ok=True)
+        return end_of_log(partition)
+
+    monkeypatch.setattr(streaming, "end_of_log", deleted)
+    with pytest.raises(UnreadableError, match=f"{paths[3]}: it has disappeared before it was read"):
+        reader.latestOffset({}, None)
+
+
 def test_a_stream_that_may_lose_data_goes_on_with_the_rest_and_says_so_once(tmp_path):
     _, paths = grown(tmp_path / "t-0")
     stream = Stream(tmp_path, fail_on_data_loss=False)

@@ -231,7 +231,7 @@ class _StreamReader(Carried):
         if start is None:
             start = self._looked_from = self.initialOffset() if self._at is None else self._at
         if self._is_bounded and self._target is None:  # later triggers stop at the current ends
-            self._target = streaming.ends(self._options)
+            self._target = streaming.ends(self._options, start, self._listings)
         everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
         limits = streaming.TriggerLimits() if everything else self._limits
         return streaming.advance(self._options, start, limits, self._target, listings=self._listings).offsets

@@ -127,9 +127,21 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
     return begin
 
 
-def ends(options: SourceOptions) -> Ends:
-    """Return the end offset of each folder, which is the offset after its last valid batch. Raises UnreadableError."""
-    return _until_still(lambda _: {key_of(one): end_of_log(one).offset for one in partitions(options)}, options)
+def ends(options: SourceOptions, start: Offsets | None = None, listings: Listings | None = None) -> Ends:
+    """Return the end offset of each folder, which is the offset after its last valid batch.
+
+    Raises UnreadableError, with ``failOnDataLoss`` also if a segment of ``listings`` after ``start`` has disappeared.
+    """
+    known, marks = listings or Listings(), {key: Mark(**fields) for key, fields in (start or {}).items()}
+    return _until_still(lambda _: _ends(options, marks, known), options)
+
+
+def _ends(options: SourceOptions, marks: Mapping[str, Mark], listings: Listings) -> Ends:
+    found = {key_of(one): one for one in partitions(options)}
+    lacking = _lacking(options, found, marks, listings)
+    if lacking and options.fail_on_data_loss:
+        raise next(iter(lacking.values()))
+    return {key: end_of_log(one).offset for key, one in found.items()}
 
 
 def advance(
