@@ -32,6 +32,8 @@ MARKS = ("aboveHighWatermark", "belowLogStart")
 """Columns that are False or null in Spark and absent in JSON."""
 
 Row = dict[str, Any]
+Place = tuple[str | None, int | None]
+"""A topic and the number of a partition, null as in the rows."""
 
 
 def decoded(text: str | None, encoding: str | None) -> bytes | None:
@@ -86,13 +88,16 @@ def differences(lines: Iterable[bytes], rows: Iterable[Row]) -> Iterator[str]:
         yield f"only in Spark: {place(row)}"
 
 
-def exported(out: Path, partition: tuple[str, int] | None = None) -> list[Row]:
-    """Return the rows of an export, or of one partition (topic, number) in it, read by pyarrow alone."""
+def exported(out: Path, where: Place | None = None) -> list[Row]:
+    """Return the rows of an export, or of one topic and partition in it, read by pyarrow alone."""
     files = [str(path) for path in out.rglob("*.parquet") if "_damaged" not in path.parts]
     if not files:
         return []
-    topic, number = dataset.field("topic"), dataset.field("partition")
-    only = None if partition is None else (topic == partition[0]) & (number == partition[1])
+    only = None
+    for name, value in zip(("topic", "partition"), where or (), strict=False):
+        column = dataset.field(name)
+        here = column.is_null() if value is None else column == value
+        only = here if only is None else only & here
     rows: list[Row] = dataset.dataset(files).to_table(columns=list(schema.RECORD_NAMES), filter=only).to_pylist()
     return rows
 

@@ -40,19 +40,19 @@ def examples() -> Iterator[list[str]]:
                 yield words
 
 
-def lines_of(path: Path) -> dict[tuple[str, int], list[bytes]]:
+def lines_of(path: Path) -> dict[prove_spark.Place, list[bytes]]:
     """Return the JSON lines of all records of a log dir by partition."""
     dump = [*prove_spark.MAIN, "dump", "-o", "jsonl", "--show-secrets", "--every-replica", "--type", "data,tombstone"]
     done = subprocess.run([*dump, str(path)], cwd=ROOT, capture_output=True, check=False)
-    found: dict[tuple[str, int], list[bytes]] = {}
+    found: dict[prove_spark.Place, list[bytes]] = {}
     for line in done.stdout.splitlines():
-        place = re.match(rb'\{"kind":"record","topic":("[^"]*"),"partition":(\d+),', line)
-        if place is not None:
-            found.setdefault((json.loads(place[1]), int(place[2])), []).append(line)
+        if line.startswith(b'{"kind":"record"'):
+            row = json.loads(line)
+            found.setdefault((row["topic"], row["partition"]), []).append(line)
     return found
 
 
-def differences(lines: dict[tuple[str, int], list[bytes]], out: Path, before: str, after: str) -> Iterator[str]:
+def differences(lines: dict[prove_spark.Place, list[bytes]], out: Path, before: str, after: str) -> Iterator[str]:
     """Yield the differences between the JSON lines of files in ``before`` and the rows, of files in ``after``."""
     for partition, some in lines.items():
         shown = [named(line, before, after) for line in some]
