@@ -171,7 +171,7 @@ def warn_of_damage(texts: Sequence[str]) -> None:
 
 
 def reports(texts: Sequence[str]) -> str:
-    """Return the number of reports of damage, as the end of a repr; nothing for none."""
+    """Return the number of reports of damage as the end of a repr, or an empty text if there are none."""
     return f", {many(len(texts), 'report')} of damage" if texts else ""
 
 

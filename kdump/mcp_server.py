@@ -2,7 +2,7 @@
 
 Each call of a tool runs a command with ``-o jsonl`` in its own process, with a time limit, and returns one page of the
 lines. Paths must be inside the ROOTs, also after symbolic links are followed. Payloads are left out unless the server
-is started with --payloads. The server writes no file and opens no network connection.
+is started with --payloads. The only files are in the scratch folder of ``sql``. There are no network connections.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ToolSpec(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The folders and the limits of the server. With ``redact_key`` payloads are hashed instead of left out."""
+    """The folders and the limits of the server. ``redact_key`` hashes ``payloads``, unless ``plain``."""
 
     roots: tuple[str, ...]
     payloads: bool = False

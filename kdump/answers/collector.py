@@ -1,8 +1,8 @@
 """The base class of collectors, which gather the facts that answer a question, and the JSON of the lines of an answer.
 
-One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds any number of collectors; they read no segment
-themselves. Collectors can be pickled and merged, so several processes or Spark tasks give the same answer as one
-process.
+One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds any number of collectors; they read only small
+files and the ends of segments themselves. Collectors can be pickled and merged, so several processes or Spark tasks
+give the same answer as one process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 
 class Needs(IntEnum):
-    """What a collector reads of a partition: small files only, batch headers too, or headers and records too."""
+    """The part of a partition that the pass reads for a collector: no segment, batch headers, or records too."""
 
     FILES = 0
     HEADERS = 1

@@ -105,7 +105,7 @@ class LogCopy:
         self._source, self._number, self._position = None, number, 0
 
     def continues(self, other: LogCopy, ahead: int) -> bool:
-        """Return whether the next segment begins with the batch ``ahead`` bytes after the position of ``other``."""
+        """Return whether the next segment begins with the batch ``ahead`` bytes after the position in ``other``."""
         following = self._segments[self._number + 1 : self._number + 2]
         if not following:
             return False
@@ -280,7 +280,7 @@ class Difference(NamedTuple):
 
     @property
     def same_epoch(self) -> bool:
-        """Whether both records have the same leader epoch. These should be equal, because followers copy the leader."""
+        """Whether both records have the same leader epoch. Such records should be equal: followers copy the leader."""
         return self.left is not None and self.right is not None and self.left.epoch == self.right.epoch != -1
 
 

@@ -126,7 +126,7 @@ Reason: TypeAlias = Literal["logStart", "size", "time"]
 
 @dataclass(frozen=True)
 class RetentionRules:
-    """The rules of releases from ``since`` on. ``order`` has the reasons in the order of a check."""
+    """The rules of releases from ``since`` on. ``order``: the reasons to delete a segment, in the order checked."""
 
     since: tuple[int, ...]
     order: tuple[Reason, ...] = ("time", "size")

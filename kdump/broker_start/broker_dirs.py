@@ -117,7 +117,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of a broker's log dirs. ``metadata`` is that of the metadata log, ``node_id`` is configured."""
+    """Verify the ids of a broker's log dirs. ``metadata`` is the metadata log's log dir; ``node_id`` is configured."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id

@@ -71,7 +71,7 @@ class LogEvidence(NamedTuple):
 
 
 class Context(NamedTuple):
-    """The facts to compare with a dry start. Those from the metadata log are empty if it is missing."""
+    """The facts to compare with a dry start. Without a metadata log ``replicas``, ``ids`` and ``nodes`` are empty."""
 
     facts: Mapping[str, LogEvidence]
     """Path of a partition folder -> the facts of its log."""
@@ -98,7 +98,7 @@ class Context(NamedTuple):
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
-    """Yield the findings on one broker's start, the gravest first."""
+    """Yield the findings on one broker's start: fatal causes first, then offline log dirs."""
     return _StartFindings(start, context).all()
 
 
@@ -479,7 +479,7 @@ class _StartFindings:
             kind=Code.PARTITION_MISSING,
             text=f"the log dir of {name} is offline: a start creates an empty log in {log.log_dir}{missing}",
             missing=most,
-            advice="Repair the offline log dir before a broker starts: clients would use the empty log.",
+            advice="Repair the offline log dir before a broker starts: clients would write to the new empty log.",
         )
 
     def _absent(self, logs: list[LogStart]) -> Finding:

@@ -177,7 +177,7 @@ def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
             level=Level.DERIVED,
             file=path,
             kind=Code.INDEX_SWAPPED,
-            text=f"a start replaces {target} by this file, which has no entries",
+            text=f"when a broker starts, this file, which has no entries, replaces {target}",
             expected=f"{live.size} bytes",
             found="0 bytes",
             advice="Move the .swap file away before a broker starts: no record is lost, but look-ups get slower.",

@@ -226,7 +226,7 @@ class IndexCheck:
         return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Yield a remark if an index ends with zeros, but the sizes of both are not those of preallocated indexes.
+        """Yield a remark if one of the two indexes ends with zeros, but their sizes are not those of preallocation.
 
         A broker preallocates and trims both indexes together. An empty ``.index`` with several time entries is normal:
         each clean stop adds a time entry (LogSegment.close).

@@ -278,7 +278,7 @@ class _IndexPass:
             self._is_over = not self._takes(batches)
 
     def end(self, region: Damage | Padding | Trailing) -> None:
-        """Read a region without a valid batch like Kafka's reader, which accepts batches with a wrong CRC."""
+        """Read on from a region without a valid batch, like Kafka's reader, which accepts batches with a wrong CRC."""
         if self._is_over:
             return
         self._is_over = True

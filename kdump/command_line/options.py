@@ -312,7 +312,7 @@ FILTERS: Final[dict[str, Decorator]] = {
     "out_of_order": click.option(
         "--out-of-order",
         is_flag=True,
-        help="With --until: also read segments that start later, for records with older timestamps.",
+        help="With --until: also read segments that begin after it; they may have older records.",
     ),
 }
 """The options that select records, by the names of their parameters, in the order of the help."""

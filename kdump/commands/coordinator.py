@@ -71,8 +71,11 @@ def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
     found = topic_partitions(one.partition for one in folders)
     if found.absent:
         raise UsageError(
-            f"{topic}-{found.absent[0]} is not in these paths: name all log dirs of the cluster, or give --partitions N"
+            f"{topic}-{found.absent[0]} is not in these paths: name all log dirs of the cluster, "
+            "or give the topic's number of partitions (--partitions N)"
         )
     if not found.whole and not run.statuses:
-        raise UsageError(f"no partition of {topic} is in these paths: give --partitions N")
+        raise UsageError(
+            f"no partition of {topic} is in these paths: give the topic's number of partitions (--partitions N)"
+        )
     return found.whole

@@ -328,7 +328,7 @@ def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
 
 
 def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
-    """Print a cell in pieces: escaped for a terminal, a payload can take four times its size in bytes."""
+    """Print a cell in pieces: a payload that is escaped for a terminal can take four times its size."""
     if pieces is None:
         _line(out, column, None)
         return

@@ -249,7 +249,7 @@ def _define(run: Answering, image: ClusterImage, form: str, *, show_secrets: boo
     from kdump.printers.definitions import shell_lines, strimzi_lines
 
     if run.output != "table":
-        raise UsageError("--definitions cannot be combined with --output: its formats are sh and strimzi")
+        raise UsageError("--definitions cannot be combined with --output: --definitions takes sh or strimzi")
     write = shell_lines if form == "sh" else strimzi_lines
     with open_output() as out:
         for line in write(image, show_secrets=show_secrets):

@@ -136,7 +136,7 @@ def _what(
     by_path = {state.path: state for state in map(states.of, found)}
     for log_dir, within in by_dir.items():
         state = by_path[log_dir]
-        owner = f"broker {within[0].broker_id}" if within[0].broker_id else "of an unknown broker"
+        owner = f"broker {within[0].broker_id}" if within[0].broker_id else "unknown broker"
         cluster = state.properties.cluster_id if state.properties is not None else None
         yield f"{log_dir}: {owner}{f', cluster {cluster}' if cluster else ''}"
         live = [line for line in within if line.state in _IN_USE]

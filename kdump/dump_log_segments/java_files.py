@@ -34,7 +34,7 @@ def absolute(path: str) -> str:
 
 
 def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
-    """Return the entries of a report by path or name of a file, in the order of the release's hash map."""
+    """Return (file, entries) pairs of a report, in the order of the release's hash map. A file is a path or a name."""
     merged: dict[str, list[Found]] = {}
     for path, found in report.items():
         file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)

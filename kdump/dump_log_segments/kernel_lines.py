@@ -138,7 +138,7 @@ class KernelLines:
         return None if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
 
     def _shapes(self, batch: Batch, *, deep: bool) -> tuple[Shape, Shape] | None:
-        """Return the compiled lines of a batch and of its records, or None if compiled code cannot print it."""
+        """Return the compiled lines of a batch and of its records, or None if compiled code cannot print the batch."""
         if deep and batch.is_control:
             return None
         try:
@@ -266,7 +266,7 @@ class KernelEntries:
         self.printer.follow(self.writer, lines)
 
     def of_entry(self, key: tuple[int, int], entry: Message, *, head: bool, deep: bool) -> Shape:
-        """Return the compiled lines for messages of one kind outside wrappers. They are cached."""
+        """Compile, cache and return the lines of messages outside wrappers with the magic and attributes in ``key``."""
         printer = self.printer
         own = [*parts(printer.legacy_batch_line, OF_ENTRY, printer.fields(entry)), b"\n"] if head else []
         value = printer.record_fields(entry, entry)

@@ -35,8 +35,8 @@ OF_SEVERAL: Final = Code.CLUSTER_ID
 class StartVerdict(NamedTuple):
     """The verdict on one broker: a line for people, and shell commands in order.
 
-    ``is_safe``: a start loses nothing. Unless ``is_decided``, the files do not show whether the broker starts, but no
-    problem was found.
+    ``is_decided`` is False if no problem was found, but the files do not show whether the broker starts. ``is_safe`` is
+    False then too, and if a start loses records, records are missing, or a log is damaged.
     """
 
     text: str

@@ -406,9 +406,8 @@ class Finder:
             return UnreadableError(shown, reason)
         from kdump.primitives.terminal import shell_path
 
-        return UnreadableError(
-            shown, reason, f"name the archives in it: {' '.join(shell_path(files.shown(one.path)) for one in packed)}"
-        )
+        paths = " ".join(shell_path(files.shown(one.path)) for one in packed)
+        return UnreadableError(shown, reason, f"give the paths of the archives in it: {paths}")
 
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
         """Yield the partition of a folder, and the partitions of all folders below it."""
@@ -531,7 +530,7 @@ class Finder:
 
 
 class _Named(NamedTuple):
-    """A folder or file that the user named, and its place. ``is_alone``: a file without a path."""
+    """A folder or file that the user named, and where it is. ``is_alone``: standard input or a compressed file."""
 
     entry: Entry
     files: Files
@@ -656,7 +655,7 @@ def _segment(files: Files, entry: Entry, found: re.Match[str] | None, beside: di
 
 
 def _unnamed(beside: Iterable[str], segments: Iterable[Segment]) -> tuple[int, ...]:
-    """Return the base offsets of the segments in a folder that the user did not name. Leftover files do not count."""
+    """Return the base offsets of a folder's segments that the user did not name. Leftover files do not count."""
     named = {posixpath.basename(segment.path) for segment in segments}
     found = (SEGMENT_NAME.fullmatch(name) for name in beside if name not in named)
     return tuple(sorted(int(one["offset"]) for one in found if one and one["state"] is None))

@@ -95,7 +95,7 @@ class Segment(NamedTuple):
 class Partition(NamedTuple):
     """The segments of one folder in offset order. ``others`` are the other files of the folder.
 
-    ``whole`` is false if the user named single files and segments after the first named one may be missing.
+    ``whole`` is false if the user named single files, and may have left out segments after the first of them.
     """
 
     files: Files
@@ -289,5 +289,5 @@ def first_offset_of(files: Files, path: str) -> int | None:
 
 
 def listed_log_dirs(partitions: Iterable[Partition]) -> dict[tuple[Files, str], Partition]:
-    """Return (files, path) -> partition of each listed folder without a topic: it may be a log dir."""
+    """Return (files, path) -> folder, for listed folders whose names have no topic: they may be log dirs."""
     return {(one.files, one.folder): one for one in partitions if one.topic is None and one.is_listed}

@@ -224,7 +224,7 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
     """Return name of a partition -> number of folders with this name, at any depth below ``paths``.
 
     The result is empty if a path is not a local folder, or if there are links. An unreadable folder counts as empty.
-    A folder without subfolders, such as most partition folders, is not listed.
+    A folder without subfolders, such as most partition folders, is not searched: its link count shows that it has none.
     """
     names: Counter[Name] = Counter()
     left: list[str] = []

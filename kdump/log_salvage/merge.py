@@ -53,7 +53,7 @@ def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda 
 
 
 def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
-    """Read the batches of each chain again, many in one batch run. Raises UnreadableError if a file has changed."""
+    """Read the chains again, and yield their batches in batch runs. Raises UnreadableError if a file has changed."""
     for _, group in itertools.groupby(chains, lambda each: id(each.segment)):
         alike = list(group)
         with alike[0].segment.open() as source:

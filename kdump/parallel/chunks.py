@@ -48,7 +48,7 @@ class ChunkWork(Protocol[C_contra, S, R]):
     """The work on chunks: assume a state, make a result, and compute the next state."""
 
     def assume(self, chunk: C_contra) -> Any | None:
-        """Return the assumed ``start`` of the state before a chunk, or None to wait for that state."""
+        """Return the assumed state before a chunk, later compared with its ``start``; None waits for the real state."""
 
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
         """Return the result of a chunk, from the assumed or known ``start`` and the :class:`Turn` of the executor.

@@ -197,7 +197,7 @@ def processes_within(partitions: Sequence[Partition], much: int, jobs: int | Non
 
 
 def processes_beside(partitions: Sequence[Partition], much: int, *, least: int = 1) -> int:
-    """Return the number of processes without --jobs, if each reads one partition at a time.
+    """Return the default number of processes (without --jobs), if each reads one partition at a time.
 
     The result is 1 for less than ``much`` bytes, for archives, and while the page cache is watched. Otherwise it is at
     least ``least`` (but at most the number of partitions), for processes that wait for the disk.

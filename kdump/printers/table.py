@@ -111,7 +111,7 @@ class Tables:
         """Do nothing; the header is drawn with the first rows."""
 
     def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
-        """Begin within a segment; there is no text before it."""
+        """Begin within a segment. Return the text to print before it: none."""
         return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:  # noqa: ARG002  none are made

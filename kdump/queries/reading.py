@@ -543,7 +543,7 @@ def _shown_values(found: conditions.Values) -> object:
 
 
 def _in_sql(block: pa.RecordBatch, shape: pa.Schema, hidden: frozenset[str]) -> pa.RecordBatch:
-    """Return records with the types of the view: types of timestamps as words, hidden columns as null, and sizes."""
+    """Return records with the columns of the view: sizes added, timestampType as a word, hidden columns as null."""
     arrays = []
     for field in shape:
         name = field.name

@@ -107,8 +107,8 @@ class MergedLog:
     def add_corrected(self, copy: int, span: BatchSpan, own: int | None) -> None:
         """Take a single batch whose base offset or leader epoch is wrong in the file, if the log has a hole for it.
 
-        ``own`` is the leader epoch that its copy has at this offset. If the log has another epoch there, the batch is
-        left out, because an older leader wrote it.
+        ``own`` is the leader epoch at this offset in the batch's replica. If the log has another epoch there, the batch
+        is left out, because an older leader wrote it.
         """
         if not self._is_free(span.base_offset, span.last_offset):
             return

@@ -211,7 +211,7 @@ class Batch(RecordBatch):
         if self.count < 0:
             raise DamageError(
                 "record count",
-                f"the batch claims {many(self.count, 'record')}",
+                "the batch has a negative number of records",
                 position=BATCH_HEADER.offsets["records_count"],
                 expected="0 or more",
                 found=self.count,

@@ -94,7 +94,7 @@ def _is_opened(name: str) -> bool:
 def content_of(each: Segment, code: FindingCode) -> Cut:
     """Return the records in a file that the broker lists but does not read, as a loss of the whole file.
 
-    The loss has no bytes if the first offset is not the offset in the name: the file is a copy of another segment.
+    If the first offset is not the offset in the name, the file is a copy of another segment, and 0 bytes are lost.
     """
     name = posixpath.basename(each.path)
     base = file_names.offset_of(name)

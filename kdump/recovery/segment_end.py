@@ -116,8 +116,8 @@ def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
 def read_next_offset(each: Segment, searched: str) -> int | None:
     """Return the offset after the last batch, as ``LogSegment.readNextOffset`` finds it from the last index entry on.
 
-    ``searched`` is the field of a batch that is compared with the offset of this entry. Return None if no batch is
-    found: the broker then uses the base offset of the segment. Raises FailsError for a wrong size field and for a
+    ``searched`` is the field of a batch that is compared with the offset of this entry. Return None if no batch reaches
+    that offset: the broker then uses the base offset of the segment. Raises FailsError for a wrong size field and for a
     wrapper that cannot be decompressed.
     """
     data = each.sibling(file_names.INDEX) or b""

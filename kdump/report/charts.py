@@ -1,7 +1,7 @@
 """The charts of the page, drawn by Vega-Lite (vl-convert) as SVG when the report is made.
 
 Colours are CSS variables, so that the light and dark schemes of the page apply. Each mark has an ``aria-label``. Names
-of topics are data of a chart, never part of a specification.
+of topics are values in a chart, never field names or expressions.
 """
 
 from __future__ import annotations

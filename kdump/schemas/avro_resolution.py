@@ -89,7 +89,7 @@ def _unknown_symbol(symbol: str) -> MismatchError:
 
 
 class _Source(avro.ReaderSource):
-    """Generates the source text of resolving readers. With the shape None a reader returns JSON values."""
+    """Generates the source text of resolving readers. A reader with ``shape`` None returns JSON values."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -97,7 +97,7 @@ class PayloadDecoder:
     def _own_layout(
         self, topic: str, side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]
     ) -> Decoded | None:
-        """Return the decoded payload if it is of MirrorMaker 2 or the key of a window, else None."""
+        """Return the decoded payload if it is of MirrorMaker 2 or a windowed key of Kafka Streams, else None."""
         from kdump.schemas import mirror_maker, windowed_keys
 
         found = mirror_maker.read(topic, side, payload)

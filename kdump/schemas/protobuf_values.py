@@ -142,7 +142,7 @@ def _enum(kind: EnumType) -> ProtobufColumn:
         return ProtobufColumn(Leaf("string"), _text)
 
     def convert(value: str | int) -> int | str:
-        """Return the index of a symbol, or the text of a number without a symbol."""
+        """Return the index of a symbol. A number without a symbol is returned as text."""
         return numbers[value] if isinstance(value, str) else str(value)
 
     return ProtobufColumn(Leaf("enum", symbols=symbols), convert)

@@ -88,10 +88,11 @@ def read(
 ) -> Generator[R]:
     """Yield the results of ``make`` for consecutive regions of a segment, called in ``jobs`` processes or two threads.
 
-    Threads are used if processes are not faster. A part gives one result, in threads perhaps several. If the assumed
-    start of a part was wrong, ``make`` is called again. The regions are those of ``kdump.segments.resync.read(source,
-    on_error="resync", first_offset=first_offset)``, with runs of data if the source accepts batches of the default
-    limit. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
+    Threads are used if processes are not faster. A process yields one result for a part; threads may yield several. If
+    the assumed start of a part was wrong, ``make`` is called again. The regions are those of
+    ``resync.read(source, on_error="resync", first_offset=first_offset)``, with runs of data if the source accepts
+    batches of the default limit. Raises UnreadableError after the results before it,
+    and KdumpError if a process ends early.
     """
     if costs.processes_of_segment(jobs, source.size, lambda: costs.is_packed(source)) == 1:
         yield from read_in_threads(source, pieces, first_offset, make)
@@ -163,7 +164,7 @@ class _PartWork(Generic[R]):
         return None if start is None else _Before(start)
 
     def make(self, piece: SegmentPart, start: _Before, turn: Turn[_Before]) -> _MadeOfPart[R]:
-        """Return the result of the caller's ``make``. :meth:`Turn.take`, called after HELD batches, may raise."""
+        """Return the result of the caller's ``make``. Raises the errors of :meth:`Turn.take` after HELD batches."""
         if start.reached >= piece.stop:
             return _MadeOfPart(self._make(iter(())), None, start)
         failures: list[UnreadableError] = []

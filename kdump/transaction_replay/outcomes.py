@@ -228,7 +228,7 @@ class TransactionFollower:
         return bool(self._entries)
 
     def skip(self, end_offset: int) -> None:
-        """Skip non-transactional batches up to ``end_offset``. There must be no index and no damage so far."""
+        """Skip non-transactional batches. Call it only if ``.txnindex`` has no entries and no damage came before."""
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:

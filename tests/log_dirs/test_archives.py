@@ -578,7 +578,7 @@ def test_archives_that_a_folder_or_an_archive_holds_are_named(tmp_path):
     ):
         done = kdump("dump", path)
         assert done.returncode == 1
-        assert f"name the archives in it: {hint}".encode() in done.stderr
+        assert f"give the paths of the archives in it: {hint}".encode() in done.stderr
     (path,) = shlex.split(hint)
     assert values(path).stdout == b"in the archive\n"
 

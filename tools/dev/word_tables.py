@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 PAGE = ROOT / "docs" / "words.md"
 HEAD = """# Options and fields
 
-A word means the same in every command. If this page has a word for a new option or field, use that word.
-`--files` stands for the clone of DumpLogSegments. `python -m tools.dev.word_tables` writes this page.
+An option or field has the same meaning in every command. If this page has a word for a new one, use that word.
+`--files` stands for `kdump --files`, the clone of DumpLogSegments. `python -m tools.dev.word_tables` writes this page.
 """
 ANSWERED_BY = {
     "log_events": "report",

@@ -232,7 +232,7 @@ class CleanerBatch:
 
 
 class CleanerRun(CleanerBatch):
-    """Consecutive data batches of a run: all of them are discarded, or none."""
+    """Consecutive data batches of a batch run: all of them are discarded, or none."""
 
     def __init__(
         self, segment: Segment, run: Run, row: int, after: int, say: Callable[[str], None], *, discards: bool

@@ -86,7 +86,7 @@ class KeyFacts:
         self._facts.append((last_offset,))
 
     def _is_ours(self, digest: bytes) -> bool:
-        """Return whether the key with this digest belongs to the part of this table."""
+        """Return whether the key with this digest is in the part of the keys that this table has."""
         return self._part.of == 1 or crc32(digest) % self._part.of == self._part.number
 
 

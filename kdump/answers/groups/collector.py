@@ -473,7 +473,7 @@ def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | Gro
 
 
 def feed_groups(collector: ConsumerGroups | GroupWriters, found: Sequence[Partition], feed: Feed) -> None:
-    """Read the coordinators' topics, then the log ends of the partitions for which groups have offsets."""
+    """Read the coordinators' topics, then the log ends of other partitions for which groups have offsets."""
     feed(collector, [one for one in found if one.topic in TOPICS])
     if isinstance(collector, ConsumerGroups):
         collector.ends = LogEnds(collector.partitions(), collector.ends.topic_ids, stable=collector.ends.stable)

@@ -174,7 +174,7 @@ def _put_in_place(output: Output, name: str) -> None:
             raise KdumpError(
                 f"{output.path}: an export was killed after it had moved the output to {old.path}, and before "
                 f"{staging.path} took its place; another program has created {output.path} since: "
-                "move or delete one of them"
+                "move it away, and export again"
             )
         staging.become(output)
     elif not output.exists():
@@ -182,7 +182,7 @@ def _put_in_place(output: Output, name: str) -> None:
         return
     commit = _read(output)
     if commit is None:
-        raise KdumpError(f"{old.path} is an old output, but the commit that replaced it is missing: move or delete it")
+        raise KdumpError(f"the commit that replaced the old output {old.path} is missing: move or delete {old.path}")
     _clear(output, old, commit["removes"])
 
 

@@ -345,7 +345,7 @@ class Work:
         return self.accounted(started, self.write())
 
     def write(self, *, always: bool = True) -> WrittenRows:
-        """Write records and damaged ranges, and check the row count. ``always``: write an empty file without damage."""
+        """Write records and damaged ranges, check the row count. ``always``: write `damaged` even if it has no rows."""
         with session.interruptible(self.spark):
             return self._written(always=always)
 
@@ -400,7 +400,7 @@ class Work:
                 counted = counts.value
         missing = [split.name for split in self.splits if split.number not in counted]
         if missing:
-            raise KdumpError(f"{missing[0]}: no task has reported its reads")
+            raise KdumpError(f"{missing[0]}: no task has reported its reads: run the export again")
         return counted
 
     def _by_headers(self, split: Split) -> account.SplitAccount | None:

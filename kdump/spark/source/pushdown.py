@@ -1,4 +1,4 @@
-"""Reduces Spark's filters to the topics, partitions, offsets and timestamps that a read must cover.
+"""Narrows the allowed values of one column by one Spark filter; ``SourceOptions.narrowed`` applies all filters.
 
 Spark applies its filters to the rows again, so a range may be wider than a filter.
 """

@@ -306,7 +306,7 @@ def counted(split: Split, options: SourceOptions, report: Callable[[int, Tally],
 
 
 def damaged(split: Split, lost: Iterable[Damage], options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the output damaged for the damaged ranges of ``split``."""
+    """Yield the rows of the output ``damaged``: the damaged ranges of ``split``."""
     source = _open(split, options)
     if source is not None:
         with source:
@@ -422,7 +422,7 @@ def _account(split: Split, source: files.Source, options: SourceOptions) -> Iter
 
 
 def read_all(splits: Iterable[Split], options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of splits in order. The few rows of the output ``batches`` are combined for several splits."""
+    """Yield the rows of splits in order. For the output ``batches``, a block may have the rows of several splits."""
     if options.output == words.BATCHES:
         yield from header_rows.record_batches(found for split in splits for found in _found(split, options))
         return
