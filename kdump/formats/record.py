@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, overload
 from kdump.primitives.wire import read_varint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MANY_HEADERS: Final = 256
 """Maximum number of headers of a record that are held as objects. More headers are parsed again on each iteration."""
@@ -30,18 +30,25 @@ class Header(NamedTuple):
 class ManyHeaders(Sequence[Header]):
     """The headers of a record as bytes, for many headers: an object takes 40 times the memory of a small header.
 
-    ``data`` holds ``count`` well-formed headers of magic 2.
+    ``data`` holds ``count`` well-formed headers of magic 2. ``change`` is applied to each header when it is read.
     """
 
-    __slots__ = ("_count", "_data")
+    __slots__ = ("_change", "_count", "_data")
 
-    def __init__(self, data: bytes, count: int) -> None:
-        self._data, self._count = data, count
+    def __init__(self, data: bytes, count: int, change: Callable[[Header], Header] | None = None) -> None:
+        self._data, self._count, self._change = data, count, change
+
+    def changed(self, change: Callable[[Header], Header]) -> ManyHeaders:
+        """Return the headers with a function that changes each of them."""
+        return ManyHeaders(self._data, self._count, change)
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Header]:
+        return self._stored() if self._change is None else map(self._change, self._stored())
+
+    def _stored(self) -> Iterator[Header]:
         data, position = self._data, 0
         for _ in range(self._count):
             size, start = read_varint(data, position)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import DamageError, UsageError
-from kdump.formats.record import Header
+from kdump.formats.record import Header, ManyHeaders
 from kdump.records import control
 from kdump.rows import values
 from kdump.rows.columns import decoded_field
@@ -52,8 +52,15 @@ class Redactor:
 
     def record(self, record: Record) -> Record:
         """Return a record with hashes in place of payloads. Its sizes are still the stored sizes."""
-        headers = tuple(Header(header.key, self._of(header.value)) for header in record.headers)
+        headers = record.headers
+        if isinstance(headers, ManyHeaders):
+            headers = headers.changed(self._header)
+        elif headers:
+            headers = tuple(map(self._header, headers))
         return record._replace(key=self._of(record.key), value=self._of(record.value), headers=headers)
+
+    def _header(self, header: Header) -> Header:
+        return Header(header.key, self._of(header.value))
 
     def hash(self, data: bytes) -> str:
         return PREFIX + self._digest(self.key, data, "sha256").hex()

@@ -15,6 +15,7 @@ from kdump.printers import cells, classic_text, format_string, json_text, record
 from kdump.printers.format_string import parse
 from kdump.records import magic_2
 from kdump.rows import columns, pieces
+from kdump.rows.redaction import Redactor
 from kdump.segments import lazy_records
 from testing import forge
 from tests.commands.test_limits import IDLE, LOG, MIB, peak_in_child
@@ -156,6 +157,21 @@ def test_many_headers_are_read_when_they_are_needed(tmp_path, monkeypatch):
         assert len(found.headers) == 300
     assert many == general
     assert hash(many) == hash(general)
+
+
+def test_many_headers_are_hashed_when_they_are_read():
+    headers = [(b"k%d" % number, None if number % 3 else b"v" * number) for number in range(300)]
+    (many,) = forge_records(forge.record(b"k", None, headers=headers))
+    redactor = Redactor(b"secret")
+    hashed = redactor.record(many).headers
+    assert isinstance(hashed, record.ManyHeaders)  # a tuple of objects would take 40 times the memory
+    want = [(key, None if value is None else redactor.hash(value).encode()) for key, value in headers]
+    assert list(hashed) == want
+    assert hashed[3] == want[3]
+    assert hashed == tuple(want)
+    assert many.headers == tuple(headers)
+    (few,) = forge_records(forge.record(b"k", None, headers=headers[:3]))
+    assert redactor.record(few).headers == tuple(want[:3])
 
 
 def forge_records(*made):
