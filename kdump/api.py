@@ -923,9 +923,7 @@ def moment(when: Time | None) -> int | None:
     if isinstance(when, str):
         return timestamps.moment(when)
     if not isinstance(when, datetime):
-        raise UsageError(
-            f"{when!r} is not a time: use ms since 1970, ISO 8601 text, an age such as '-2h', or a datetime with a zone"
-        )
+        raise UsageError(f"{when!r} is not a time: use ms since 1970, ISO 8601, an age (-2h) or a datetime with a zone")
     if when.tzinfo is None:
         raise UsageError(f"{when!r} names no time zone: datetime(..., tzinfo=UTC) does")
     return -((_EPOCH - when) // timedelta(milliseconds=1))

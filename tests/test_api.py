@@ -170,7 +170,7 @@ def test_a_check_of_a_topic_that_is_not_there_is_an_error_as_in_the_command():
         ({"key": 5}, "5 is neither text nor bytes"),
         ({"key": [b"a", 5]}, "5 is neither text nor bytes"),
         ({"header": {"a": 5}}, "5 is neither text nor bytes"),
-        ({"until": 1.5}, "1.5 is not a time: use ms since 1970, ISO 8601 text, or a datetime with a zone"),
+        ({"until": 1.5}, "1.5 is not a time: use ms since 1970, ISO 8601, an age (-2h) or a datetime with a zone"),
         ({"since": dt.date(2026, 1, 1)}, re.compile("datetime.date.* is not a time")),
     ],
 )

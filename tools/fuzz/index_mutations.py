@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -87,7 +87,7 @@ class Subject:
 
     def findings(self, suffix: str, data: bytes) -> int:
         """Return the number of findings with one file replaced."""
-        check = IndexCheck(replace(self.files, **{suffix: data}), deepcopy(self.before))
+        check = IndexCheck(self.files._replace(**{suffix: data}), deepcopy(self.before))
         for batch in self.batches:
             check.add(batch)
         return sum(not finding.is_remark for finding in check.finish())
