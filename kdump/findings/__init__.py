@@ -6,7 +6,7 @@ A finding is a problem or a remark. A remark never changes the exit status. :mod
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from kdump.errors import ExitStatus, brief
 from kdump.findings.codes import Code
@@ -24,6 +24,10 @@ class Level(StrEnum):
     """A file that can be rebuilt from the log is wrong."""
     LOG = "log"
     """The log itself is damaged."""
+
+
+def _brief(value: str | int | None) -> str | int | None:
+    return cast("str", brief(value)) if isinstance(value, str) else value
 
 
 class _FindingFields(NamedTuple):
@@ -59,13 +63,44 @@ class Finding(_FindingFields):
 
     __slots__ = ()
 
-    def __new__(cls, *, kind: str, **fields: Any) -> Finding:
+    def __new__(  # noqa: PLR0913  the fields
+        cls,
+        *,
+        level: Level,
+        file: str,
+        kind: str,
+        text: str,
+        entry: int | None = None,
+        position: int | None = None,
+        offset: int | None = None,
+        expected: str | int | None = None,
+        found: str | int | None = None,
+        advice: str = "",
+        fatal: bool = False,
+        poison: bool = False,
+        missing: int | None = None,
+        loses: int | None = None,
+        commands: tuple[str, ...] = (),
+    ) -> Finding:
         """Replace the hyphens in ``kind`` by blanks, and shorten long values."""
-        for name in ("expected", "found"):
-            if isinstance(fields.get(name), str):
-                fields[name] = brief(fields[name])
-        kind = kind.replace("-", " ")
-        return super().__new__(cls, kind=kind, **fields)
+        return super().__new__(
+            cls,
+            level,
+            file,
+            kind.replace("-", " "),
+            text,
+            entry,
+            position,
+            offset,
+            _brief(expected),
+            _brief(found),
+            advice,
+            fatal,
+            poison,
+            missing,
+            loses,
+            commands,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._make, (tuple(self),)
