@@ -538,10 +538,10 @@ class Log:
             warn(text, NoteWarning)
 
     def _lost(self, item: DamagedRange) -> None:
-        if not self.damage:
+        self.damage.append((item.file.name, item.damage))
+        if len(self.damage) == 1:
             text = f"{item.file.name}: byte {item.damage.position}: {item.damage} (Log.damage has every damaged range)"
             warn(text, DamageWarning)
-        self.damage.append((item.file.name, item.damage))
 
 
 @dataclass(frozen=True, repr=False)
@@ -589,10 +589,12 @@ class CheckReport(TableResult):
     def _repr_html_(self) -> str:
         """Return an HTML table of the first findings, for notebooks."""
         from kdump.printers import notebook
+        from kdump.printers.findings_report import finding_line
 
         names = ("check", "level", "file", "position", "text", "advice")
         caption = f"{many(len(self.findings), 'finding')}, status {self.status}"
-        cells = [[row[name] for name in names] for row in self.rows()]
+        rows = [finding_line(one) for one in self.findings[: notebook.SHOWN + 1]]
+        cells = [[row[name] for name in names] for row in rows]
         return notebook.table(caption, names, cells, [*map(str, self.unreadable), *self.absent, *self.notes])
 
 

@@ -177,10 +177,11 @@ class Answer(TableResult, Generic[L]):
 
         tables = []
         for kind in dict.fromkeys(line.kind for line in self.lines):
-            rows = [as_json(line) for line in self.lines if line.kind == kind]
+            lines = [line for line in self.lines if line.kind == kind]
+            rows = [as_json(line) for line in lines[: notebook.SHOWN + 1]]
             names = dict.fromkeys(name for row in rows for name in row if name != "kind")
             cells = [[row.get(name) for name in names] for row in rows]
-            tables.append(notebook.table(many(len(rows), f"line of {kind}", f"lines of {kind}"), names, cells))
+            tables.append(notebook.table(many(len(lines), f"line of {kind}", f"lines of {kind}"), names, cells))
         return "".join([*tables, notebook.sentences(self.damage + self.wrong + self.notes)])
 
     def __repr__(self) -> str:

@@ -6,7 +6,10 @@ A code is stable: scripts may rely on it. ``python -m tools.docs.finding_codes``
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SALVAGE: Final = "kdump salvage"
 _REBUILD: Final = "kdump rebuild-index"
@@ -30,6 +33,10 @@ class FindingCode(str):
         row = str.__new__(cls, code)
         row.level, row.sentence, row.hint, row.source = level, sentence, hint, source
         return row
+
+    def __reduce__(self) -> tuple[Callable[[str], FindingCode], tuple[str]]:
+        """A copy is the row itself, so that rows can be compared with ``is``."""
+        return row, (str(self),)
 
     @property
     def kind(self) -> str:
@@ -226,3 +233,8 @@ class Code:
 
 CODES: Final = tuple([each for each in vars(Code).values() if isinstance(each, FindingCode)])
 """All rows, in the order of the table."""
+
+
+def row(code: str) -> FindingCode:
+    """Return the row of a code."""
+    return next(each for each in CODES if each == code)

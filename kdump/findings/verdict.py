@@ -5,7 +5,7 @@ from __future__ import annotations
 from posixpath import basename
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import first_of, many
+from kdump.errors import first_of, many, many_are
 from kdump.findings import Level, joined
 from kdump.findings.codes import Code
 
@@ -69,13 +69,14 @@ def verdict(
     if unsure is not None:
         return StartVerdict(f"{wait}{unsure.file}: {unsure.text}", commands, False)
     unknown = f"the files do not show whether {broker} starts"
-    if damaged := [finding for finding in findings if finding.level is Level.LOG]:
-        count = many(len({finding.file for finding in damaged}), "log file")
-        if all(finding.is_hole for finding in damaged):
-            text = f"{f'{broker} starts' if starts else unknown}, but {MISSING}{count}: "
+    if of_logs := [finding for finding in findings if finding.level is Level.LOG]:
+        damaged = [finding for finding in of_logs if not finding.is_hole]
+        files = len({finding.file for finding in damaged or of_logs})
+        if damaged:
+            text = f"{wait}{many_are(files, 'log file')}{DAMAGED}"
         else:
-            text = f"{wait}{count} {'is' if count.startswith('1 ') else 'are'}{DAMAGED}"
-        return StartVerdict(f"{text}{_first(damaged)}", commands, False)
+            text = f"{f'{broker} starts' if starts else unknown}, but {MISSING}{many(files, 'log file')}: "
+        return StartVerdict(f"{text}{_first(damaged or of_logs)}", commands, False)
     if starts is None:
         return StartVerdict(f"nothing is lost here, but {unknown}{why}", commands, False, is_decided=False)
     derived = [finding for finding in findings if finding.level is Level.DERIVED]

@@ -56,7 +56,8 @@ _CONNECT_CONFIGS_KEY: Final = re.compile(
 """The keys of Connect's config topic (class ``KafkaConfigBackingStore``)."""
 _CONNECT_VALUE: Final = re.compile(rb'"(?:properties|algorithm)"')
 """A field of every value with secrets, which may be damaged."""
-_PASSWORD_IN_URL: Final = re.compile(r"://[^/\s@:]*:[^/\s@]+@")
+_PASSWORD_IN_URL: Final = re.compile(r"://[^/\s@:]*:(?!\d+(?:[/,\s]|$))[^\s@]+@")
+"""A user and a password, which may have slashes. A name and digits before a slash are a host and its port."""
 _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
 
 

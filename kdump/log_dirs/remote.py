@@ -20,7 +20,7 @@ from kdump.errors import KdumpError, StoreError, UsageError
 from kdump.log_dirs.files import Entry, Files, OpenSource, matches
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.messages import message
+from kdump.primitives.messages import SCHEME, message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -32,9 +32,9 @@ HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *HADOOP_NAMES})
 """The schemes that Arrow opens."""
 _CREDENTIALS: Final = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*:/+)(?:[^/@:]*:(?!\d+(?:/|\Z))[^@]*@(?:[^/@]*@)*|[^/@]*@)", re.DOTALL
+    rf"(?P<scheme>{SCHEME}:/+)(?:[^/@:]*:(?(ported)(?!\d+(?:/|\Z)))[^@]*@(?:[^/@]*@)*|[^/@]*@)", re.DOTALL
 )
-"""The start of a URI with credentials. A name and digits before a slash are a host and its port."""
+"""The start of a URI with credentials."""
 _BLOCK: Final = 1 << 20
 
 

@@ -109,14 +109,20 @@ class Secrets:
         """Return whether damaged bytes of a segment may contain secrets."""
         if file.topic is not None and _of_topic(file.topic) is not None:
             return True
-        return file.name == self._file and self._known is not None
+        return file.name == self._file and (self._known is not None or not self._is_decided)
 
     def parts(self, item: SelectedBatch, parts: Iterator[FieldBytes]) -> Iterator[FieldBytes]:
         """Return the fields of a batch with hidden secrets."""
         from kdump.records import field_map
 
         mask = self.mask(item)
+        if mask is None and not self._is_decided:  # no record can be read, but the bytes may hold a secret
+            mask = _nothing
         return parts if mask is None or item.batch.is_control else field_map.masked(parts, mask)
+
+
+def _nothing(_: bytes | None, __: bytes | None) -> None:
+    """Hide every value."""
 
 
 def _masked(item: SelectedBatch, mask: Mask) -> SelectedBatch:

@@ -5,6 +5,8 @@ import pytest
 
 from kdump.errors import DamageError, brief, quoted
 from kdump.findings import Finding, Level, status
+from kdump.findings.codes import CODES, Code
+from kdump.findings.verdict import verdict
 
 
 def of(level, **fields):
@@ -54,3 +56,19 @@ def test_values_are_reported_in_a_readable_length(value, reported):
 def test_texts_stand_between_quotes():
     assert [quoted(value) for value in ("a b", "", None, "\0\0")] == ["'a b'", "''", "None", "2 zero bytes"]
     assert quoted("\x01" * 40) == "'" + "\\x01" * 14 + "\\x0... (40 characters)"
+
+
+def test_a_copy_of_a_code_is_the_code():
+    for code in (Code.GAP, Code.PROMOTED):
+        assert pickle.loads(pickle.dumps(code)) is code
+        assert copy.deepcopy(code) is code
+    assert len(set(CODES)) == len(CODES)
+
+
+def test_the_verdict_names_damage_before_gaps():
+    gap = Finding(level=Level.LOG, file="a/1.log", kind=Code.GAP, text="offset 5 is missing")
+    crc = Finding(level=Level.LOG, file="a/2.log", kind="crc", text="the checksum is wrong")
+    assert verdict([gap, crc]).text == (
+        "DO NOT START the broker yet: 1 log file is damaged: a/2.log: the checksum is wrong"
+    )
+    assert verdict([gap]).text.startswith("the broker starts, but offsets are missing")

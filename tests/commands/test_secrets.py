@@ -489,3 +489,19 @@ def test_the_classic_dump_stays_that_of_kafka(planted, monkeypatch, capfdbinary)
     segment = planted / "sound" / "__cluster_metadata-0" / f"{0:020}.log"
     shown = run(monkeypatch, capfdbinary, "--files", segment, "--cluster-metadata-decoder")[1]
     assert shown.count(b"sEcReT") >= len(NAMES)
+
+
+@pytest.mark.parametrize("topic", ["", "quickstart-config-0"])
+@pytest.mark.parametrize("more", [[], ["--batch"]], ids=lambda more: more[-1] if more else "record")
+def test_a_hexdump_hides_the_values_of_a_log_without_a_readable_record(tmp_path, monkeypatch, capfdbinary, topic, more):
+    value = json.dumps({"properties": {"connection.password": "sEcReT"}}).encode()
+    record = forge.record(b"connector-jdbc", value)
+    assert record[-1] == 0  # the count of headers
+    folder = tmp_path / (topic or "copy")
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(forge.batch([record[:-1] + b"\1"]))
+    place = [f"{topic}@0", "--in", tmp_path] if topic else ["@0", "--in", folder / f"{0:020}.log"]
+    _, out, err = run(monkeypatch, capfdbinary, "get", *place, "--hexdump", *more)
+    assert b"hidden (--show-secrets shows it)" in out
+    assert not found(out)
+    assert not found(err)

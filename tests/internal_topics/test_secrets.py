@@ -172,3 +172,14 @@ def test_configs_of_a_connector_as_connect_writes_them():
     assert connect_value(b"connector-db", b"[1]") == HIDDEN_BYTES
     assert connect_value(b"connector-db", None) is None
     assert connect_value(b"commit-db", b'{"tasks":1}') == b'{"tasks":1}'
+
+
+@pytest.mark.parametrize("value", ["https://u:p@host", "https://u:p/w@host", "x://:p@host"])
+def test_a_password_in_a_url_is_a_secret(value):
+    assert not is_secret(BROKER, "log.retention.ms", "5")
+    assert is_secret(BROKER, "log.retention.ms", value)
+
+
+@pytest.mark.parametrize("value", ["http://host:8083/a@b", "SSL://host:9093,PLAINTEXT://c@d", "https://host/a:b@c"])
+def test_a_port_in_a_url_is_no_password(value):
+    assert not is_secret(BROKER, "advertised.listeners", value)

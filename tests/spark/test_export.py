@@ -72,6 +72,10 @@ def manifest(out, number=-1):
             "s3a://logs/broker-1",
             r"is in the input s3a://logs/broker-\*/, which kdump does not change",
         ),
+        (["hdfs:/kafka/logs"], "hdfs:/kafka/logs/out", r"is in the input hdfs:/kafka/logs, which"),
+        (["hdfs://nn/kafka/logs"], "hdfs:/kafka/logs/out", r"is in the input hdfs://nn/kafka/logs, which"),
+        (["hdfs:/kafka/logs"], "hdfs://nn/kafka/logs/out", r"is in the input hdfs:/kafka/logs, which"),
+        (["hdfs:///kafka/logs"], "hdfs:/kafka/logs/out", r"is in the input hdfs:///kafka/logs, which"),
     ],
 )
 def test_what_needs_no_spark_is_refused_before_it_starts(tmp_path, monkeypatch, paths, out, reason):

@@ -168,17 +168,20 @@ def _is_free(folder: Path) -> bool:
 
 def _be_outside(export: Export) -> None:
     """Raise UsageError if an output in a store is inside an input."""
-    out = _parts(export.out)
-    for path in export.paths:
-        read = _parts(path)
-        if "://" in path and len(out) >= len(read) and all(map(fnmatch.fnmatchcase, out, read)):
+    scheme, authority, folders = _parts(export.out)
+    for path in filter(is_remote, export.paths):
+        known, other, above = _parts(path)
+        is_same = scheme == known and (not authority or not other or fnmatch.fnmatchcase(authority, other))
+        if is_same and len(folders) >= len(above) and all(map(fnmatch.fnmatchcase, folders, above)):
             where = f"{export.out} is in the input {without_secret(path)}"
             raise UsageError(f"{where}, which kdump does not change: choose an --out outside of it")
 
 
-def _parts(uri: str) -> list[str]:
-    scheme, _, rest = without_secret(uri).partition("://")
-    return [HADOOP_NAMES.get(scheme, scheme), *filter(None, rest.split("/"))]
+def _parts(uri: str) -> tuple[str, str, list[str]]:
+    """Return the scheme, the authority (empty: the default of the settings) and the folders of a URI."""
+    scheme, _, rest = without_secret(uri).partition(":")
+    authority, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
+    return HADOOP_NAMES.get(scheme, scheme), authority, [name for name in path.split("/") if name]
 
 
 def _forget(output: Output) -> None:
