@@ -802,8 +802,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     >>> [record.offset for record in log]
     [3, 4]
     """
-    if limit is not None and limit < 0:
-        raise UsageError(f"limit={limit} is below 0")
+    if limit is not None and (not isinstance(limit, SupportsIndex) or index(limit) < 0):
+        raise UsageError(f"limit={limit!r} is not a number of records")
     first, last = _first_and_last(offset)
     if first is not None and last is not None and first > last:
         raise UsageError(f"offset={offset}: the range ends before it begins")

@@ -198,12 +198,14 @@ def _unread(error: Exception) -> types.JSONRPCError | None:
     code, reason, found = types.PARSE_ERROR, "it is not JSON", None
     try:
         found = json.loads(line) if isinstance(line, str) else line
+        if sendable(found) != found:
+            reason = "a text in it holds half of a surrogate pair, which is not Unicode"
+        else:
+            code, reason = types.INVALID_REQUEST, "it is not a message of JSON-RPC"
+    except RecursionError:
+        reason = "it is nested too deeply"
     except ValueError:  # a message that is not JSON has no id
         pass
-    else:
-        code, reason = types.INVALID_REQUEST, "it is not a message of JSON-RPC"
-        if sendable(found) != found:
-            code, reason = types.PARSE_ERROR, "a text in it holds half of a surrogate pair, which is not Unicode"
     number = found.get("id") if isinstance(found, dict) else None
     data = types.ErrorData(code=code, message=f"the message cannot be read: {reason}")
     known = number if isinstance(number, (int, str)) and sendable(number) == number else None

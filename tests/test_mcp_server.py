@@ -416,6 +416,9 @@ def test_a_message_that_cannot_be_read_gets_an_error():
     assert answer() == (None, -32700, "it is not JSON")
     client.send(b'{"jsonrpc":"2.0","id":7}\n')
     assert answer() == (7, -32600, "it is not a message of JSON-RPC")
+    for nested, number in ((b"[" * 500 + b"]" * 500, 8), (b"[" * 100_000, None)):
+        client.send(b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"a":' + nested + b"}}\n")
+        assert answer() == (number, -32700, "it is nested too deeply")
     client.ask("tools/call", name="offsets", arguments={"limit": 1.0})
     assert len(json.loads(client.process.stdout.readline())["result"]["structuredContent"]["rows"]) == 1
     client.process.stdin.close()

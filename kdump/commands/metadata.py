@@ -150,7 +150,7 @@ def command(**options: Any) -> int:
         run.session.note(
             f"the metadata transaction at offset {image.open_transaction} has no end, so it is not applied"
         )
-    if modes["folder"]:
+    if modes["folder"] is not None:
         return _write(run, image, log, modes["folder"])
     if modes["definitions"]:
         return _define(run, image, modes["definitions"], show_secrets=request.show_secrets)

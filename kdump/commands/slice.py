@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +9,6 @@ import click
 from kdump.command_line import option_values, session
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES
 from kdump.errors import Reporter, UsageError, many
-from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import without_secret
 from kdump.log_salvage import slice_segment
@@ -54,8 +52,6 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     if out == "-":
         raise UsageError("a segment is not written to standard output, because an error could not undo it: name a file")
     files.outside([path], out, partitions)
-    if SEGMENT_NAME.fullmatch(Path(out).name) and any(_beside(segment.path, out) for segment in segments):
-        raise UsageError(f"{out} would become a segment of the input log: name a file outside of its folder")
     files.writable_file(out)
 
     def lost(segment: Segment, damage: Damage) -> None:
@@ -81,7 +77,3 @@ def _beyond(written: slice_segment.Slice, wanted: slice_segment.SliceRange) -> I
         yield f"the first batch has offsets {begins} to {first_ends}: it starts before offset {wanted.first}"
     if wanted.last is not None and ends > wanted.last:
         yield f"the last batch has offsets {last_begins} to {ends}: it ends after offset {wanted.last}"
-
-
-def _beside(path: str, out: str) -> bool:
-    return files.resolved(Path(path).parent) == files.resolved(Path(out).parent)

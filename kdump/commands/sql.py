@@ -61,6 +61,10 @@ def _params(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> di
     return option_values.pairs("--param", pairs, "NAME=VALUE", "topic=orders")
 
 
+MOST_SECONDS: Final = 10**8
+"""The longest ``--timeout``, about three years."""
+
+
 @click.command("sql", cls=_SqlCommand)
 @click.argument("words", nargs=-1, metavar="[QUERY|-] PATH...", type=ANY_PATH)
 @click.option("-f", "--file", "file", metavar="FILE", help="Read the query from a file.")
@@ -300,8 +304,8 @@ class _Command:
             raise UsageError("-o parquet needs a file: name it with --out FILE")
         if self.output == "arrow" and self.out is None and is_terminal():
             raise UsageError("-o arrow is binary: name a file with --out FILE, or send it through a pipe")
-        if self.given["timeout"] is not None and self.given["timeout"] <= 0:
-            raise UsageError("--timeout is a number of seconds above 0")
+        if self.given["timeout"] is not None and not 0 < self.given["timeout"] <= MOST_SECONDS:
+            raise UsageError(f"--timeout is a number of seconds above 0, and at most {MOST_SECONDS}")
         if self.given["decode"] != "none" and self.given["no_payload"]:
             raise UsageError("--decode shows payloads: it cannot be combined with --no-payload")
         if self.given["decode"] != "none" and "" in self.given["redact"]:

@@ -32,7 +32,8 @@ HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *HADOOP_NAMES})
 """The schemes that Arrow opens."""
 _CREDENTIALS: Final = re.compile(
-    rf"(?P<scheme>{SCHEME}:/+)(?:[^/@:]*:(?(ported)(?!\d+(?:/|\Z)))[^@]*@(?:[^/@]*@)*|[^/@]*@)", re.DOTALL
+    rf"(?P<scheme>{SCHEME}:/+)(?:[^/@:]*:(?(ported)(?!\d+(?:/|\Z)))[^@]*@(?:[^/@]*@)*|[^/@]*@)",
+    re.DOTALL | re.IGNORECASE,
 )
 """The start of a URI with credentials."""
 _BLOCK: Final = 1 << 20

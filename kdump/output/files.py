@@ -348,6 +348,10 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
             _be_outside(target, _within(around, read), out, path)
             if not read.is_dir():
                 alone.add(_within(around, read.parent))
+    if target.parent in alone and (
+        file_names.is_sibling(target.name) or file_names.SEGMENT_NAME.fullmatch(target.name)
+    ):
+        raise UsageError(f"{out} would become a file of the input log: name a file outside of its folder")
     for part in partitions:
         if part.files is LOCAL and (read_folder := _within(around, Path(part.folder))) not in alone:
             _be_outside(target, read_folder, out, part.folder)

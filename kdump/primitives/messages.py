@@ -61,7 +61,7 @@ def message(level: Level, text: object, hint: str = "") -> None:
 def _printable(text: str) -> str:
     shown = harmless_line(text)
     for secret in (_KEYS, _QUOTED_KEYS, _URI_OPTIONS):
-        shown = re.sub(secret, r"\1", shown)
+        shown = re.sub(secret, r"\1", shown, flags=re.IGNORECASE)
     return shown
 
 

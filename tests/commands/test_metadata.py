@@ -127,6 +127,7 @@ def test_snapshot_is_written_outside_of_the_input(tmp_path):
     (written,) = (tmp_path / "out").iterdir()
     assert lines(written) == lines(LOG)
     assert kdump("metadata", LOG, "--write-snapshot", LOG / "out").returncode == 2
+    assert kdump("metadata", LOG, "--write-snapshot", "").returncode == 2
     assert kdump("metadata", LOG, "--write-snapshot", tmp_path / "out").returncode == 2
 
 

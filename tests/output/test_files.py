@@ -113,6 +113,15 @@ def test_what_is_read_is_not_replaced(tmp_path):
     files.outside([str(segment), str(tmp_path / "*.tgz")], str(tmp_path / "report.html"))
 
 
+@pytest.mark.parametrize("name", [f"{5:020}.log", f"{0:020}.index", f"{5:020}.snapshot", "leader-epoch-checkpoint"])
+def test_a_file_beside_an_input_segment_is_not_part_of_its_log(tmp_path, name):
+    segment = tmp_path / f"{0:020}.log"
+    segment.touch()
+    with pytest.raises(UsageError, match="would become a file of the input log"):
+        files.outside([str(segment)], str(tmp_path / name))
+    files.outside([str(segment)], str(tmp_path / "rows.parquet"))
+
+
 def test_only_a_file_is_replaced(tmp_path):
     old, pipe = tmp_path / "old", tmp_path / "pipe"
     old.write_bytes(b"1")

@@ -54,6 +54,7 @@ def test_keys_of_a_store_are_not_printed(capsys):
         ("kdump check 's3://key:se cret/@bucket/a?secret_key=x&y=z'", "kdump check 's3://bucket/a'"),
         ("s3:/key:se/cr@et@bucket/x", "s3:/bucket/x"),
         ("s3://AKIA:12/abcdef@bucket/x", "s3://bucket/x"),
+        ("S3://KEY:SECRET@b: gone", "S3://b: gone"),
         ("copy /a:/b:rw@me to /data/a:/x:y@z", "copy /a:/b:rw@me to /data/a:/x:y@z"),
         ("see hdfs://node:8020/a@b?region=x", "see hdfs://node:8020/a@b?region=x"),
         ("s3://bucket/x: AWS Error 7: ask a@b", "s3://bucket/x: AWS Error 7: ask a@b"),
