@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.arrow import files as arrow_files
 from kdump.parallel.chunks import _ChunkThreads
 from kdump.primitives import threads as process_threads
 from testing import GOLDEN, ROOT
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-with suppress(ImportError):
-    import numpy as np  # noqa: F401  a command that runs in this process keeps NumPy from imports after it
+arrow_files.small_arrow = lambda: None  # a command that runs in this process would block imports of later tests
 
 # A test run in the background of a script inherits an ignored SIGINT, under nohup an ignored SIGHUP: so would kdump.
 signal.signal(signal.SIGINT, signal.default_int_handler)
