@@ -319,12 +319,14 @@ def resolved(path: str | os.PathLike[str]) -> Path:
 
 
 def must_be_named(out: str) -> None:
-    """Raise UsageError for an empty name (of an unset shell variable), which would mean the current folder, and a URI.
+    """Raise UsageError for a URI, for ``-``, and for an empty name, which would mean the current folder.
 
     A URI would become folders such as ``s3:`` in the current folder.
     """
     if not out:
         raise UsageError("the name of the output is empty: name a file or folder")
+    if out == "-":
+        raise UsageError("'-' is not the name of an output: name a file or folder")
     if "://" in out or is_remote(out) or out.startswith("file:/"):
         raise UsageError(f"{without_secret(out)} is a URI, which kdump only reads: name a path of this machine")
 

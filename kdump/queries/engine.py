@@ -332,12 +332,24 @@ class Running:
             rows = found.to_arrow_reader(BLOCK)
             if not self._put((types, in_utc(rows.schema))):
                 return
+            unsigned = [place for place, name in enumerate(types) if name == "UHUGEINT"]
             for block in rows:
+                for place in unsigned:
+                    _be_held(block, place)
                 if block.num_rows and not self._put(block.cast(in_utc(block.schema))):
                     return
             self._put(None)
         except BaseException as error:
             self._put(error)
+
+
+def _be_held(block: pa.RecordBatch, place: int) -> None:
+    """Raise KdumpError if a UHUGEINT is above 2**127 - 1: DuckDB returns it as a negative decimal."""
+    if any(number is not None and number < 0 for number in block.column(place).to_pylist()):
+        name = block.schema.names[place]
+        raise KdumpError(
+            f"query: column {name} has a number above 2^127 - 1, the most that Arrow holds: cast it to VARCHAR"
+        )
 
 
 def in_utc(schema: pa.Schema) -> pa.Schema:
