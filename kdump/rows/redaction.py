@@ -109,7 +109,7 @@ class Secrets:
         """Return whether damaged bytes of a segment may contain secrets."""
         if file.topic is not None and _of_topic(file.topic) is not None:
             return True
-        return file.name == self._file and (self._known is not None or not self._is_decided)
+        return file.name == self._file and self._known is not None
 
     def parts(self, item: SelectedBatch, parts: Iterator[FieldBytes]) -> Iterator[FieldBytes]:
         """Return the fields of a batch with hidden secrets."""
