@@ -12,7 +12,7 @@ from kdump.primitives import timestamps
 from kdump.queries import conditions
 from kdump.queries.conditions import Bounds, Values
 from kdump.queries.reading import QueryReading, RaisingReporter, SqlInputs
-from kdump.queries.views import RECORDS, Views
+from kdump.queries.views import RECORDS
 from kdump.schemas import TOPIC
 
 if TYPE_CHECKING:
@@ -62,22 +62,15 @@ def scan(  # noqa: PLR0913  each option by its name
     import pyarrow as pa
     from polars.io.plugins import register_io_source
 
-    given = given_paths(paths)
-    wanted = Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers)
-    decoding = Decoding.of(decode, schemas, schemas_topic, schema)
-    decoder = None if decoding is None else decoding.decoder(given, wanted)
-    typed = None if decoding is None or decoder is None else decoding.typed(decoder)
-    view = Views(decoded=decoding is not None, typed=typed)[RECORDS]
     inputs = SqlInputs(
-        given,
-        wanted,
+        given_paths(paths),
+        Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers),
         timestamps.now(),
         committed=is_committed(isolation),
         every_replica=every_replica,
         out_of_order=out_of_order,
-        decoder=decoder,
-        typed=typed,
-    )
+    ).decoding(Decoding.of(decode, schemas, schemas_topic, schema), "arrow")
+    view = inputs.views[RECORDS]
 
     def frames(
         with_columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None

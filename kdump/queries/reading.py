@@ -27,7 +27,7 @@ from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
 from kdump.queries import conditions
-from kdump.queries.views import BATCHES, DAMAGE, SIZES, FindingView, LineView, QuestionView, RowView
+from kdump.queries.views import BATCHES, DAMAGE, SIZES, FindingView, LineView, QuestionView, RowView, Views
 from kdump.rows import values
 from kdump.rows.columns import PAYLOADS
 from kdump.rows.redaction import Secrets, bare
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
-    from kdump.arrow.typed import TypedColumns
+    from kdump.api import Decoding
+    from kdump.arrow.typed import Engine, TypedColumns
     from kdump.log_dirs.partition import Partition
     from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.queries.views import View
@@ -165,6 +166,18 @@ class SqlInputs(NamedTuple):
     @property
     def remote(self) -> RemoteStorage | None:
         return self.wanted.remote
+
+    @property
+    def views(self) -> Views:
+        """The views, with the columns of decoded payloads if there is a decoder."""
+        return Views(decoded=self.decoder is not None, typed=self.typed)
+
+    def decoding(self, options: Decoding | None, engine: Engine) -> SqlInputs:
+        """Return the inputs with the decoder of the options and the typed columns for ``engine``."""
+        if options is None:
+            return self
+        decoder = options.decoder(self.paths, self.wanted)
+        return self._replace(decoder=decoder, typed=options.typed(decoder, engine))
 
 
 class ViewRead:

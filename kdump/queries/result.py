@@ -19,7 +19,6 @@ from kdump.printers import notebook
 from kdump.queries import MEMORY, writers
 from kdump.queries.engine import Engine, QueryLimits
 from kdump.queries.reading import QueryReading, RaisingReporter, SqlInputs
-from kdump.queries.views import Views
 from kdump.schemas import TOPIC
 
 if TYPE_CHECKING:
@@ -113,27 +112,20 @@ def sql(  # noqa: PLR0913  each option by its name
     if not isinstance(query, str):
         raise UsageError(f"{query!r} is not a query: the query comes first, then the paths")
     when = moment(at)
-    given = given_paths(paths)
-    wanted = Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers, siblings=True)
-    decoding = Decoding.of(decode, schemas, schemas_topic, schema)
-    decoder = None if decoding is None else decoding.decoder(given, wanted)
-    typed = None if decoding is None or decoder is None else decoding.typed(decoder, "duckdb")
     inputs = SqlInputs(
-        given,
-        wanted,
+        given_paths(paths),
+        Wanted(topics=topics(topic), partitions=numbers(partition), leftovers=leftovers, siblings=True),
         timestamps.now() if when is None else when,
         committed=is_committed(isolation),
         every_replica=every_replica,
         out_of_order=out_of_order,
-        decoder=decoder,
-        typed=typed,
         schemas=None if schemas is None else fspath(schemas),
         schemas_topic=schemas_topic,
-    )
+    ).decoding(Decoding.of(decode, schemas, schemas_topic, schema), "duckdb")
     collected = _Collected()
     with scratch_folder(None) as folder:
         limits = QueryLimits(memory, min(4, os.cpu_count() or 1), folder, timeout)
-        engine = Engine(Views(decoded=decoding is not None, typed=typed), limits)
+        engine = Engine(inputs.views, limits)
         running = engine.query(query, params or {}, QueryReading(inputs, collected))
         try:
             running.wait()
