@@ -301,9 +301,8 @@ class Decoding(NamedTuple):
         if self.subject is None:
             return None
         from kdump.arrow.typed import TypedColumns
-        from kdump.schemas.typed import typed_sides
 
-        return TypedColumns(typed_sides(decoder, self.subject), engine)
+        return TypedColumns.of_subject(decoder, self.subject, engine)
 
 
 class Log:

@@ -11,7 +11,7 @@ becomes a decimal. Spark and DuckDB have no decimals of more than 38 digits: the
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 from kdump.rows.columns import TYPED
 from kdump.schemas.avro import decimal_text
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Record
     from kdump.rows.selection import SelectedBatch
+    from kdump.schemas.decoder import PayloadDecoder
     from kdump.schemas.framing import Side
     from kdump.schemas.shapes import Shape
     from kdump.schemas.typed import SubjectTables, TypedSide, TypedValue
@@ -48,6 +49,13 @@ class TypedColumns:
         self._sides = sides
         self._types = {side.side: arrow_type(side.shape, engine) for side in sides}
         self.names = (*(name for side, name in SIDES.items() if side in self._types), SCHEMA_ID, PROBLEM, WHY)
+
+    @classmethod
+    def of_subject(cls, decoder: PayloadDecoder, subject: str, engine: Engine = "arrow") -> Self:
+        """Return the columns of a subject, or of a version of it. Raises UsageError for an unknown subject."""
+        from kdump.schemas.typed import typed_sides
+
+        return cls(typed_sides(decoder, subject, wide_times=engine == "spark"), engine)
 
     def field(self, name: str) -> pa.Field:
         import pyarrow as pa

@@ -260,9 +260,8 @@ def write_columns(dump: Dump, partitions: Iterable[Partition], paths: Sequence[s
     typed = None
     if options.subject is not None and dump.decoder is not None:
         from kdump.arrow.typed import TypedColumns
-        from kdump.schemas.typed import typed_sides
 
-        typed = TypedColumns(typed_sides(dump.decoder, options.subject))
+        typed = TypedColumns.of_subject(dump.decoder, options.subject)
     names = options.arrow_names(typed)
     with _opened(dump, paths) as out:
         batches = stream.joined(_batches(dump, partitions, names, typed))

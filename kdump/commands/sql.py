@@ -288,9 +288,8 @@ class _Command:
             return None
         from kdump.arrow.typed import TypedColumns
         from kdump.queries.views import Views
-        from kdump.schemas.typed import typed_sides
 
-        typed = TypedColumns(typed_sides(decoder, self.given["subject"]), "duckdb")
+        typed = TypedColumns.of_subject(decoder, self.given["subject"], "duckdb")
         self.known = Views(decoded=True, typed=typed)
         return typed
 

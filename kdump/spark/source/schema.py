@@ -14,7 +14,6 @@ from kdump.arrow.schema import ArrowField, chosen
 from kdump.arrow.typed import TypedColumns
 from kdump.log_reader.registry_topic import read_store
 from kdump.schemas.decoder import FORMATS, PayloadDecoder
-from kdump.schemas.typed import typed_sides
 from kdump.spark.source.options import AUTO, NONE
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def typed_columns(options: SourceOptions) -> TypedColumns | None:
     made = decoder(options)
     if made is None or options.schema is None:
         return None
-    return TypedColumns(typed_sides(made, options.schema, wide_times=True), "spark")
+    return TypedColumns.of_subject(made, options.schema, "spark")
 
 
 def arrow_schema(options: SourceOptions) -> pa.Schema:
