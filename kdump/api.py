@@ -739,7 +739,7 @@ def salvage(
 
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
-    """Return all paths as one tuple. Each argument is a path or several paths. Raises UsageError if there is none."""
+    """Return all paths as one tuple. An argument is a path or several paths. Raises UsageError if there is no path."""
     found = tuple(fsdecode(one) for path in paths for one in _several(path))
     if not found:
         raise UsageError("a path is missing")
@@ -794,7 +794,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     subject or a version of a subject (``orders-value:3``); it adds the typed columns ``keyDecoded`` and
     ``valueDecoded`` to Arrow tables and DataFrames, and implies ``decode="auto"``.
 
-    Before iteration only the files of ``remote_keys`` are read. Raises UsageError, and UnreadableError for them.
+    Before iteration only the files of ``remote_keys`` are read. Raises UsageError and UnreadableError.
 
     >>> import kdump
     >>> log = kdump.open("golden/brokers/4.2.2", topic="c-none", offset=(3, 4))

@@ -234,7 +234,7 @@ def _given(path: str) -> Iterator[tuple[object, str]]:
 
 
 def _place_and_path(files: Files, path: str) -> tuple[object, str]:
-    """Return a storage and a path that are equal for the same folder, even in an archive opened twice."""
+    """Return the storage and the path of a folder, equal for equal folders even in an archive that was opened twice."""
     return (LOCAL, os.path.abspath(path or ".")) if files is LOCAL else (files.shown(""), path)  # noqa: PTH100  pathlib is slow to import
 
 
@@ -274,7 +274,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the PATHs in which to search for partitions: missing ones are left out if a node.id is given."""
+    """Return the PATHs in which to search for partitions. With a node.id in ``configs``, missing PATHs are left out."""
     if node_id(configs) is None:
         return paths
     return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))

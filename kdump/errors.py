@@ -59,7 +59,7 @@ class UnreadableError(KdumpError):
 
     @classmethod
     def of(cls, path: object, error: Exception, where: str = "") -> Self:
-        """Return the error for an exception of the system; ``where`` is printed before its text."""
+        """Return the error for an exception of the operating system. ``where`` is the beginning of its message."""
         made = cls(path, f"{where}{getattr(error, 'strerror', None) or error}")
         made.errno = getattr(error, "errno", None)
         return made
@@ -145,7 +145,7 @@ class LimitError(DamageError):
 
 
 class DamageWarning(UserWarning):
-    """Damage that a function of Python met and left out, as the command would print it."""
+    """Damage that a Python function found and left out, in the words of the command."""
 
 
 class NoteWarning(UserWarning):
@@ -242,9 +242,9 @@ def raise_it(error: UnreadableError) -> None:
 class Reporter(NamedTuple):
     """The callbacks of a reader, which are its argument ``report``.
 
-    ``damage`` receives a sentence on damaged bytes; ``wrong`` one on an index or checkpoint that is not used; ``note``
-    one that does not change the exit status. ``fail`` receives the error of an unreadable file, ``progress`` the number
-    of bytes read.
+    ``damage`` receives a sentence on damaged bytes, ``wrong`` a sentence on an index or checkpoint that is not used,
+    ``note`` a sentence that does not change the exit status. ``fail`` receives the error of an unreadable file,
+    ``progress`` the number of bytes read.
     """
 
     damage: Callable[[str], None] = discard

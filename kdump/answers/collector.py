@@ -1,8 +1,8 @@
-"""The base class of collectors, which gather the facts that answer a question, and the JSON of the lines of an answer.
+"""The base class of collectors, which gather the facts for the answer to a question, and the JSON of answer lines.
 
-One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds any number of collectors; they read only small
-files and the ends of segments themselves. Collectors can be pickled and merged, so several processes or Spark tasks
-give the same answer as one process.
+One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds batches to any number of collectors. Collectors
+themselves read only small files and the ends of segments. They can be pickled and merged, so several processes or Spark
+tasks give the same answer as one process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 
 class Needs(IntEnum):
-    """The part of a partition that the pass reads for a collector: no segment, batch headers, or records too."""
+    """The part of a partition that a collector needs: no segment, the batch headers, or the records too."""
 
     FILES = 0
     HEADERS = 1
@@ -40,14 +40,14 @@ class Needs(IntEnum):
 
 
 class Reading(NamedTuple):
-    """The result of ``begin`` if only batches from offset ``since`` on are needed. Earlier ones may be added too."""
+    """The result of ``begin`` if batches before offset ``since`` are not needed. The pass may add them all the same."""
 
     needs: Needs
     since: int = 0
 
 
 def once(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that passes each distinct text to ``say`` once. Several passes may find the same damage."""
+    """Return a function that passes equal texts to ``say`` once, because several passes may find the same damage."""
     reported: set[str] = set()
 
     def say_new(text: str) -> None:
@@ -59,19 +59,16 @@ def once(say: Callable[[str], None]) -> Callable[[str], None]:
 
 
 class Place(NamedTuple):
-    """A partition folder, and the state of its log dir. It cannot be pickled, so collectors must drop it in ``end``."""
+    """A partition folder, with the state of its log dir. Collectors must drop it in ``end``: it cannot be pickled."""
 
     partition: Partition
     log_dir: LogDirState
     report: Reporter = SILENT
     ends: dict[str, SegmentEnd] | None = None
-    """Path -> end of the segments whose end a collector of the place has asked for. None: ends are not kept."""
+    """Path of a segment -> its end, so that all collectors of the place read it once. None: ends are not kept."""
 
     def end_of(self, segment: Segment) -> SegmentEnd:
-        """Return the end of a segment of the partition, which collectors of one place read once.
-
-        Raises UnreadableError.
-        """
+        """Return the end of a segment of the partition. Raises UnreadableError."""
         known = None if self.ends is None else self.ends.get(segment.path)
         if known is None:
             known = end_of_segment(segment)
@@ -155,7 +152,7 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``. A key in both keeps the value of higher rank, or its value in ``best``."""
+    """Add ``others`` to ``best``. For a key in both, the value of higher rank is kept, or the one in ``best``."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value

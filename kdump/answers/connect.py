@@ -45,8 +45,8 @@ _STATUS_KEY: Final = re.compile(
 class ConnectorLine:
     """A connector. A field is null if no record has its value.
 
-    ``type`` is as in the REST API: a connector with the config topics or topics.regex is a sink. ``inconsistent``: the
-    last task configs are incomplete, so a worker will write all of them again.
+    ``type`` is as in the REST API: a connector with a config ``topics`` or ``topics.regex`` is a sink.
+    ``inconsistent``: the last task configs are incomplete, so a worker will write all of them again.
     """
 
     kind: ClassVar[str] = "connector"

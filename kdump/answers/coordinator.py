@@ -1,7 +1,7 @@
 """Computes the partition of an internal topic that coordinates a group, a transactional id or a share partition.
 
-It is ``Utils.abs`` of the id's hash code, modulo the number of partitions. No record is read. Source: ``partitionFor``
-of GroupCoordinator, TransactionStateManager and ShareCoordinatorService, unchanged from 0.8.2 to 4.3.
+The partition is ``Utils.abs(id.hashCode())`` modulo the number of partitions. No record is read. Source:
+``partitionFor`` of GroupCoordinator, TransactionStateManager and ShareCoordinatorService, unchanged from 0.8.2 to 4.3.
 """
 
 from __future__ import annotations

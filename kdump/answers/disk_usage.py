@@ -44,7 +44,7 @@ By: TypeAlias = Literal["partition", "folder", "topic", "segment"]
 
 
 class Bytes(NamedTuple):
-    """The sizes of files in bytes, and the bytes that they occupy on disk, which some storage does not report."""
+    """The sizes of files, and the space that they occupy on disk (None if the storage does not report it), in bytes."""
 
     size: int
     disk_size: int | None
@@ -136,7 +136,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Gathers the sizes of all folders. ``by`` is the unit of a line. For topics there are no lines of other files."""
+    """Gathers the sizes of all folders. ``by`` is the unit of a line. Lines of topics have no lines of other files."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by

@@ -82,7 +82,7 @@ def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentS
 
 
 class PartitionListing(DiskUsage):
-    """The lines of ``kdump du`` on partitions, in the order of names."""
+    """Collects the lines of ``kdump du`` for partitions, and yields them sorted by name."""
 
     def answer(self, at: int) -> Iterator[AnswerLine]:
         lines = [line for line in super().answer(at) if isinstance(line, PartitionUsage)]

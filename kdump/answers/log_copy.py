@@ -317,7 +317,7 @@ def _until_equal(left: LogCopy, right: LogCopy, start: int) -> Iterator[Differen
 
 
 def _leave(copy: LogCopy, start: int) -> bool:
-    """Leave a batch without further records at or above offset ``start``; return whether it was left."""
+    """Leave the batch if it has no more records at or above offset ``start``; return whether it was left."""
     batch = copy.batch
     done = batch is not None and (batch.last_offset < start or copy.record is None)
     if done:
@@ -374,8 +374,8 @@ class Lineage:
     def truncation(self, leader: Lineage) -> int | None:
         """Return the offset to which this replica truncates its log when it follows ``leader``; None if it keeps all.
 
-        Both replicas have an end offset of their newest common epoch: it is the smaller one. A replica also keeps all
-        without such an epoch, or if its own newest epoch is not older than the leader's.
+        The offset is the smaller of both end offsets of the newest common epoch. A replica keeps all if there is no
+        common epoch, or if its newest epoch is not older than the leader's.
         """
         if self.newest is None or leader.newest is None or self.newest >= leader.newest:
             return None

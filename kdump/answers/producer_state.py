@@ -28,8 +28,8 @@ NO_SEQUENCE = -1
 class Producer:
     """The state of a producer in a partition. Times are in ms.
 
-    ``data_offset`` and ``data_timestamp`` are those of its last data batch, ``timestamp`` that of this batch or of a
-    later marker. None means that the log has no such batch.
+    ``data_offset`` and ``data_timestamp`` belong to its last data batch, ``timestamp`` to this batch or a later marker.
+    None means that the log has no such batch.
     """
 
     epoch: int
@@ -128,8 +128,9 @@ class ProducerSnapshot(NamedTuple):
 class ProducerReplay:
     """Rebuilds the producer state of a partition like a starting broker.
 
-    It begins with the newest valid snapshot at or before the base offset of the last segment, else with the log. When
-    the log reaches the offset of a later snapshot, this replaces the state. Snapshots after the log end are not used.
+    It begins with the newest valid snapshot at or before the base offset of the last segment, or empty at the log
+    start. At the offset of a later snapshot, this snapshot replaces the state. Snapshots after the log end are not
+    used.
     """
 
     def __init__(self, place: Place, before: int | None = None) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 SAMPLE: Final = 64 << 20
-"""About this number of bytes of a partition is compressed again, or all if it has less than twice as many."""
+"""About this many bytes of a partition are compressed again. If it has less than twice as many, all are compressed."""
 
 
 class Target(NamedTuple):

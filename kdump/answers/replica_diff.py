@@ -207,7 +207,7 @@ def compare(
 
 
 def _truncation(left: Lineage, right: Lineage) -> tuple[Side | None, int | None]:
-    """Return the side with the older history and the offset to which it truncates its log, or None for both."""
+    """Return the side with the older history and the offset to which it truncates its log; (None, None) for no side."""
     cut = left.truncation(right)
     if cut is not None:
         return "left", cut

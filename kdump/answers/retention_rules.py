@@ -59,7 +59,7 @@ class LogFacts(NamedTuple):
 def log_facts(place: Place) -> LogFacts:
     """Return the facts of a partition. ``place.report.fail`` receives unreadable files.
 
-    ``largest`` of :func:`unclean_end` is only the last write time: the caller must read its batches.
+    For the segment of :func:`unclean_end`, ``largest`` is only the last write time: the caller must read its batches.
     """
     segments = tuple(_facts(place))
     first = segments[0].base_offset if segments else 0

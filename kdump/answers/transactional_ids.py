@@ -191,8 +191,8 @@ class KnownIds:
     def is_sure(self, producer_id: int) -> bool:
         """Return whether the last state of a producer id is certain.
 
-        It is uncertain if it is truncated, or if a state in its partition is unreadable. For a producer id without a
-        state, an unreadable state in any partition counts.
+        A truncated state is uncertain, and so are all states in a partition with an unreadable state. For a producer id
+        without a state, an unreadable state in any partition counts.
         """
         if producer_id in self._lost:
             return False

@@ -201,7 +201,7 @@ class Transactions(Collector):
         self._ids.turn_to(segment)
 
     def add(self, batches: Batches) -> int | None:
-        """Add batches. While transactional ids are read, 0 is returned for a run: its batches come one at a time."""
+        """Add batches. Return 0 for a run of ``__transaction_state``: its batches must come one at a time."""
         if batches.batch_count > 1 and self._ids.is_reading:
             return 0
         if self._replay is not None:

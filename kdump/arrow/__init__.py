@@ -1,1 +1,1 @@
-"""Records, batches and the lines of answers as Arrow: schemas, columns, streams of record batches, and their files."""
+"""Records, batches and answer lines as Arrow: schemas, columns, streams of record batches, and the files written."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ROWS: Final = 1 << 14
 """Maximum number of rows of an Arrow record batch, unless one batch of the log holds more."""
 BYTES: Final = 2 << 20
-"""Size in bytes of keys, values and headers that fill a record batch. DuckDB holds several record batches."""
+"""A record batch is full with this many bytes of keys, values and headers. DuckDB holds several record batches."""
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
 """The first and last millisecond of the years 1 to 9999, the range of Spark."""
@@ -54,9 +54,9 @@ def growing(most: int) -> Iterator[int]:
 
 
 def end_of_block(schema: pa.Schema) -> pa.RecordBatch:
-    """Return the empty batch that stands for damage in a stream: the rows before it are returned on their own.
+    """Return the empty batch that stands for damage in a stream. Rows before and after it are not joined.
 
-    A reader that needs no more rows than these stops before the damage.
+    So a reader that needs only the rows before it stops before the damage.
     """
     import pyarrow as pa
 
@@ -82,8 +82,8 @@ class Rows:
     """Collects rows of one file for Arrow. ``names`` are the columns, in order.
 
     :meth:`read` lets compiled code read a batch and select records by the bounds of ``wanted``. If it returns False,
-    the caller selects the records and passes them to :meth:`add`. The rows of one Arrow record batch were all read, or
-    all added.
+    the caller selects the records and passes them to :meth:`add`. One Arrow record batch has rows of one of the two
+    methods.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class Rows:
         return _null_where_empty(array) if column.name == "headers" and self._null_headers else array
 
     def _constant(self, column: Column, value: object, kind: pa.DataType) -> pa.Array:
-        """Return one value for all rows. The last array of a column is cached: the next value is mostly equal."""
+        """Return one value for all rows. The last array of a column is cached, because values often repeat."""
         import pyarrow as pa
 
         rows, value = len(self), path_text(value) if isinstance(value, str) else value

@@ -24,7 +24,7 @@ ROW_GROUP_BYTES: Final = 8 << 20
 def _is_payload(field: pa.Field) -> bool:
     """Return whether a column has bytes that are not keys, such as the values of records.
 
-    Its statistics would take five times its largest value in memory, and no reader needs them.
+    Statistics of such a column would take five times its largest value in memory, and no reader needs them.
     """
     import pyarrow as pa
 

@@ -1,6 +1,6 @@
 """Makes Arrow rows from headers of batches: rows of records, or of batches. Magic 2 is not decompressed.
 
-A column has a value of the batch or of the file, equal for all its records. There are as many rows of records as the
+All values come from the batch or the file, so the rows of a batch are equal. A batch has as many rows of records as its
 header counts. A batch run (:class:`kdump.segments.batch_runs.Run`) needs no object per batch.
 """
 
@@ -54,7 +54,7 @@ _RUN_COLUMNS: Final = {
     "batch.base_sequence": "base_sequence",
     "batch.last_sequence": "last_sequence",
 }
-"""Source of a column that differs within a run -> the column of the run that has the values."""
+"""Source of a column whose values differ within a batch run -> the column of the run that has the values."""
 
 
 class HeaderRows:
@@ -133,7 +133,7 @@ def _shown(column: Column, value: Any) -> Any:
 
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
-    """Yield a value for each column, and the number of records that have them; for a run this repeatedly."""
+    """Yield a value for each column, and the number of records with these values; for a run once or per batch."""
     run = item.run
     if run is None:
         yield [values.source(column)(item, None) for column in columns], item.batch.count or 0

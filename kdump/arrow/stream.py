@@ -132,7 +132,7 @@ class RowStream:
         yield from self._take()
 
     def of_items(self, partition: Partition, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of items that a reader has yielded for a partition. The reader must have no ``offer``."""
+        """Yield the rows of items that a reader has yielded for a partition. The reader's ``offer`` must be None."""
         yield from self._of(items, self._change if self._changes(partition) else None)
         yield from self._take()
 

@@ -45,7 +45,7 @@ class TypedColumns:
     """The columns of one subject, or of the subjects of a topic's keys and values."""
 
     def __init__(self, sides: Sequence[TypedSide | SubjectTables], engine: Engine = "arrow") -> None:
-        """With two ``sides``, key and value, the schema id and the reported problem are those of the last."""
+        """If ``sides`` has a key and a value, the schema id and the reported problem are those of the last side."""
         self._sides = sides
         self._types = {side.side: arrow_type(side.shape, engine) for side in sides}
         self.names = (*(name for side, name in SIDES.items() if side in self._types), SCHEMA_ID, PROBLEM, WHY)

@@ -117,7 +117,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of a broker's log dirs. ``metadata`` is the metadata log's log dir; ``node_id`` is configured."""
+    """Verify the ids of a broker's log dirs. ``metadata`` has the metadata log; ``node_id`` is the broker's config."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id
@@ -254,10 +254,10 @@ def brokers(
     """Return the log dirs grouped by broker. Raises StoreError.
 
     If ``options`` has a node.id, all log dirs belong to one broker; otherwise those with the same node.id and
-    cluster.id do. Exceptions: Of two log dirs with the same directory.id and a common partition, copies of one log dir,
-    each counts as a broker. A log dir without ids counts as a broker. A log dir with a broken ``meta.properties``
-    belongs to the broker of the other log dirs, if there is only one broker and they have no partition in common.
-    ``partitions`` are those that a finder has listed: their log dirs are not listed again.
+    cluster.id do. Exceptions: Two log dirs with the same directory.id and a common partition are copies; each counts as
+    a broker. A log dir without ids counts as a broker. A log dir with a broken ``meta.properties`` belongs to the
+    broker of the other log dirs, if there is only one broker and they have no partition in common. ``partitions`` are
+    those that a finder has listed: their log dirs are not listed again.
     """
     listed = listed_log_dirs(partitions)
     dirs = [ids_of(LogDirFiles(files, path, listed.get((files, path)))) for files, path in places]

@@ -262,7 +262,7 @@ def _check_names(folder: LogFolder) -> None:
 
 
 def _check_first_log(folder: LogFolder, log_start: int) -> None:
-    """Raise StopsError if a log has no segments, and a folder, pipe or socket has the name of its first one.
+    """Raise StopsError if a log has no segments, and a folder, pipe or socket has the name of its first segment.
 
     A broker can open a device. It cannot set the position of a pipe (``FileRecords.openChannel``).
     """
@@ -277,11 +277,11 @@ def _check_first_log(folder: LogFolder, log_start: int) -> None:
 def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
     """Return causes for folders and sockets with the names of time indexes that a broker does not open while loading.
 
-    Raises StopsError for a folder or socket that it opens: a ``.txnindex``, or an index of a segment that is the
-    newest, is recovered, or is read for the producer state. Raises it also for the ``.index`` of an older segment,
-    which the first fetch opens (``LazyIndex.get``). A broker can open a pipe or a device, and reads no entries from it.
-    But it cannot resize it as an index of the newest or of a recovered segment (``AbstractIndex.resize``), nor set the
-    position of a pipe as a ``.txnindex`` (``TransactionIndex.openChannel``).
+    Raises StopsError for a folder or socket that a broker opens: a ``.txnindex``; an index of a segment that is the
+    newest, is recovered, or is read for the producer state; the ``.index`` of an older segment, which the first fetch
+    opens (``LazyIndex.get``). A broker can open a pipe or a device, and reads no entries from it. But it cannot resize
+    one as an index of the newest or of a recovered segment (``AbstractIndex.resize``), nor set the position of a pipe
+    as a ``.txnindex`` (``TransactionIndex.openChannel``).
     """
     logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     bases = [each.base_offset or 0 for each in logs]

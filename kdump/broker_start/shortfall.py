@@ -1,8 +1,8 @@
 """Finds partitions that lack all their records: their folder is missing, or their log is empty.
 
 The evidence is in other files: the assignment in the metadata log, checkpoints, producer snapshots, indexes, leader
-epochs, and committed offsets of groups. No other log is read. Only ``kdump check`` finds records missing from the end
-of a log that has others.
+epochs, and committed offsets of groups. No other log is read. If only the last records of a log are missing, only
+``kdump check`` finds that.
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ class Started:
     def join(self, found: list[Finding]) -> list[Finding]:
         """Return the findings to add to ``found``.
 
-        A fatal finding is left out if ``found`` has another one on the same file, which then gets its commands.
+        If ``found`` has a fatal finding on the same file as a fatal finding of this start, only the commands of the
+        latter are added to it.
         """
         new = []
         for one in self.findings:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
-    """Yield the contradictions between the log dirs of ``parts``. ``is_one_broker``: they all belong to one broker.
+    """Yield the contradictions between the log dirs of ``parts``. ``is_one_broker``: all log dirs belong to one broker.
 
     A partition in two log dirs is only a remark if a log dir has no directory.id, as before 3.7: the log dirs may be
     copies of the same log dir.
@@ -62,7 +62,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
 
 
 def _topic_id(part: Partition) -> bytes | None:
-    """Return the topic id of a folder, or None if the file is invalid, which another check reports."""
+    """Return the topic id of a folder, or None for an invalid ``partition.metadata``, which another check reports."""
     try:
         return part.topic_id(discard)
     except UnreadableError:

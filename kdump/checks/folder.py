@@ -210,7 +210,7 @@ def _judge(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str, 
 
 @lru_cache(1 << 8)
 def _read_small(read: Callable[[bytes], object], data: bytes) -> object:
-    """Return the content of a small file. The files of many partitions are equal: their topic id, their first epoch."""
+    """Return the content of a small file. It is cached, because many partitions have equal files."""
     return read(data)
 
 

@@ -50,7 +50,7 @@ class SegmentFiles(NamedTuple):
 
 
 class PartitionState:
-    """The state after a segment, for the check of the next one."""
+    """The state of a partition after a segment, for the check of the next segment."""
 
     def __init__(self) -> None:
         self.replay = Replay()

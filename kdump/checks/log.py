@@ -454,7 +454,7 @@ class LogCheck:
         self._compacted_until = max(batch.last_offset + 1, self._compacted_until)
 
     def _horizon(self, batch: Batch) -> None:
-        """Compare a delete horizon with the records: compaction sets it only if one is a tombstone (KIP-534)."""
+        """Compare a delete horizon with the records: compaction sets one only in a batch with a tombstone (KIP-534)."""
         try:
             needless = all(record.value is not None for record in batch.records())
         except DamageError:  # reported by _inside
@@ -804,7 +804,7 @@ def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, st
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
     """Yield a sentence for each value that Kafka never writes. ``before`` is the offset of the previous record.
 
-    The offsets in a batch without missing records are left to ``misnumbered()``.
+    In a batch without missing records, ``misnumbered()`` checks the offsets.
     """
     if before is not None and record.offset <= before and not batch.is_whole:
         yield f"offset {record.offset} follows offset {before}"

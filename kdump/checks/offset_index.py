@@ -320,7 +320,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the number of the first entry from which on all point past the log; ``count`` if fewer than two do."""
+    """Return the number of the first entry from which on all entries point past the log; ``count`` below two."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -358,7 +358,7 @@ class Gaps:
         self._legacy = False
 
     def batch(self, batch: RecordBatch, indexed: bool) -> None:
-        """Measure the next batch. Messages of magic 0 and 1 end the measuring: an entry may be for several of them."""
+        """Measure the next batch. Magic 0 and 1 end the measuring, because one entry may be for several messages."""
         self._legacy = self._legacy or batch.magic < 2
         position = batch.position
         gap = position - self._previous

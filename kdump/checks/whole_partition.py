@@ -175,7 +175,7 @@ def _indexed(log: _Log) -> dict[str, int]:
 
 
 def _is_derived(finding: Finding) -> bool:
-    """Return whether a finding is on a file that can be rebuilt, and neither records nor a start need it."""
+    """Return whether a finding is on a file that can be rebuilt, and that neither records nor a start need."""
     return finding.level is Level.DERIVED and not finding.is_grave
 
 
@@ -285,7 +285,7 @@ def _stopped_at(place: LogDir) -> int | None:
     """Return the log end offset of a clean stop, or None if it is unknown.
 
     A broker that stops writes the log end as recovery point (LogManager.shutdown), and its high watermarks
-    (ReplicaManager.shutdown). With both files one wrong entry is not enough for a finding.
+    (ReplicaManager.shutdown). The larger of both counts, so one entry that is too low gives no finding.
     """
     if not place.clean or place.recovery_point is None or place.high_watermark is None:
         return None
@@ -426,7 +426,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the outcome of a start. ``would``: as remarks, because the next start has another."""
+    """Yield the findings on the outcome of a start. ``would``: as remarks, because the next start differs."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         yield Finding(

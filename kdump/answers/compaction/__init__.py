@@ -1,1 +1,1 @@
-"""The next cleaning of compacted logs: the dirty section, whether it is due, and the records that it removes."""
+"""The next cleaning of compacted logs: the dirty section, whether a cleaning is due, and the records that it drops."""

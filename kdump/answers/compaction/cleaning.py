@@ -70,7 +70,10 @@ class CleanedTransactions:
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Return whether a batch is aborted data, or a marker of a transaction without data. Raises DamageError."""
+        """Return whether the cleaning discards a batch: aborted data, or a marker of a transaction without data.
+
+        Raises DamageError.
+        """
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id
@@ -102,7 +105,7 @@ if kernel.COMPILED:
     from kdump.kernel.batches import WIDTH
 
 CHUNK: Final = 1 << 13
-"""Number of records whose facts are in memory together. A single batch of a run may have more."""
+"""Number of records whose facts are in memory at a time. A larger batch that is part of a run is held whole."""
 
 
 class CleanerWalk:
@@ -298,7 +301,7 @@ def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
 
 
 def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]]:
-    """Yield the key at each place: the index of a data batch, and the index of a record in this batch."""
+    """Yield the key at each place. A place is the index of a data batch, and the index of a record in this batch."""
     wanted = sorted(places, reverse=True)
     done = 0
     for _, data in log:
@@ -365,7 +368,7 @@ class Cleaned:
 
 
 class FillPoint(NamedTuple):
-    """The record that fills the cleaner's offset map, as two indexes: of its chunk, and of the record in the chunk."""
+    """The record that fills the cleaner's offset map: the index of its chunk, and its index in this chunk."""
 
     chunk: int
     fact: int
@@ -430,7 +433,7 @@ class Cleaning:
         return max(1, -(-most // in_memory))
 
     def _new_map(self, part: KeyPart) -> AnyOffsetMap:
-        """Return an empty map. A map of several parts has no limit, because the cleaner's limit is for all keys."""
+        """Return an empty map for a part of the keys. Only the map of all keys has the cleaner's limit."""
         most = min(self._limits.map_entries, sys.maxsize) if part.of == 1 else sys.maxsize
         return offset_map(self._since, most, min(self._limits), part)
 
@@ -469,7 +472,7 @@ class Cleaning:
         return sorted(found)
 
     def _fill(self, newest: AnyOffsetMap, last: FillPoint | None) -> bool:
-        """Fill a map with the dirty part, up to ``last`` if given; return whether the whole part fits."""
+        """Add the dirty part of the log to a map, up to ``last`` if given; return whether all of it fits."""
         for number, _ in enumerate(self._dirty_facts(newest)):
             taken = 0
             if last is not None and number == last.chunk:
@@ -540,7 +543,7 @@ class Cleaning:
 
 
 def _count(segment: Segment, most: int) -> int:
-    """Return an upper bound of the records in a segment. A compressed message of magic 0 or 1 has up to ``most``."""
+    """Return the largest possible number of records. A compressed message of magic 0 or 1 counts as ``most``."""
     with segment.open() as source:
         batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
         return sum(_claimed(batch, most) for batch in batches)

@@ -1,7 +1,7 @@
 """The cleaner's map of keys to their newest offsets, and a table of the sizes of keys. Both hold digests, not keys.
 
-:func:`offset_map` and :func:`key_sizes` return the compiled classes of :mod:`kdump.kernel.digests`, if there are any.
-These use other digests, with the same results. Source: Kafka's class SkimpyOffsetMap.
+:func:`offset_map` and :func:`key_sizes` return compiled classes if :mod:`kdump.kernel.digests` is built. Compiled
+classes use other digests; the results are the same. Source: Kafka's class SkimpyOffsetMap.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
 class KeyFacts:
     """The facts of records: offset, size in bytes, digest of the key, and whether the record has a value.
 
-    At the end of each batch there is a fact that is only an offset: the last offset of the batch.
+    The last fact of each batch is not of a record: it has only the last offset of the batch.
     """
 
     def __init__(self, part: KeyPart) -> None:
@@ -121,9 +121,10 @@ class OffsetMap(KeyFacts):
     def judge(self, *, discards: bool, keeps: bool, listed: bool) -> Judged:
         """Count the records whose keys belong to the part of this map, by outcome.
 
-        Returns the number of records, of tombstones, of records for each index in REASONS, the bytes of superseded
-        records, and if ``listed`` the offset and reason of each removed record. ``discards``: the cleaning removes all
-        records, also those after ``latest``. ``keeps``: it keeps the newest tombstone of a key.
+        Returns the number of records, the number of tombstones, the number of records for each index in REASONS, and
+        the bytes of superseded records. If ``listed``, also the offset and reason of each removed record. ``discards``:
+        the cleaning removes all records, also those after ``latest``. ``keeps``: it keeps the newest tombstone of a
+        key.
         """
         records = tombstones = size = 0
         gone = [0] * len(REASONS)

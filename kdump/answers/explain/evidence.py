@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class TopicHistory:
-    """The topics of a metadata log, also deleted ones. Without a metadata log ``image`` is None."""
+    """The topics of a metadata log, including deleted topics. Without a metadata log ``image`` is None."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class OtherCopy(NamedTuple):
 
 
 class ListedFolders(NamedTuple):
-    """The names of the partition folders in the given paths, and in ``unread`` those that cannot be listed."""
+    """The partitions with a folder in the given paths, and in ``unread`` those whose folder cannot be listed."""
 
     names: Collection[Name] = ()
     unread: Collection[Name] = ()
@@ -274,7 +274,7 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """The offset to which the newest leader truncates this log, its replica and its epochs, or None."""
+        """The offset to which a follower truncates this log, and the newest leader's replica and epochs; or None."""
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])

@@ -66,7 +66,7 @@ class LostRange(NamedTuple):
 
 @dataclass
 class Sightings:
-    """The contents of a log at some offsets. ``waiting``: producer id -> offsets of records without a marker so far."""
+    """The contents of a log at some offsets. ``waiting``: producer id -> offsets of records without a marker yet."""
 
     records: dict[int, Sighting] = field(default_factory=dict)
     batches: list[Span] = field(default_factory=list)
@@ -87,8 +87,8 @@ class Sightings:
     def add(self, found: Sighting) -> None:
         """Add a record.
 
-        Of two records at one offset, the one with the newer leader epoch counts, as after a truncation (KIP-101).
-        Within an epoch it is the first one, because a fetch finds it first. ``older`` keeps the others.
+        If an offset has two records, the one with the newer leader epoch counts, as after a truncation (KIP-101). If
+        the epochs are equal, the first one counts, because a fetch finds it first. ``older`` keeps the other records.
         """
         held = self.records.get(found.offset)
         if held is not None:
@@ -153,8 +153,8 @@ def look(
 ) -> Sightings:
     """Return the records, batches and damage at ``offsets``, which must not be empty.
 
-    Reading continues until all transactions of these records have ended. ``opened`` has those without an end in the
-    log: producer id -> first offset. ``report`` receives damaged ranges and unreadable files.
+    Reading continues until all transactions of these records have ended. ``opened`` has the transactions that do not
+    end in the log: producer id -> first offset. ``report`` receives damaged ranges and unreadable files.
     """
     search = _Search(segments, offsets, opened or {}, report)
     for segment, region in _regions(segments, offsets[0], report):

@@ -72,8 +72,8 @@ class StableEnd(NamedTuple):
 class LogEnds(Collector):
     """Collects log end offsets for the lag of groups. It yields no lines.
 
-    Of several replicas the one with the greatest rank is kept. The index gives the log end. For the last stable offset
-    the log after the newest producer snapshot is read; if this is more than NEAR bytes, only with ``stable``.
+    Of several replicas the one with the greatest rank is kept. The log end comes from the index. For the last stable
+    offset the log after the newest producer snapshot is read, but more than NEAR bytes only with ``stable``.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset. An offset does not expire if its partition also has a ``pending`` one."""
+        """Return the line of an offset, which does not expire if its partition has a ``pending`` offset too."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}
@@ -259,7 +259,7 @@ def history_lines(group_id: str, coordinator: int, history: History) -> Iterator
 def _lags(
     end: StableEnd | None, offset: int | None, done: int | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return log end offset, lag, last stable offset, and the lag up to the latter. ``done`` records are left out."""
+    """Return log end offset, lag, last stable offset, and lag up to there. ``done`` records do not count as lag."""
     if end is None:
         return None, None, None, None
     if offset is None or done is None:
@@ -295,7 +295,7 @@ class GroupsWanted:
 
 
 class ConsumerGroups(TopicLogs):
-    """Collects consumer groups. The lag needs a second pass, which feeds ``ends`` with the :meth:`partitions`."""
+    """Collects consumer groups. For the lag, a second pass feeds the partitions of :meth:`partitions` to ``ends``."""
 
     def __init__(self, wanted: GroupsWanted) -> None:
         super().__init__()

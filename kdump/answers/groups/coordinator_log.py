@@ -102,7 +102,7 @@ class TopicLog:
 
 
 class TopicLogs(Collector):
-    """Collects partitions of coordinators' topics, of several replicas the one with the greatest end offset."""
+    """Collects partitions of coordinators' topics. Of several replicas the one with the greatest end offset counts."""
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], TopicLog] = {}
@@ -224,7 +224,7 @@ def group_of(key: bytes) -> bytes:
 
 
 def prefix_of(key: bytes) -> bytes:
-    """Return the bytes with which the keys of all offsets of a group begin. ``key`` is any key of this group."""
+    """Return the prefix of the keys of all offsets of a group. ``key`` is any key of this group."""
     return COMMIT + key[2 : _group_end(key)]
 
 

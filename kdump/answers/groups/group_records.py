@@ -4,10 +4,10 @@ The state is that of a broker which has just loaded the records: they do not sho
 groups. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup`` and their members in
 ``org.apache.kafka.coordinator.group.modern``.
 
-An offset expires at its record's expireTimestamp (value version 1, before 2.1), or after the retention, which begins
-when a classic group became empty, or with the commit. An offset with a subscribed topic or a pending transactional
-commit does not expire. No log dir has the retention, the broker's offsets.retention.minutes. Source: KIP-211,
-``OffsetExpirationConditionImpl``.
+An offset expires at the expireTimestamp of its record (value version 1, before 2.1), else after the retention. The
+retention begins when a classic group became empty, in other groups at the commit. An offset with a subscribed topic or
+a pending transactional commit does not expire. No log dir has the retention, the broker's offsets.retention.minutes.
+Source: KIP-211, ``OffsetExpirationConditionImpl``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class GroupRecords:
                 self._values.setdefault(name, {})[part] = decoded.value.values
 
     def one(self, name: str) -> Mapping[str, Any] | None:
-        """Return the value of the record with message name ``name``, which a group has at most once, or None."""
+        """Return the value of the group's only record with message name ``name``, or None without one."""
         return self._values.get(name, {}).get("")
 
     def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:

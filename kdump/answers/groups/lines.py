@@ -25,11 +25,11 @@ class GroupMemberLine:
     client_host: str
     member_epoch: int | None
     topic_partitions: tuple[str, ...] | None
-    """None in streams groups, and if the bytes are not a consumer's assignment."""
+    """The assigned partitions; None in streams groups, and if the bytes are not a consumer's assignment."""
     target_topic_partitions: tuple[str, ...] | None
     tasks: TaskLine | None
     subscribed_topics: tuple[str, ...] | None
-    """None if unknown."""
+    """The subscribed topics; None if unknown."""
 
 
 @dataclass(frozen=True)

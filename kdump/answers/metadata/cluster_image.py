@@ -325,7 +325,7 @@ def hidden_configs(resource: int, values: Mapping[str, str], *, show: bool) -> d
 
 
 def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the data of a record with secrets hidden. Those that differ from the secrets in ``was`` are marked."""
+    """Return the data of a record with secrets hidden. Secrets that differ from those in ``was`` are marked."""
     secret = [name for name in CREDENTIAL if name in data]
     is_config = "resourceName" in data and "value" in data
     if is_config and hidden_config(data["resourceType"], data["name"], data["value"]) is HIDDEN:

@@ -101,7 +101,7 @@ class Events:
         return Event(record.offset, record.timestamp, *made, committed or None)
 
     def _partition(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """Add a partition. All partitions of a topic that one batch creates or adds are one event."""
+        """Add a partition. All partitions of a topic that one batch creates or adds become one event."""
         number, fields = record.fields["topicId"], record.fields
         topic = image.topics.by_id.get(number)
         created = self._created.get(number)

@@ -106,7 +106,7 @@ class Copies:
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
-        """Yield the batches from the one with offset ``start`` on; runs of batches if there is only one copy.
+        """Yield the batches from the one with offset ``start`` on. If there is only one copy, yield runs of batches.
 
         If copies differ, the batches of the newer leader epoch are used.
         """
@@ -138,7 +138,7 @@ class Copies:
                     log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Merge batches by offset. Of batches at the same offsets yield that of the highest epoch, like the quorum."""
+        """Merge batches by offset. Of batches at the same offsets yield that of the newest epoch, like the quorum."""
         heads = [next(stream, None) for stream in streams]
         end, epoch = -1, -1
         while any(head is not None for head in heads):
