@@ -2,7 +2,7 @@
 
 Each call of a tool runs a command with ``-o jsonl`` in its own process, with a time limit, and returns one page of the
 lines. Paths must be inside the ROOTs, also after symbolic links are followed. Payloads are left out unless the server
-is started with --payloads. The only files are in the scratch folder of ``sql``. There are no network connections.
+is started with --payloads. It writes files only in the scratch folder of ``sql``, and opens no network connection.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ToolSpec(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The folders and the limits of the server. ``redact_key`` hashes ``payloads``, unless ``plain``."""
+    """The folders and limits (s, bytes) of the server. ``payloads`` are hashed with ``redact_key`` unless ``plain``."""
 
     roots: tuple[str, ...]
     payloads: bool = False
@@ -242,8 +242,8 @@ _KINDS: Final = {"string": str, "integer": int, "boolean": bool, "array": list, 
 class PageEnd(NamedTuple):
     """The end of a page, where the next page continues. The next page leaves out the first ``seen`` rows that it reads.
 
-    For ``dump`` it is read from ``position`` in ``file``, the start of the last batch of this page. For other commands
-    ``file`` is None, because each page computes the whole answer again.
+    For ``dump`` the next page is read from byte ``position`` in ``file``, the start of this page's last batch. For
+    other commands ``file`` is None, because each page computes the whole answer again.
     """
 
     file: str | None = None
@@ -399,7 +399,7 @@ class ToolCall:
         return base64.urlsafe_b64encode(json.dumps([self._call(), end, self._files]).encode()).decode()
 
     def _end_before(self) -> PageEnd:
-        """Return the end of the previous page, from the cursor. Raises CallError if it is not of the same call."""
+        """Return the end of the previous page, from the cursor. Raises CallError for another call or changed files."""
         cursor = self._given.get("cursor")
         if cursor is None:
             return PageEnd()
@@ -513,12 +513,12 @@ def _several(value: Any) -> list[Any]:
 
 
 def _flagged(flag: str, value: Any) -> list[str]:
-    """Return the words of an option for the command line, one for each value. A flag has only its name."""
+    """Return the words of an option for the command line, one for each value. A flag (True) is only its name."""
     return [flag if one is True else f"{flag}={one}" for one in _several(value) if one is not False]
 
 
 def _checked(name: str, value: Any, shape: dict[str, Any]) -> Any:
-    """Return the value of an argument, 1.0 as an integer. Raises CallError if it does not match its JSON schema."""
+    """Return the value of an argument (an integer for 1.0). Raises CallError if it does not match its JSON schema."""
     kind = shape["type"]
     if isinstance(value, str):
         if "\0" in value:

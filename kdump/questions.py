@@ -460,7 +460,7 @@ def compaction(
     map_entries: int = MAP_ENTRIES,
     max_keys: int = MAP_ENTRIES,
 ) -> Answer[PartitionCompaction | CleanedRecord | KeyUsage]:
-    """Return the range of the next compaction, the reasons for a delay, and the records that it removes.
+    """Return the range and the removed records of each partition's next compaction, and the reasons for a delay.
 
     ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records. ``top`` is
     the number of largest keys to add. ``map_entries`` is the number of keys that fit in the cleaner's map,
@@ -477,7 +477,7 @@ def metadata(
     offset: int | None = None,
     show_secrets: bool = False,
 ) -> Answer[TopicLine]:
-    """Return the topics by the metadata log's records below ``offset`` or up to ``at``, by default all records.
+    """Return the topics at the end of the metadata log, or after its records below ``offset`` or up to ``at``.
 
     The values of secret and unknown configs are hidden without ``show_secrets``.
 

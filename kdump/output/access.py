@@ -20,7 +20,7 @@ _ACL: Final = "system.posix_acl_access"
 
 
 class Access(NamedTuple):
-    """The widest permissions of the files and folders of an output for the group and others, before the umask.
+    """The most that an output's files and folders may allow to the group and others, before the umask.
 
     The group bits are for ``group`` (None: any group). If the user cannot set that group, the group gets only the
     permissions of others.

@@ -2,7 +2,7 @@
 
 - An output is written as a part: under a random name beside its target (:mod:`kdump.output.parts`). It is flushed to
   the disk, and renamed in one step that replaces nothing. An existing empty folder is a valid target.
-- An output that cannot be written is an error before the first byte. A run that fails, or that Ctrl-C, SIGTERM or
+- Before the first byte, kdump checks that the output can be written. A run that fails, or that Ctrl-C, SIGTERM or
   SIGHUP ends, deletes its own files and no others. After SIGKILL or a power failure a part remains; the next run
   reports it.
 - Outputs with log bytes, and their parts, never have wider permissions than the source (:mod:`kdump.output.access`).

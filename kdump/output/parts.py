@@ -1,4 +1,4 @@
-"""Parts: unfinished outputs with random names and locks, and the rename that publishes them."""
+"""Parts: unfinished outputs with random names, and the rename that publishes them. A lock shows that a run is alive."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class _Raw(io.RawIOBase):
     def __init__(self, *, escape: bool, paint: Callable[[bytes], bytes] | None) -> None:
         self._paint = paint
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace") if escape else None
-        """Keeps the start of a character that two writes split. Escapes bytes that are not UTF-8."""
+        """Keeps the first bytes of a character until the next write has the rest. Escapes bytes that are not UTF-8."""
         self._line = b""
         self._interrupted = False
 

@@ -48,7 +48,7 @@ class ChunkWork(Protocol[C_contra, S, R]):
     """The work on chunks: assume a state, make a result, and compute the next state."""
 
     def assume(self, chunk: C_contra) -> Any | None:
-        """Return the assumed state before a chunk, later compared with its ``start``; None waits for the real state."""
+        """Return the assumed ``start`` of the state before a chunk, or None to wait for the real state."""
 
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
         """Return the result of a chunk, from the assumed or known ``start`` and the :class:`Turn` of the executor.
@@ -168,7 +168,7 @@ class _ChunkThreads(Generic[C]):
             self._changed.notify_all()
 
     def next(self) -> _ChunkTask[C] | None:
-        """Return the next chunk, perhaps without a result; None at the end. While a thread works on it, make others."""
+        """Return the next chunk, perhaps without a result; None at the end. Make others while a thread works on it."""
         while True:
             with self._changed:
                 while not self._tasks and self._is_taking:

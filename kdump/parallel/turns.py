@@ -101,9 +101,9 @@ class OutputTurn(Turn[S]):
             do(self.state)
 
     def room(self, size: int) -> memoryview | None:
-        """Return memory for at least the next ``size`` bytes, or None.
+        """Return memory for at least the next ``size`` bytes of held output.
 
-        None if the output need not be held, because this chunk's turn has come, or if too little memory is left.
+        Return None if this chunk's turn has come, because then no output is held, or if too little memory is left.
         The caller fills the start of this memory, and gives that slice to :meth:`write`, which does not copy it.
         """
         return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None

@@ -1,4 +1,4 @@
-"""Checksums: CRC-32C (Castagnoli) of magic 2 batches and producer snapshots, CRC-32 of messages of magic 0 and 1."""
+"""CRC-32C (magic 2, producer snapshots), CRC-32 (magic 0 and 1), and checksums of joined ranges without their bytes."""
 
 from __future__ import annotations
 

@@ -29,11 +29,11 @@ _TOGETHER: Final = r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\
 """A command in a sentence, with its paths and options. It is not broken across lines."""
 _PORTED: Final = "hdfs|viewfs|https?"
 SCHEME: Final = rf"(?<![\w/.+-])(?:(?P<ported>{_PORTED})(?=:/)|(?!(?:{_PORTED}):)[a-z][a-z0-9+.-]+(?=:/))"
-"""The scheme of a URI. After ``ported`` ones a name and digits before a slash are a host and its port, not two keys."""
+"""The scheme of a URI. After a ``ported`` scheme ``NAME:DIGITS/`` is a host and its port, not two keys."""
 _KEYS: Final = rf"({SCHEME}:/+)[^/\s@:]*:(?(ported)(?!\d+(?:/|\s|$)))[^\s@]{{0,300}}@(?:[^/\s@]*@)*"
 """User and password, or the two keys, in the URI of a store. They are not printed."""
 _QUOTED_KEYS: Final = r"('[a-z][a-z0-9+.-]*:/+)[^'/@:]*:[^'@]*@"
-"""The same in a URI that is quoted for a shell, because it holds a space."""
+"""Like ``_KEYS``, in a URI that is quoted for a shell because it holds a space."""
 _URI_OPTIONS: Final = (
     r"(\b[a-z][a-z0-9+.-]*://[^\s'?]*)\?[^\s'=]*(?:=[^\s']*[?&][^\s'=]*)?(?i:secret|sig|password|token|key|credential)"
     r"[\w-]*=[^\s']*?(?=:?(?:[\s']|$))"
@@ -51,7 +51,7 @@ _VTE: Final = 5000
 
 
 def message(level: Level, text: object, hint: str = "") -> None:
-    """Write a message to standard error, and the hint below it. The hint in brackets is cut from ``text``."""
+    """Write a message to standard error, and the hint below it. Remove `` (hint)`` from the end of ``text``."""
     sys.stderr.write(_shown(level, _printable(str(text).removesuffix(f" ({hint})" if hint else ""))))
     if hint:
         sys.stderr.write(_shown("hint", _printable(hint)))

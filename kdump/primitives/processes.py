@@ -1,4 +1,4 @@
-"""Distributes tasks over forked processes, and returns the results in order."""
+"""Runs tasks in forked processes of this machine, and returns the results in the order of the tasks, through pipes."""
 
 from __future__ import annotations
 

@@ -85,9 +85,9 @@ class Interrupts:
 
 @contextmanager
 def unwrapped() -> Iterator[None]:
-    """Raise what a signal raised in the block, although Python before 3.12 made a RuntimeError of it.
+    """Raise the KeyboardInterrupt or EndedBySignal of the block, also if Python has wrapped it in a RuntimeError.
 
-    Python does so if the signal arrives in ``__set_name__``, which runs when an import creates a class.
+    Before 3.12 Python does so if the signal arrives in ``__set_name__``, which runs when an import creates a class.
     """
     try:
         yield
@@ -151,7 +151,7 @@ def by_default() -> None:
 
 
 def end_with(parent: int, number: int = signal.SIGKILL) -> None:
-    """On Linux, send this process the signal ``number`` when its parent ends. Elsewhere sending a result ends it."""
+    """On Linux, send this process the signal ``number`` when its parent ends. Elsewhere it ends at its next result."""
     from ctypes import CDLL
 
     if hasattr(CDLL(None), "prctl"):

@@ -3,7 +3,7 @@
 Compiled libraries hold Python's interpreter lock for seconds, and some of their calls cannot be interrupted. Then no
 Python code of the same process runs: neither a handler of signals nor a thread with a time limit. The supervisor is the
 first process: it forks, waits, kills if needed, and deletes temporary files. The fork runs the command. Through a pipe
-it sends the paths of its temporary files, and reports the begin and the end of limited work (:func:`begin`).
+it sends the paths of its temporary files, and reports the start and the end of limited work (:func:`begin`).
 """
 
 from __future__ import annotations

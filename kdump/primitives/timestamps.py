@@ -1,4 +1,4 @@
-"""The current time, timestamps (ms since 1970) as text, and times from text."""
+"""Timestamps (ms since 1970) and durations as text, and from the texts that users write; the current time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of answers: JSON lines and CSV for machines, plain tables for people."""
+"""Writes the lines of answers: JSON lines, CSV, and tables for pipes. On a terminal ``answer_terminal`` draws tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of answers on a terminal, fitted to its width."""
+"""Draws tables of answers on a terminal: shares equal values, omits columns, shortens cells until a row fits a line."""
 
 from __future__ import annotations
 

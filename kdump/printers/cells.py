@@ -1,4 +1,4 @@
-"""The columns of records as text cells, for CSV and tables. A null value is None."""
+"""The text of a record, batch or damaged range in each column, for CSV and tables. A null value is None."""
 
 from __future__ import annotations
 

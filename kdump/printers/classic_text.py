@@ -1,4 +1,4 @@
-"""The output format ``text``: the lines of DumpLogSegments for any selection of records."""
+"""The output format ``text`` of ``kdump dump``: lines like the newest DumpLogSegments, of selected records and damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings and remarks of a check: JSON lines, plain text for pipes, coloured and folded text for terminals."""
+"""Prints findings of a check, and its conclusion: JSON lines, text for pipes, coloured folded text for terminals."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ class CheckSummary:
         self.damaged: list[str] = []
         """The folders of partitions with a damaged log."""
         self.without_batches: list[str] = []
-        """The folders of ``damaged``, ``poisoned`` and ``holes`` without a valid batch."""
+        """The folders in ``damaged``, ``poisoned`` and ``holes`` that have no valid batch."""
         self.poisoned: list[str] = []
-        """The folders of partitions whose only damage is batches that a broker accepts, and that stop consumers."""
+        """The folders of partitions whose only damage is batches that brokers accept, but that stop consumers."""
         self.holes: list[str] = []
         """The folders of partitions whose only fault is missing offsets."""
         self.fatal: list[str] = []

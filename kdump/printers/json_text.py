@@ -1,4 +1,4 @@
-"""Rows as JSON: one object with the columns of a record, a batch or a damaged range."""
+"""Rows as JSON in plain Python: one object with the columns of a record, a batch or a damaged range."""
 
 from __future__ import annotations
 

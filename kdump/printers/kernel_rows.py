@@ -55,7 +55,7 @@ class KernelRows:
     """Makes a row for each record without parsing it in Python, or for each batch if ``batches`` is set."""
 
     whole_batches = True
-    """Whether compiled code prints a batch of a run only if it can print it completely."""
+    """Whether compiled code prints each batch of a run completely or not at all."""
 
     def __init__(
         self,

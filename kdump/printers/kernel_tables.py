@@ -1,4 +1,4 @@
-"""Tables without styles, drawn in compiled code, for :mod:`kdump.printers.table`."""
+"""Draws tables without styles in compiled code for :mod:`kdump.printers.table`, and returns rows that it cannot draw."""
 
 from __future__ import annotations
 

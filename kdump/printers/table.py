@@ -1,7 +1,7 @@
 """The output format ``table``: records or batches as a table for people, drawn by rich.
 
 Rows are drawn in groups, so that memory does not grow with the output. The first group determines the widths. Numbers
-are never shortened. A longer number widens its column: with styles from its group on, without styles from its row on.
+are never shortened. A longer number widens its column for its group (with styles) or row, and for all later ones.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Values(NamedTuple):
         return Values(only=kept)
 
     def either(self, other: Values) -> Values:
-        """Return values that include both."""
+        """Return the values of both, or the range that includes them."""
         if self.only is not None and other.only is not None:
             return Values(only=self.only | other.only)
         (low, high), (more_low, more_high) = self.range, other.range
@@ -165,7 +165,7 @@ _SWAPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=":
 
 
 def _bounds(tokens: Iterator[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds:
-    """Return the bounds of an expression, in which each bracket is replaced by the bounds of its content."""
+    """Return the bounds of an expression. An expression in brackets is evaluated before the one around it."""
     stack: list[tuple[str, list[tuple[str, Any]]]] = [("", [])]
     for kind, value in tokens:
         if (kind, value) == ("sign", "("):

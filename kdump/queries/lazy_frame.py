@@ -1,4 +1,4 @@
-"""``kdump.scan``: the records of logs as a Polars LazyFrame. Its predicate, columns and limit reduce the reading."""
+"""``kdump.scan``: records of logs as a Polars LazyFrame. Polars passes predicate, columns and limit: less is read."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ class SqlInputs(NamedTuple):
 
 
 class ViewRead:
-    """The counts of one scan of a view, for ``--stats``."""
+    """One scan of a view, for ``--stats``. ``pushed``: the bounds that limit the data to read."""
 
     def __init__(self, view: str, columns: Sequence[str], condition: str | None) -> None:
         self.view, self.columns, self.condition = view, list(columns), condition

@@ -1,4 +1,4 @@
-"""``kdump.sql``: the rows of a query in Python."""
+"""``kdump.sql``: runs a query, and returns all rows in memory together with messages about damage."""
 
 from __future__ import annotations
 

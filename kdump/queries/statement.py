@@ -1,4 +1,4 @@
-"""The text of a query: one statement, its parameters, and the column ``offset``, whose name SQL reserves."""
+"""Checks the text of a query: one SELECT and its parameters. Quotes the column ``offset``, whose name SQL reserves."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def is_complete(text: str) -> bool:
 def parse(text: str, params: Mapping[str, object], statements: Callable[[str], Sequence[duckdb.Statement]]) -> Query:
     """Return a query that is one statement: a SELECT, or an EXPLAIN of a SELECT.
 
-    ``statements`` is DuckDB's parser, which determines the type of the statement. It is that of a connection, because
-    the parser of the module ``duckdb`` opens a database of its own, which takes 20 ms of CPU. Raises UsageError for
-    other statements, and for a missing or unused parameter. Raises duckdb.Error for a syntax error.
+    ``statements`` is ``extract_statements`` of a DuckDB connection. (That of the module ``duckdb`` opens a database
+    first, in 20 ms of CPU.) Raises UsageError for other statements, and for a missing or unused parameter. Raises
+    duckdb.Error for a syntax error.
     """
     import duckdb
 

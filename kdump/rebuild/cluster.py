@@ -280,10 +280,10 @@ def choose(
 ) -> list[PartitionPlan]:
     """Return the plan of each partition of an image, by topic and partition.
 
-    ``has_configs`` is False for an image without topic configs. Then a partition counts as compacted if a cleaner's
-    checkpoint has it. It counts as tiered if its log starts before its first local segment, and a volume has the topic
-    of remote log metadata. ``write`` receives each plan in the worker process that made it, because the page cache has
-    the copies then. ``done`` receives it in this process. Raises KdumpError if a worker ends without a result, and the
+    ``has_configs`` is False for an image without topic configs. Then a partition in a cleaner's checkpoint counts as
+    compacted. A partition whose log starts before its first local segment counts as tiered if a volume has the topic
+    ``__remote_log_metadata``. ``write`` receives each plan in the worker process that made it, while the copies are in
+    the page cache. ``done`` receives it in this process. Raises KdumpError if a worker ends without a result, and the
     errors of ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))

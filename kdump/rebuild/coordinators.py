@@ -231,11 +231,10 @@ def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, i
 
 
 def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
-    """Return a number of partitions, at least ``least``, for which the partition of each id is the one it was read
-    from.
+    """Return the most likely number of partitions, at least ``least``. ``ids`` are pairs of partition and id.
 
-    This is the smallest such number, or a greater one that is unlikely to fit by chance: with twice the right number,
-    half of the ids would be in another partition. Without ids, or if no number fits, ``least`` is returned.
+    A number fits if it gives each id the partition in which the id was found. The result is the greatest number that
+    is unlikely to fit by chance, or else the smallest that fits. Without ids, or if no number fits, it is ``least``.
     """
     known = tuple(ids)
     fits = [

@@ -219,7 +219,7 @@ class ScannedCopy:
     def _doubt_offsets(
         self, each: Segment, spans: Sequence[BatchSpan], following: int | None, damaged: Sequence[LeftOutRange]
     ) -> tuple[list[BatchSpan], list[LeftOutRange]]:
-        """Return the spans with the right base offset (no checksum covers this field), and ranges of the other spans.
+        """Return the spans whose base offset is right (no checksum covers it), and the other spans as left-out ranges.
 
         The offsets of a segment increase from its base offset to ``following``, the base offset of the next segment. If
         the log is not compacted, a batch starts at the end offset of the batch before it. If the right offset of

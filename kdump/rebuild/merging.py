@@ -1,4 +1,4 @@
-"""Merges copies of a partition: takes the batches of the first copy, and batches of other copies in its holes."""
+"""Merges copies of a partition: the batches of the first copy, and in its holes those of other copies that match it."""
 
 from __future__ import annotations
 

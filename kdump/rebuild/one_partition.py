@@ -379,7 +379,7 @@ class _Planning:
         return max((one for one in found if one is not None), default=None)
 
     def _evidence(self) -> int:
-        """Return the lowest log end offset that is possible according to checkpoints, file names and batch headers."""
+        """Return the log end offset that checkpoints, file names and batch headers prove. The log may be longer."""
         return max(map(self._evidence_of, self._in_lineage()), default=0)
 
     def _evidence_of(self, copy: _Copy) -> int:
@@ -396,7 +396,7 @@ class _Planning:
         return max([0, *names, *(mark for mark in marks if mark is not None)])
 
     def _log_start(self, first: int, end: int) -> int:
-        """Return the highest log start offset in a checkpoint that is not above ``end``, but at least ``first``.
+        """Return the greatest of ``first`` and the log start offsets in checkpoints that are not above ``end``.
 
         The log of a tiered topic may start before ``first``; without a checkpoint it starts at its first leader epoch.
         """
@@ -526,7 +526,7 @@ class _Planning:
         return "no copy has them"
 
     def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
-        """Yield the bytes left out: of another history, of an older topic, damaged ranges whose offsets are lost."""
+        """Yield the bytes left out: batches of other histories and topics, damaged ranges whose offsets are lost."""
         for one in self._log.left_out:
             yield _left(one)
         for copy in self._others:

@@ -78,7 +78,7 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]
 
 
 def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = None) -> Iterator[FieldBytes]:
-    """Yield fields without the bytes of payloads. With ``hashed``, payloads have hashes, and header keys stay."""
+    """Yield fields without the bytes of payloads. With ``hashed`` show their hashes, and keep header keys."""
     for part in parts:
         if part.name not in PAYLOADS or (hashed is not None and part.name == "headerKey"):
             yield part

@@ -292,7 +292,7 @@ class Message(RecordBatch):
             yield message.record()
 
     def messages(self, limit: int | None = None, *, in_chunks: bool = False) -> Iterator[Message]:
-        """Yield this message, or a wrapper's inner messages. Raises DamageError. ``in_chunks``: :meth:`unpacked`."""
+        """Yield this message or its inner messages (``in_chunks`` as in :meth:`unpacked`). Raises DamageError."""
         codec = self.codec
         if codec == compression.NONE:
             yield self

@@ -1,3 +1,1 @@
-"""Simulates a broker's recovery of a log at its start, and makes the index files that a broker rebuilds. Changes no
-file.
-"""
+"""Simulates how a broker recovers one log at its start, and makes the indexes that it rebuilds. Changes no file."""

@@ -121,8 +121,8 @@ class Outcome(NamedTuple):
     hidden_by: str | None
     """The ``.index`` with an entry that points past the last batch of its segment, or None.
 
-    It is a ``.log.swap`` if no batch of it has the base offset or a higher one. The log then ends at the base offset,
-    or consumers do not receive new records.
+    For a ``.log.swap`` whose batches are all below its base offset, the ``.log.swap`` itself. In both cases the log
+    ends at the base offset of the segment, or consumers do not receive new records.
     """
     discarded: tuple[str, ...]
     """``.swap`` files that are deleted because of a ``.cleaned`` file."""
@@ -157,7 +157,7 @@ class LoaderRules(NamedTuple):
     searches_bases: bool = True
     """Whether a broker searches an offset by base offsets of batches (from 4.1, KAFKA-18989), not by last offsets."""
     forgives_io: bool = True
-    """Whether recovery empties a segment if it cannot read it, or cannot write a file beside it (from 4.0 on).
+    """Whether recovery empties a segment after an I/O error in the segment or in a file beside it (from 4.0 on).
 
     Before 4.0 the log dir goes offline instead.
     """
@@ -290,7 +290,7 @@ class _Start:
     def recover(self, each: Segment, before: list[Segment], *, loading: bool) -> bool:
         """Recover a segment; return whether it is truncated. ``before`` are the earlier segments.
 
-        ``loading``: the broker recovers it while it loads the segments, before the recovery of the log.
+        ``loading``: the broker recovers the segment while it loads segments, before it recovers the log.
         """
         if self.sound is None or each not in self.read:  # a valid segment is not in _done, so it may come again
             self.read.append(each)

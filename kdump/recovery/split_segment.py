@@ -28,7 +28,7 @@ _FAILS = "the broker would try to split the segment and fail"
 
 
 class OffsetOverflowError(Exception):
-    """An offset is too large for the segment's index. ``indexed``: position in the last entry of its new index."""
+    """An offset is too large for the segment's new index. ``indexed`` is the position in this index's last entry."""
 
     def __init__(self, segment: Segment, position: int, offset: int, indexed: int) -> None:
         begins = f"a segment that begins at {segment.base_offset or 0}"

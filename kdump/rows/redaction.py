@@ -141,7 +141,7 @@ def _of_topic(topic: str) -> Mask | None:
 
 
 def _mask_of(item: SelectedBatch) -> tuple[Mask | None, bool]:
-    """Return the mask of a segment, and whether these batches decide it: they may be empty, damaged, or only markers.
+    """Return the mask of a segment, and whether it is certain. It is not if no record but markers can be read.
 
     The content decides if the topic is unknown, or may be that of Connect's configs under an unusual name.
     """
@@ -231,7 +231,7 @@ class FieldRedactor(Redactor):
     def _within(self, value: Any, path: tuple[str, ...]) -> tuple[Any, bool]:
         """Return a JSON value with hashes at a path, and whether it has the path.
 
-        At a list, a name selects this field of all items. A number selects the item with this number, too.
+        In a list, a name or number selects this field of all items. A number also selects the item with this number.
         """
         if not path or not (value is None or isinstance(value, dict | list)):
             return self._hashed(value), not path

@@ -1,4 +1,4 @@
-"""Parses Avro schemas, and computes their fingerprints (Apache Avro 1.12 specification)."""
+"""Parses Avro schemas (no payloads), and computes their fingerprints (Apache Avro 1.12 specification)."""
 
 from __future__ import annotations
 

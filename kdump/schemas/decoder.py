@@ -87,7 +87,7 @@ class PayloadDecoder:
         return self._with_schema(topic, side, payload, headers)
 
     def has_own_layout(self, topic: str, side: Side, payload: bytes) -> bool:
-        """Return whether the layout of a payload is known by the name of its topic: no schema wrote it."""
+        """Return whether a payload has a layout without a schema: of MirrorMaker 2 or of Kafka's own topics."""
         if has_own_layouts(topic):
             from kdump.schemas import mirror_maker
 
@@ -112,7 +112,7 @@ class PayloadDecoder:
         if "problem" in made:
             whole = self._with_schema(topic, side, payload, headers)
             if whole is not None and "problem" not in whole:
-                return whole  # the key has no window: the schema also fits the bytes that look like a time
+                return whole  # the schema fits the whole key, so the bytes that look like a window belong to it
         return made | {"window": parts.window}
 
     def _with_schema(

@@ -234,7 +234,7 @@ def _merge(name: str, kind: MessageType, reader: ProtobufReader, group: int, oth
 
 
 def _map(name: str, kind: MessageType, reader: ProtobufReader, field_number: int) -> _Put:
-    """Return the reader of a map field. An entry with unknown fields is an unknown field, as in protobuf's upb."""
+    """Return the reader of a map field. An entry with unknown fields counts as unknown, as in protobuf's upb."""
     key, value = kind.fields
     empty_key: Any = map_key(DEFAULTS.get(key.type, 0))
     inner = value.resolved if isinstance(value.resolved, MessageType) else None
@@ -324,7 +324,7 @@ class ProtobufReader:
         """Return the message at a position, up to the end of the payload. Raises UndecodableError.
 
         ``indexes`` is the path to the message in its file. Writers and registries count nested messages in three ways.
-        The first of the ways that leave the fewest unknown fields is used.
+        The way that leaves the fewest unknown fields is used; of several such ways, the first.
         """
         best: DecodedMessage | None = None
         problem = UndecodableError(f"the schema has no message {list(indexes)}")

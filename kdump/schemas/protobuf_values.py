@@ -166,7 +166,7 @@ def _nanoseconds(value: Any) -> int:
 
 
 def _int64_nanoseconds(value: Any) -> int:
-    """Return the same. Raises MismatchError outside the years 1678 to 2262."""
+    """Like :func:`_nanoseconds`. Raises MismatchError also outside the years 1678 to 2262."""
     made = _nanoseconds(value)
     if not _LEAST_NS <= made <= _MOST_NS:
         raise MismatchError(f"the timestamp {value} is outside the years 1678 to 2262 of nanoseconds")

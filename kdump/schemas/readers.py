@@ -1,4 +1,4 @@
-"""The reader of a schema by its format, and readers of JSON payloads. A broken schema has a problem, but no reader."""
+"""Chooses the reader of a schema: Avro, Protobuf, or JSON (in this module). A broken schema has a problem instead."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reads payloads with their writers' schemas, and converts them to typed values of one version of a subject.
 
-This is the newest current version, or the version in a name such as ``orders-value:3``. A payload that cannot be
-converted has a problem instead of a value.
+The user names the subject (``orders-value``: its newest current version) or a version (``orders-value:3``). A payload
+that cannot be converted has a problem instead of a value.
 """
 
 from __future__ import annotations

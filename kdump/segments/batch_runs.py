@@ -1,4 +1,4 @@
-"""Batch runs: consecutive batches of one kind, without an object for each. Magic 2 has a table of header fields.
+"""Batch runs: consecutive batches of one kind, read together. In magic 2 a run is a table of header fields.
 
 The walk (:func:`kdump.segments.walk.walk`) finds a batch. :func:`run` and :func:`entries` find the batches after it
 that can be read together with it. Without compiled code there are no runs.

@@ -1,6 +1,6 @@
 """Sequences of records that are read on each iteration, because a record takes about 300 bytes as an object.
 
-Compiled code prints :class:`BatchRecords` and :class:`RunRecords` without objects; without it they are not made.
+Compiled code prints :class:`BatchRecords` and :class:`RunRecords` without objects. Plain Python does not use these two.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ class BatchRecords(LazyRecords):
 
     @classmethod
     def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> BatchRecords | None:
-        """Return the records of a data batch of magic 2; None if it has no records or a malformed one.
+        """Return the records of a data batch of magic 2; None for other batches, no records, or a malformed record.
 
-        The result is None for other batches too, and if ``takes_all`` returns False. Its arguments are the lowest and
-        the highest offset, then the lowest and the highest timestamp (ms) of the records.
+        ``takes_all`` receives the lowest and the highest offset, then the lowest and the highest timestamp (ms) of the
+        records. If it returns False, the result is None.
         """
         if not isinstance(batch, Batch) or batch.is_control or batch.count <= 0:
             return None

@@ -60,7 +60,7 @@ KEPT: Final = 16
 FORGOTTEN: Final = 1 << 16
 """Maximum number of stored checksums before the current position."""
 FRAMED: Final = 8
-"""For each FRAMED bytes read, a search may skip one record more than BUDGET without finding a valid batch."""
+"""Before it finds a valid batch, a search may skip BUDGET records, and one more for each FRAMED bytes read."""
 NEAR: Final = 1 << 21
 """Bytes after the start of a part in which a guess first searches for the leader epoch of the segment's first batch."""
 LOOKS: Final = 1024
@@ -466,9 +466,9 @@ def read(
     """Yield the regions of a segment. Magic, header, codec and checksum of each batch are checked.
 
     ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batch by
-    its length field. "resync": the next valid batch. ``first_offset`` is the segment's base offset, from which on
-    offsets are missing if the segment starts with damage. A batch of more than ``limit`` bytes (by default the source's
-    limit) is damage. ``runs`` is explained at :func:`kdump.segments.walk.walk`.
+    its length field. "resync": the next valid batch. If the segment starts with damage, the missing offsets begin with
+    ``first_offset``, its base offset. A batch of more than ``limit`` bytes (by default the source's limit) is damage.
+    ``runs`` is explained at :func:`kdump.segments.walk.walk`.
     """
     end = source.size if end is None else min(end, source.size)
     return ResyncReader(source, start, end, on_error, first_offset, limit=limit, runs=runs).read()

@@ -1,6 +1,7 @@
-"""Finds the batches of a segment as Kafka's reader does. A DamageError becomes a Damage region here.
+"""Finds the batches of a segment as Kafka's reader does, up to the first damage (``resync`` reads after it).
 
-Files are read in blocks of at most 1 MiB and are never mapped: a segment may shrink while it is read.
+A DamageError becomes a Damage region here. Files are read in blocks of at most 1 MiB, and never mapped, because a
+segment may shrink while it is read.
 """
 
 from __future__ import annotations

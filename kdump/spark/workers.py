@@ -1,6 +1,4 @@
-"""Runs a list of tasks on the executors of Spark, as :class:`kdump.primitives.processes.Workers`. Results keep their
-order.
-"""
+"""Runs tasks on the executors of Spark, and returns results in order: :class:`kdump.primitives.processes.Workers`."""
 
 from __future__ import annotations
 

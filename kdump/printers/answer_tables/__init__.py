@@ -1,3 +1,1 @@
-"""Tables of answers for people, one module per command: ``tables()`` converts answer lines. Urgent tables come
-first.
-"""
+"""Tables of answers for people, one module per command. ``tables()`` converts answer lines, the urgent ones first."""

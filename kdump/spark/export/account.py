@@ -1,4 +1,4 @@
-"""The manifest of an export: the outcome of every input byte."""
+"""The manifest of an export. It counts each input byte once: in a batch, damaged, padding, unreadable or not selected."""
 
 from __future__ import annotations
 

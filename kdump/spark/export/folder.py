@@ -202,7 +202,7 @@ class Folder:
     def settle(self, name: str) -> bool:
         """Complete or undo a killed :meth:`write_text`. Return whether the file exists.
 
-        A complete text without the file takes its place; any other text under the :data:`NEW` name is deleted.
+        If the file is missing, a complete text under the :data:`NEW` name becomes the file. Other texts are deleted.
         """
         is_there, new = self.exists(name), name + NEW
         if self.exists(new):

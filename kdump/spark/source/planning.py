@@ -106,7 +106,9 @@ class Planned(NamedTuple):
 
 T = TypeVar("T")
 Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
-"""A function (segments, split size in bytes, checked) that reads headers, here or on other machines."""
+"""Reads the headers of segments, here or on other machines. Takes segments, the split size (bytes), and whether to
+check all checksums.
+"""
 
 
 def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:

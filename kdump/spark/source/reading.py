@@ -1,4 +1,4 @@
-"""Reads a split as Arrow batches: the work of a Spark task."""
+"""Reads a split, a part of a segment, as Arrow batches. This is the work of a Spark task, planned by the driver."""
 
 from __future__ import annotations
 
