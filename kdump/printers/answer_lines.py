@@ -1,4 +1,4 @@
-"""Writes the lines of answers: JSON lines, CSV, and tables for pipes. On a terminal ``answer_terminal`` draws tables."""
+"""Writes the lines of answers as JSON lines, CSV, or tables for pipes (for terminals: ``answer_terminal``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output format ``text`` of ``kdump dump``: lines like the newest DumpLogSegments, of selected records and damage."""
+"""The output format ``text`` of ``kdump dump``: selected records like the newest DumpLogSegments, and damage."""
 
 from __future__ import annotations
 

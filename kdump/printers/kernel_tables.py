@@ -1,4 +1,4 @@
-"""Draws tables without styles in compiled code for :mod:`kdump.printers.table`, and returns rows that it cannot draw."""
+"""Draws tables without styles in compiled code for :mod:`kdump.printers.table`. Returns rows that it cannot draw."""
 
 from __future__ import annotations
 

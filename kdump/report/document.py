@@ -125,7 +125,6 @@ class ReportRequest:
         return " ".join([*words, *options])
 
     def with_configs(self) -> list[str]:
-
         return [word for one in self.configs for word in ("--config", shell_word(f"{one.topic}:{one.key}={one.value}"))]
 
     def now(self, at: int | None = None) -> tuple[str, str]:

@@ -188,7 +188,7 @@ class SchemaStore:
         return (version for version in self._versions.values() if version.state in chosen)
 
     def version(self, subject: str, version: int) -> SchemaVersion | None:
-        """Return a version of a subject in any state, or None. -1: the newest version of the first state that occurs."""
+        """Return a version of a subject, in any state, or None. -1: the newest in the first of STATES that occurs."""
         if version == -1:
             found = [each for each in self._versions.values() if each.subject == subject]
             return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)

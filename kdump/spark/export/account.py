@@ -1,4 +1,4 @@
-"""The manifest of an export. It counts each input byte once: in a batch, damaged, padding, unreadable or not selected."""
+"""The manifest of an export. It counts each input byte once: in a batch, damaged, padding, unreadable or not read."""
 
 from __future__ import annotations
 

@@ -106,9 +106,7 @@ class Planned(NamedTuple):
 
 T = TypeVar("T")
 Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
-"""Reads the headers of segments, here or on other machines. Takes segments, the split size (bytes), and whether to
-check all checksums.
-"""
+"""Reads headers, here or elsewhere. Arguments: segments, split size (bytes), whether to verify every checksum."""
 
 
 def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:
