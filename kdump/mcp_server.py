@@ -56,7 +56,7 @@ _DAMAGE: Final = re.compile(r"(byte \d+|damage|cannot be read|is wrong|not used|
 class ToolSpec(NamedTuple):
     """A tool: its command line without paths, and its own arguments.
 
-    ``options`` maps an argument to its JSON schema, ``flags`` maps it to an option of the command (None if positional).
+    ``options`` maps each argument to its JSON schema, ``flags`` to its option of the command (None if positional).
     """
 
     name: str
@@ -154,7 +154,7 @@ class KdumpServer(MCPServer):
 
 
 class ReadableMessages:
-    """The stream of a client's messages without unreadable ones, which get an error of JSON-RPC as answer."""
+    """The stream of a client's readable messages. Each unreadable message is answered with a JSON-RPC error."""
 
     def __init__(self, messages: Any, answers: Any) -> None:
         """``messages`` yields an exception for each unreadable message. Errors are sent to ``answers``."""

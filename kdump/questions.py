@@ -279,7 +279,7 @@ def _answer(
 
 
 def function_of(name: str) -> Callable[..., Answer[Any]]:
-    """Return a function for a question without one in this module; it takes the fields of the question's options."""
+    """Return a Python function for a question that this module does not define. Its options become arguments."""
 
     def function(
         *paths: Path | Iterable[Path],

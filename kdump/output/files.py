@@ -177,8 +177,8 @@ def new_folder(
 ) -> Iterator[Path]:
     """Return a folder to fill. It becomes ``target`` when the block ends, and is deleted if the block fails.
 
-    ``resumes`` returns whether this run continues in the folder of a dead run, given the folder's path. If ``resumes``
-    is given, the folder is kept when the block fails.
+    ``resumes`` receives the path of a dead run's folder, and returns whether this run continues in that folder. If
+    ``resumes`` is given, the folder is kept when the block fails.
 
     If ``target`` is an empty folder, the entries of the returned folder are moved into it. The entry ``last`` is moved
     last, so that it shows that all entries are there. An empty ``lost+found`` is ignored. Raises the errors of

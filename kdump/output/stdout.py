@@ -151,7 +151,7 @@ def _widen_pipe() -> None:
 def open_standard_streams() -> None:
     """Open closed descriptors 0 to 2 again, so that no other file gets their numbers.
 
-    Reading such a standard input and writing to such a standard output fail; output to such a standard error is lost.
+    A reopened standard input cannot be read, a reopened standard output cannot be written; standard error is discarded.
     Standard output escapes characters that the locale cannot encode, like Python's standard error.
     """
     for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):

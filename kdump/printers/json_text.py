@@ -60,7 +60,7 @@ def content(column: Column, data: bytes, encoding: Encoding) -> str:
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Like :func:`payload`, in pieces; then ``before``, and a field ``mark`` with the encoding unless it is utf8."""
+    """Yield :func:`payload` in pieces, then ``before`` and, unless it is utf8, the encoding in a field ``mark``."""
     from kdump.rows.pieces import to_pieces
 
     pieces = to_pieces(data, encoding)

@@ -171,7 +171,7 @@ class KernelRows:
         return None if shape is None else self.ahead.make(run, None, shape)
 
     def begin(self, records: BatchRecords) -> bool:
-        """Give the records of a batch to compiled code; return whether it can read them."""
+        """Give the records of a batch to compiled code. Return False if compiled code cannot read them."""
         others = [getattr(records.batch, name) for name in OTHERS]
         return self.writer.begin(records.data, records.start, records.batch.header, others)
 

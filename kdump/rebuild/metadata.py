@@ -171,7 +171,7 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
     """Return the metadata of the lost cluster, from its metadata log.
 
     If there is none, the topics come from folder names. If it is damaged, folder names complete it. ``release`` is the
-    release of the new nodes; it is needed if no metadata log has a metadata.version. Raises UsageError without it.
+    release of the new nodes. Raises UsageError if it is None and no metadata log has a metadata.version.
     """
     copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOPIC_STATES]
     breaks: list[str] = []

@@ -399,7 +399,7 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def write_batch(header: BatchHeader, records: bytes) -> bytes:
-    """Return a batch of ``header`` and ``records``, which are already compressed with the codec of its attributes.
+    """Return a batch. ``records`` are the bytes of its records, already compressed with the codec in ``header``.
 
     The length and the checksum of ``header`` are recomputed.
     """

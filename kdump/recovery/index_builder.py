@@ -168,9 +168,9 @@ class Rebuild:
     def of(self, partition: Partition) -> Iterator[tuple[Segment, Indexes | DamageError]]:
         """Yield each segment with its indexes. At an invalid batch, yield its segment with the error, and stop.
 
-        The ``.txnindex`` of later segments depends on the invalid batch. Earlier segments of the folder are read if
-        their transactions may end in the partition's segments, so one of them may be the segment with the invalid
-        batch. Raises UnreadableError.
+        The ``.txnindex`` of later segments depends on the invalid batch. If transactions of earlier segments in the
+        folder may end in the partition's segments, the earlier segments are read too, and may have the invalid batch.
+        Raises UnreadableError.
         """
         replay = Replay()
         for number, segment in enumerate(partition.segments):

@@ -172,7 +172,7 @@ NEWEST_RULES: Final = LoaderRules()
 
 
 class SoundLog(NamedTuple):
-    """A log whose batches are known to be valid and in order; ``end`` is its next offset."""
+    """A log whose batches are known to be valid and in order. ``end`` is the log end offset."""
 
     end: int
     has_sound_indexes: bool = False
@@ -528,7 +528,7 @@ def _invalid(region: RecordBatch) -> str:
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
-    """Return why a marker is malformed, so that recovery ends after it; else "". Raises FailsError for other types."""
+    """Return why a marker is malformed, so that recovery ends after it, or "". Raises FailsError for other records."""
     if not region.is_control or region.producer_id is None or region.producer_id < 0:
         return ""
     try:

@@ -143,7 +143,7 @@ def _of_topic(topic: str) -> Mask | None:
 def _mask_of(item: SelectedBatch) -> tuple[Mask | None, bool]:
     """Return the mask of a segment, and whether it is certain. It is not if no record but markers can be read.
 
-    The content decides if the topic is unknown, or may be that of Connect's configs under an unusual name.
+    If the topic is unknown, or may have Connect's configs under an unusual name, the first record's content decides.
     """
     topic = item.file.topic
     known = None if topic is None else _of_topic(topic)

@@ -127,7 +127,7 @@ class Carried:
 
 def _unpacker(lacks: str) -> Callable[[bytes], Any]:
     def unpack(packed: bytes) -> Any:
-        """Unpickle an object on an executor where kdump may be missing. So this function is pickled by value."""
+        """Unpickle an object on an executor. This function is pickled by value, because kdump may be missing there."""
         import pickle
         import socket
         import sys

@@ -154,7 +154,7 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 class SegmentOutcomes(NamedTuple):
     """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    ``ended`` leaves out a commit after another end of the same producer, because it affects no other segment.
+    ``ended`` has each producer's first end, and all aborts. A later commit is left out: it affects no other segment.
     ``wrong`` has a sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the last batch; in
     the last segment it is ignored, because a broker may be writing there. ``base`` is the segment's base offset.
     """

@@ -165,7 +165,7 @@ class Replay:
 
 
 def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
-    """Yield each transaction at its marker; ``replay`` keeps the open ones. Raises DamageError."""
+    """Yield each transaction at its marker. Open transactions stay in ``replay``. Raises DamageError."""
     replay = replay or Replay()
     for batch in batches:
         transaction = replay.add(batch)

@@ -74,7 +74,7 @@ def publish(output: Output, staging: Output, commit: Commit, check: Callable[[],
 
 
 def abandon(output: Output, journal: str, staging: Folder) -> None:
-    """Delete the files of a run after an error, unless its ``journal`` is in the output: then it is committed."""
+    """Delete the files of a run after an error, unless the output has the ``journal``: the run is then committed."""
     if not output.exists(journal):
         output.delete(journal + NEW)  # first: the next run completes a journal with this name
         staging.delete()

@@ -90,11 +90,11 @@ OPTIONS: Final = (
     ),
     KafkaOption(_STRATEGY, TAKEN, "`error` or `latest`, if all records are before the start time."),
     KafkaOption(_INCLUDE, TAKEN, "Also the column headers; null for a record without headers."),
-    KafkaOption("minPartitions", TAKEN, "As above. A segment smaller than splitBytes is read by one task."),
+    KafkaOption("minPartitions", TAKEN, "The same as in kdump. One task reads a segment smaller than splitBytes."),
     KafkaOption(
         _MAX, TAKEN, "The same as maxRecordsPerTrigger: whole batches, at least one. A batch query ignores it."
     ),
-    KafkaOption("failOnDataLoss", TAKEN, "As above, for batch queries too."),
+    KafkaOption("failOnDataLoss", TAKEN, "The same as in kdump, for batch queries too."),
     KafkaOption(_ISOLATION, TAKEN, "The same as isolation."),
     KafkaOption("groupIdPrefix", IGNORED, "There is no consumer group."),
     KafkaOption("minOffsetsPerTrigger", IGNORED, "A trigger reads all available records."),
@@ -329,8 +329,7 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
 def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
     """Return the edge of the first given option, and notes on the other given options, which are not used.
 
-    The edge is None if no option is given, or if one time is given for all partitions: this is an option of kdump's
-    source.
+    The edge is None if no option is given, or one time for all partitions, for which kdump's source has an option.
     """
     by_time, by_offset = names[1:]
     used = [name for name in names if name in taken or name.lower() in rest]
