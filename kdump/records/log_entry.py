@@ -102,7 +102,7 @@ def check(region: RecordBatch) -> None:
         position = record_layout.BATCH_HEADER.offsets["crc"] if is_new else record_layout.LOG_OVERHEAD.size
         raise DamageError("crc", "the checksum is wrong", position=position, found=region.crc)
     if region.codec == compression.ZSTD and region.magic < record_layout.MAGIC_2:
-        raise DamageError("codec", f"zstd in magic {region.magic}", found=region.codec)
+        raise DamageError("codec", f"magic {region.magic} does not allow zstd", found=region.codec)
 
 
 def is_sound(batch: RecordBatch) -> bool:

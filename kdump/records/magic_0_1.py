@@ -314,9 +314,11 @@ class Message(RecordBatch):
         With ``in_chunks`` the set ends at the empty LZ4 block that Kafka from 3.6 on takes for the end of the stream.
         """
         if self._magic not in (0, 1):
-            raise DamageError("magic", f"a wrapper of magic {self._magic}", position=MAGIC_POSITION, expected="0 or 1")
+            raise DamageError("magic", f"a wrapper has magic {self._magic}", position=MAGIC_POSITION, expected="0 or 1")
         if codec == compression.ZSTD:
-            raise DamageError("codec", f"zstd in magic {self._magic}", position=self._attributes_position, found=codec)
+            raise DamageError(
+                "codec", f"magic {self._magic} does not allow zstd", position=self._attributes_position, found=codec
+            )
         value = self.value
         if value is None:
             raise DamageError("value size", "the value of a wrapper is null", position=LOG_OVERHEAD.size)

@@ -125,12 +125,12 @@ def zigzag_varint(value: int) -> bytes:
 
 
 def _too_long(length: int, left: int) -> UndecodableError:
-    return UndecodableError(f"a length of {length} where {left} bytes are left")
+    return UndecodableError(f"a length is {length}, but {left} bytes are left")
 
 
 def _decimal(data: bytes, scale: int) -> str:
     if len(data) > MAX_DECIMAL:
-        raise UndecodableError(f"a decimal of {len(data)} bytes")
+        raise UndecodableError(f"a decimal has {len(data)} bytes (at most {MAX_DECIMAL})")
     return decimal_text(int.from_bytes(data, "big", signed=True), scale)
 
 
@@ -249,7 +249,7 @@ class ReaderSource:
             "            if not 0 <= size <= n - p:",
             "                raise too_long(size, n - p)",
             *many,
-            "            raise UndecodableError(f'a block of {c} items where {n - p} bytes are left')",
+            "            raise UndecodableError(f'a block claims {c} items, but {n - p} bytes are left')",
             "        for _ in range(c):",
         ]
 
@@ -323,7 +323,7 @@ class ReaderSource:
             return [
                 f"{indent}{target} = d[p] == 1",
                 f"{indent}if d[p] > 1:",
-                f"{indent}    raise UndecodableError(f'a boolean of {{d[p]}}')",
+                f"{indent}    raise UndecodableError(f'a boolean is {{d[p]}}, not 0 or 1')",
                 f"{indent}p += 1",
             ]
         if kind in ("int", "long"):
@@ -417,7 +417,7 @@ def read_file(payload: bytes, limit: int) -> AvroFile:
         left -= len(data)
         at = 0
         if not 0 <= count <= max(len(data), _EMPTY_ITEMS):
-            raise UndecodableError(f"a block of {count} records in {len(data)} bytes")
+            raise UndecodableError(f"a block claims {count} records, but has {len(data)} bytes")
         for _ in range(count):
             value, at = reader.value(data, at)
             records.append(value)

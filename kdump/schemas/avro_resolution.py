@@ -73,7 +73,7 @@ def _dumps(value: Any) -> str | None:
 
 def _unscaled(data: bytes, limit: int) -> int:
     if len(data) > avro.MAX_DECIMAL:
-        raise MismatchError(f"a decimal of {len(data)} bytes")
+        raise MismatchError(f"a decimal has {len(data)} bytes (at most {avro.MAX_DECIMAL})")
     value = int.from_bytes(data, "big", signed=True)
     if not -limit < value < limit:
         raise MismatchError(f"the decimal {value} has more than {len(str(limit)) - 1} digits")

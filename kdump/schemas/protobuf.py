@@ -436,7 +436,7 @@ class ProtobufReader:
                 position = put(made, data, position, end, walk)
                 continue
             if tag < 8:
-                raise UndecodableError("a field of number 0")
+                raise UndecodableError("a field has the number 0")
             position = skip(data, position, end, tag & 7, tag >> 3)
             walk.unknown.append(tag >> 3)
         walk.level -= 1

@@ -42,7 +42,7 @@ def read_tag(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Return the tag at a position, and the position after it. Raises UndecodableError if protobuf refuses it."""
     tag, after = varint(data, position, end)
     if after - position > _MOST_OF_TAG or not 0 < tag >> 3 <= MAX_NUMBER:
-        raise UndecodableError(f"a field of number {tag >> 3}")
+        raise UndecodableError(f"a field has the invalid number {tag >> 3}")
     return tag, after
 
 
@@ -134,7 +134,7 @@ def span(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Read a length; return the start and the end of the bytes after it. Raises UndecodableError."""
     size, position = varint(data, position, end)
     if size > end - position:
-        raise UndecodableError(f"a length of {size} where {end - position} bytes are left")
+        raise UndecodableError(f"a length is {size}, but {end - position} bytes are left")
     return position, position + size
 
 
@@ -161,7 +161,7 @@ def skip(data: bytes, position: int, end: int, wire: int, field: int) -> int:
         return group_end(data, position, end, field)[1]
     after = position + (8 if wire == FIXED64 else 4)
     if wire not in (FIXED64, FIXED32) or after > end:
-        raise UndecodableError("the payload ends early" if after > end else f"a field of the wire type {wire}")
+        raise UndecodableError("the payload ends early" if after > end else f"a field has the unknown wire type {wire}")
     return after
 
 

@@ -66,7 +66,7 @@ def test_text_has_a_line_for_each_decoded_side(logs):
         ORIGIN + '{"id":7,"x":"a"} (trailing-bytes: 2 bytes are left after the value)',
         "  decoded key (avro, schema id 2, old-value version 1 soft-deleted): 1",
         "  decoded value (avro, schema id 1, orders-value version 1): "
-        "payload-invalid: a length of 1 where 0 bytes are left",
+        "payload-invalid: a length is 1, but 0 bytes are left",
         "  decoded value (schema id 9): schema-missing: no schema of _schemas has the id 9",
     ]
     plain = kdump("dump", logs, "--topic", "orders").stdout
@@ -103,7 +103,7 @@ def test_tables_show_the_data_in_place_of_the_bytes(logs, kernel):
     done = kdump("dump", logs, "--topic", "orders", "--decode", "auto", "-o", "table", env=env)
     head, _, *rows = [re.split(r" {2,}", line.strip()) for line in done.stdout.decode().splitlines() if line.strip()]
     assert head == ["topic", "partition", "offset", "timestamp", "key", "value"]
-    broken = "(payload-invalid: a length of 1 where 0 bytes are left) \\x00\\x00\\x00\\x00\\x01\\x0e\\x02"
+    broken = "(payload-invalid: a length is 1, but 0 bytes are left) \\x00\\x00\\x00\\x00\\x01\\x0e\\x02"
     assert [row[4:] for row in rows] == [
         ["k", '{"id":7,"x":"a"}'],
         ["k", '(trailing-bytes: 2 bytes are left after the value) {"id":7,"x":"a"}'],

@@ -199,7 +199,7 @@ def test_broken_payloads_raise_one_kind_of_error():
         with pytest.raises(UndecodableError):
             reader.read(payload[:end], 0)
     assert reader.read(payload + b"rest", 0) == ((["x", None, "yy"], [("k", 1.5)]), len(payload))
-    with pytest.raises(UndecodableError, match="a block of"):
+    with pytest.raises(UndecodableError, match="a block claims"):
         reader.read(b"\xfe\xff\xff\xff\x7f" + payload, 0)
 
 

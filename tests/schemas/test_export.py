@@ -144,7 +144,7 @@ def test_a_note_says_that_the_text_of_a_descriptor_lacks_options():
     assert b"message A" in exported.files["s-value/1.proto"]
     assert b"org.shop" not in exported.files["s-value/1.proto"]
     (note,) = exported.notes
-    assert note.startswith("version 1 of s-value: the log has a descriptor")
+    assert note.startswith("version 1 of s-value: the log has only a descriptor")
 
 
 def test_references_are_those_of_the_schema_s_context():
