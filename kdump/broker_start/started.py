@@ -15,7 +15,7 @@ from kdump.checks.indexes import is_preallocated
 from kdump.errors import DamageError, Reporter, UnreadableError
 from kdump.findings import Level, of_a_copy
 from kdump.findings.codes import Code
-from kdump.findings.verdict import NOT_KNOWN, OPEN, StartVerdict, verdict
+from kdump.findings.verdict import OPEN, StartVerdict, verdict
 from kdump.formats import meta_properties
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.partition_metadata import id_text
@@ -199,10 +199,10 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
             each.label = each.name if cluster is None else f"{each.name} of cluster {cluster}"
     made = [each.verdict(found) for each in started]
     if unreadable:
-        text = f"a file or folder could not be read, so {NOT_KNOWN}"
+        text = "a file or folder could not be read, so it is unknown what a start would lose"
         of_each = zip(started, made, strict=True)
         made = [
-            StartVerdict(f"{each.label}: {text}", (), False) if one.is_safe or not one.is_decided else one
+            StartVerdict(f"{each.label}: {text}", "unread") if one.outcome in {"safe", "rebuilt", "unknown"} else one
             for each, one in of_each
         ]
     if len(made) == 1:
@@ -212,7 +212,7 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
         f"the paths are log dirs of {len(made)} brokers ({dirs}): one broker does not start with all of them. "
         "Check the log dirs of one broker at a time, or name the broker of these log dirs with --config node.id=N"
     )
-    return [StartVerdict(text, (), is_safe=True), *made]
+    return [StartVerdict(text, "several"), *made]
 
 
 def _closed(partitions: Sequence[Partition]) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from posixpath import basename
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import first_of, many, many_are
 from kdump.findings import Level, joined
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 3
 NO_START_TEXT: Final = "a broker does not start: "
-DAMAGED: Final = " damaged: "
-MISSING: Final = "offsets are missing in "
-CAN_BE_REBUILT: Final = " can be rebuilt"
-NOT_KNOWN: Final = "it is unknown what a start would lose"
-"""Parts of a verdict's sentence. A report finds the sentences that repeat the verdict by these parts."""
 OPEN: Final = Code.METADATA_ELSEWHERE
 """The code of a finding that leaves the result of a start unknown."""
 HELD: Final = Code.ONLY_COPY_IS_STRAY
@@ -32,17 +27,30 @@ OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. Each of these brokers starts."""
 
 
-class StartVerdict(NamedTuple):
-    """The verdict on one broker: a line for people, and shell commands in order.
+Outcome: TypeAlias = Literal[
+    "no-start", "lost", "open", "damaged", "missing", "unread", "unknown", "rebuilt", "safe", "several"
+]
+"""What a verdict says, for scripts and the report:
 
-    ``is_decided`` is False if no problem was found, but the files do not show whether the broker starts. ``is_safe`` is
-    False then too, and if a start loses records, records are missing, or a log is damaged.
-    """
+- ``no-start``: the broker does not start;
+- ``lost``: a start loses records, or does not serve records that are missing or in stray folders;
+- ``open``: records may be lost, depending on files that are not here (METADATA_ELSEWHERE);
+- ``damaged``: a log is damaged;
+- ``missing``: offsets are missing from a log whose batches are all valid;
+- ``unread``: a file or folder could not be read;
+- ``unknown``: nothing is lost, but the files do not show whether the broker starts;
+- ``rebuilt``: safe to start; files beside the logs are wrong and can be rebuilt;
+- ``safe``: safe to start;
+- ``several``: the log dirs belong to several brokers. A verdict on each of them follows.
+"""
+
+
+class StartVerdict(NamedTuple):
+    """The verdict on one broker: a line for people, its outcome, and shell commands in order."""
 
     text: str
-    commands: tuple[str, ...]
-    is_safe: bool
-    is_decided: bool = True
+    outcome: Outcome
+    commands: tuple[str, ...] = ()
 
 
 def verdict(
@@ -57,33 +65,32 @@ def verdict(
         others = len({finding.file for finding in fatal}) - 1
         more = f" (and {many(others, 'other reason')})" if others else ""
         text = fatal[0].text.removeprefix(NO_START_TEXT)
-        return StartVerdict(f"DO NOT START {broker}: {fatal[0].file}: {text}{more}", commands, False)
+        return StartVerdict(f"DO NOT START {broker}: {fatal[0].file}: {text}{more}", "no-start", commands)
     loses = [finding for finding in findings if finding.loses is not None]
     missing = [finding for finding in findings if finding.missing is not None and finding.code != HELD]
     held = [finding for finding in findings if finding.missing is not None and finding.code == HELD]
     wait = f"DO NOT START {broker} yet: "
     if loses or missing or held:
         first = RESTORE_FIRST if any(finding.code == FORGOTTEN for finding in loses) else ""
-        return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", commands, False)
+        return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", "lost", commands)
     unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:
-        return StartVerdict(f"{wait}{unsure.file}: {unsure.text}", commands, False)
+        return StartVerdict(f"{wait}{unsure.file}: {unsure.text}", "open", commands)
     unknown = f"the files do not show whether {broker} starts"
     if of_logs := [finding for finding in findings if finding.level is Level.LOG]:
         damaged = [finding for finding in of_logs if not finding.is_hole]
         files = len({finding.file for finding in damaged or of_logs})
         if damaged:
-            text = f"{wait}{many_are(files, 'log file')}{DAMAGED}"
-        else:
-            text = f"{f'{broker} starts' if starts else unknown}, but {MISSING}{many(files, 'log file')}: "
-        return StartVerdict(f"{text}{_first(damaged or of_logs)}", commands, False)
+            return StartVerdict(f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}", "damaged", commands)
+        text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
+        return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands)
     if starts is None:
-        return StartVerdict(f"nothing is lost here, but {unknown}{why}", commands, False, is_decided=False)
+        return StartVerdict(f"nothing is lost here, but {unknown}{why}", "unknown", commands)
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
     if derived:
         wrong = many(len({finding.file for finding in derived}), "file")
-        return StartVerdict(f"safe to start {broker}: no record is lost; {wrong}{CAN_BE_REBUILT}", commands, True)
-    return StartVerdict(f"safe to start {broker}: nothing is lost", commands, True)
+        return StartVerdict(f"safe to start {broker}: no record is lost; {wrong} can be rebuilt", "rebuilt", commands)
+    return StartVerdict(f"safe to start {broker}: nothing is lost", "safe", commands)
 
 
 def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[Finding]) -> str:

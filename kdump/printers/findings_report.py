@@ -285,6 +285,7 @@ def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
         **(
             {
                 "verdicts": [path_text(verdict.text) for verdict in summary.verdicts],
+                "verdictOutcomes": [verdict.outcome for verdict in summary.verdicts],
                 "verdictCommands": [list(map(path_text, verdict.commands)) for verdict in summary.verdicts],
             }
             if summary.verdicts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.errors import first_of, many, many_are
 from kdump.findings import is_salvage, salvage
-from kdump.findings.verdict import CAN_BE_REBUILT, DAMAGED, MISSING, NO_START_TEXT, NOT_KNOWN
+from kdump.findings.verdict import NO_START_TEXT
 from kdump.primitives.terminal import shell_path
 from kdump.printers.findings_report import NO_START
 from kdump.printers.quantities import share, size, time
@@ -16,6 +16,7 @@ from kdump.report.series import all_bytes, on_disk
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.findings.verdict import Outcome
     from kdump.report.document import Line, LogDirReport
 
 Weight: TypeAlias = Literal["bad", "warn", "info", "good"]
@@ -29,6 +30,18 @@ _HOLES: Final = (
     "A broker accepts these logs unchanged. Another replica may have the missing records: give its log dirs too."
 )
 _REBUILD: Final = "The files can be rebuilt: each finding has the command."
+_WEIGHT: Final[dict[Outcome, Weight]] = {
+    "no-start": "bad",
+    "lost": "bad",
+    "open": "bad",
+    "damaged": "bad",
+    "missing": "warn",
+    "unread": "warn",
+    "rebuilt": "warn",
+    "unknown": "info",
+    "several": "info",
+    "safe": "good",
+}
 _MUCH: Final = 0.5
 """A topic is reported if its logs, without indexes, have at least this share of the bytes of all folders on disk."""
 
@@ -68,27 +81,19 @@ def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
     """Yield the verdict of the check on each broker, with its advice and commands."""
     summary = _summary(report)
     salvage = tuple(_salvage(report))
-    for text, commands in zip(summary.get("verdicts", ()), summary.get("verdictCommands", ()), strict=True):
+    columns = (summary.get(name, ()) for name in ("verdicts", "verdictOutcomes", "verdictCommands"))
+    for text, outcome, commands in zip(*columns, strict=True):
         advice = dict.fromkeys(line["advice"] for line in _named_in(report, text) if line["advice"])
         if salvage and _covers(salvage, commands):  # the verdict on damage has this command
             commands = [command for command in commands if not is_salvage(command)]
-        if DAMAGED in text:
+        if outcome == "damaged":
             advice, commands = dict.fromkeys([f"{_KEEP}{_unreadable(report)}"]), [*salvage, *commands]
-        elif MISSING in text:
+        elif outcome == "missing":
             advice = dict.fromkeys([_HOLES])
-        elif CAN_BE_REBUILT in text:
+        elif outcome == "rebuilt":
             advice = dict.fromkeys([_REBUILD])
         shown = tuple(dict.fromkeys(commands)) or (report.command("check"),)
-        yield ReportVerdict(_weight(text), f"{text}.", " ".join(advice), shown, "findings")
-
-
-def _weight(text: str) -> Weight:
-    """Return the weight of a check's verdict, from the words in its text."""
-    if "DO NOT START" in text:
-        return "bad"
-    if MISSING in text or CAN_BE_REBUILT in text or NOT_KNOWN in text:
-        return "warn"
-    return "good" if text.startswith("safe to start") else "info"
+        yield ReportVerdict(_WEIGHT[outcome], f"{text}.", " ".join(advice), shown, "findings")
 
 
 def _covers(salvage: Sequence[str], commands: Sequence[str]) -> bool:
@@ -108,8 +113,8 @@ def _summary(report: LogDirReport) -> Line:
     return summary
 
 
-def _verdict_has(report: LogDirReport, words: str) -> bool:
-    return any(words in text for text in _summary(report).get("verdicts", ()))
+def _has_outcome(report: LogDirReport, outcome: Outcome) -> bool:
+    return outcome in _summary(report).get("verdictOutcomes", ())
 
 
 def _salvage(report: LogDirReport) -> Iterator[str]:
@@ -127,7 +132,7 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
     """Yield damaged logs and logs with missing offsets, unless the verdict on a broker names them."""
     summary = _summary(report)
     damaged, missing = summary.get("damaged", ()), summary.get("offsetsMissing", ())
-    if damaged and not _verdict_has(report, DAMAGED):
+    if damaged and not _has_outcome(report, "damaged"):
         yield ReportVerdict(
             "bad",
             f"{many(len(damaged), 'log')} {'is' if len(damaged) == 1 else 'are'} damaged: {_named(damaged)}.",
@@ -135,7 +140,7 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
             tuple(_salvage(report)),
             "damage",
         )
-    if missing and not _verdict_has(report, MISSING):
+    if missing and not _has_outcome(report, "missing"):
         yield ReportVerdict(
             "warn",
             f"Offsets are missing from {many(len(missing), 'log')}: {_named(missing)}. All existing batches are valid.",
@@ -175,7 +180,7 @@ def _fatal(report: LogDirReport) -> Iterator[ReportVerdict]:
 def _derived(report: LogDirReport) -> Iterator[ReportVerdict]:
     findings = report.lines("check", "finding")
     wrong = [line for line in findings if line["level"] == "derived" and not line["fatal"] and not _is_grave(line)]
-    if wrong and not _verdict_has(report, CAN_BE_REBUILT):
+    if wrong and not _has_outcome(report, "rebuilt"):
         files = sorted({line["file"] for line in wrong})
         yield ReportVerdict(
             "warn",

@@ -6,9 +6,12 @@ import re
 import shlex
 import struct
 import tarfile
+from typing import get_args
 
 import pytest
 
+from kdump.findings.verdict import Outcome
+from kdump.report import verdicts
 from testing import GOLDEN, ROOT
 from testing.forge import batch, record
 from testing.processes import kdump
@@ -322,6 +325,24 @@ def test_the_verdict_is_that_of_check_and_says_each_fact_once(scenes, name):
     for command in commands:
         if not command.startswith("kdump salvage"):
             assert sum(command in line for line in shown) == 1, command
+
+
+def test_the_words_of_a_path_do_not_decide_how_grave_a_verdict_is(tmp_path):
+    """The verdict on log dirs of several brokers quotes their paths."""
+    name = "DO NOT START offsets are missing in x damaged: y can be rebuilt"
+    paths = [tmp_path / name / number for number in "78"]
+    for path in paths:
+        log_dirs.write(path, "orders-0", {0: batch([record(b"k", b"v")])})
+        log_dirs.node(path, int(path.name))
+    checked = lines_of(COMMANDS["check"], *paths)[-1]
+    assert checked["verdictOutcomes"] == ["several", "unknown", "unknown"]
+    (line,) = [line for line in verdict(*paths) if checked["verdicts"][0] in line]
+    assert name in line
+    assert line.startswith("note ")
+
+
+def test_each_outcome_has_a_weight():
+    assert set(get_args(Outcome)) == set(verdicts._WEIGHT)
 
 
 def test_the_size_of_a_topic_is_that_of_its_log(tmp_path):
