@@ -870,7 +870,7 @@ def numbers(given: int | Iterable[int]) -> frozenset[int]:
     try:
         return frozenset(map(index, _several(given)))
     except TypeError:
-        raise UsageError(f"{given!r} is not a number, or several") from None
+        raise UsageError(f"{given!r} is neither a number nor several numbers") from None
 
 
 def is_committed(isolation: str) -> bool:
@@ -926,5 +926,5 @@ def moment(when: Time | None) -> int | None:
     if not isinstance(when, datetime):
         raise UsageError(f"{when!r} is not a time: use ms since 1970, ISO 8601, an age (-2h) or a datetime with a zone")
     if when.tzinfo is None:
-        raise UsageError(f"{when!r} names no time zone: datetime(..., tzinfo=UTC) does")
+        raise UsageError(f"{when!r} has no time zone: add one, as in datetime(..., tzinfo=UTC)")
     return -((_EPOCH - when) // timedelta(milliseconds=1))

@@ -107,8 +107,7 @@ class DamageError(KdumpError):
 
     ``kind`` is a stable word for programs ("crc", "record size", "codec"), ``reason`` a sentence for people.
     ``position`` is the byte of the wrong field. A parser counts from the start of its structure; :meth:`at` returns the
-    damage with the position in the file. ``expected`` and ``found`` are values of the field, shortened by
-    :func:`brief`.
+    damage with the position in the file. ``expected`` and ``found`` are values of the field (see :func:`brief`).
     """
 
     def __init__(

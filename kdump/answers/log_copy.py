@@ -389,8 +389,7 @@ class Lineage:
 def lineage(partition: Partition, report: Reporter) -> Lineage:
     """Return the leader epochs in ``leader-epoch-checkpoint``, and those of later batches that it lacks.
 
-    Epochs that start after the log end offset are left out. A malformed checkpoint is reported as damage. Raises
-    UnreadableError.
+    Epochs that start after the log end offset are left out. ``report`` receives a malformed checkpoint as damage.
     """
     end = end_of_log(partition)
     entries = tuple(sorted(partition.leader_epochs(report.damage) or ()))

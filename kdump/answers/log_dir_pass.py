@@ -120,8 +120,7 @@ class LogDirPass:
         """Yield the regions of a segment, with runs of the kinds ``runs``, and report damage.
 
         The first region is at or before offset ``since``, as near as the index allows. :mod:`kdump.segments.log_end`
-        decides whether a truncated batch at the end is damage. After an I/O error the rest of the file is a damaged
-        range.
+        decides whether a truncated batch at the end is damage. After an I/O error, the rest of the file is damaged.
         """
         base, done = segment.base_offset, 0
         try:

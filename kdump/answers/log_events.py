@@ -1,7 +1,6 @@
-"""Collects the events and the damaged ranges of logs, for the report.
+"""Collectors for the report: the events of logs (:class:`LogEvents`), and damaged ranges (:class:`DamagedRanges`).
 
-An event is a new segment, a new leader epoch, or damage. Its time is the timestamp of an adjacent batch, which a
-producer may have set.
+An event is a new segment, a new leader epoch, or damage. Its time is the timestamp of an adjacent batch.
 """
 
 from __future__ import annotations

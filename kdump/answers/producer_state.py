@@ -128,9 +128,8 @@ class ProducerSnapshot(NamedTuple):
 class ProducerReplay:
     """Rebuilds the producer state of a partition like a starting broker.
 
-    It begins with the newest valid snapshot at or before the base offset of the last segment, or empty at the log
-    start. At the offset of a later snapshot, this snapshot replaces the state. Snapshots after the log end are not
-    used.
+    It begins with the newest valid snapshot up to the base offset of the last segment, or empty at the log start. At
+    the offset of a later snapshot, this snapshot replaces the state. Snapshots after the log end are not used.
     """
 
     def __init__(self, place: Place, before: int | None = None) -> None:

@@ -158,8 +158,7 @@ class WhatIf:
     def add(self, batches: Batches, taken: int) -> int:
         """Add at most ``taken`` batches, up to the first that cannot be decompressed; return their number.
 
-        Control batches and batches of magic 0 and 1 keep their size. A single batch that cannot be decompressed raises
-        DamageError.
+        Control batches and batches of magic 0 and 1 keep their size. A broken single batch raises DamageError.
         """
         if not self._current:
             return taken

@@ -1,4 +1,7 @@
-"""The question ``retention``: the configs of each topic, and for each segment whether retention deletes it, and why."""
+"""The question ``retention``: the configs of each topic, and for each segment whether retention deletes it, and why.
+
+:mod:`.retention_rules` decides about segments; :mod:`.topic_configs` finds the configs.
+"""
 
 from __future__ import annotations
 

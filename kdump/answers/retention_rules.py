@@ -343,7 +343,11 @@ class RetentionCheck:
 
     def _time_of(self, segment: AgedSegment) -> str:
         by_index = self._rules.times_from_index and segment.largest_from == "timeindex"
-        return "the largest timestamp" if by_index else "the last write of the file (it has no usable timestamp)"
+        return (
+            "the largest timestamp"
+            if by_index
+            else "the last write of the file (no timestamp of the segment is usable)"
+        )
 
     def _keeps(self, segment: AgedSegment, stays: AgedSegment | None, blocker: int | None) -> str:
         if not self.is_known:

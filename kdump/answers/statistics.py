@@ -132,8 +132,7 @@ class Sum:
 class BatchColumns(NamedTuple):
     """Values from the headers of batches with the same attributes. A column has a number for each batch.
 
-    ``first_times`` are the times of first records, or the largest times if headers lack them. Times are in ms, below 0
-    for none.
+    ``first_times`` are the times of first records, or the largest times if headers lack them: ms, below 0 for none.
     """
 
     codec: int

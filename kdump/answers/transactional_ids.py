@@ -1,4 +1,8 @@
-"""Collects the last state of each transactional id in ``__transaction_state`` (KIP-98, KIP-890)."""
+"""Collects the last state of each transactional id in ``__transaction_state`` (KIP-98, KIP-890).
+
+:class:`KnownIds` finds the transactional id of a producer id, and whether its last state is certain: states may be
+lost.
+"""
 
 from __future__ import annotations
 

@@ -27,8 +27,7 @@ _NAMED: Final = {"partition": pa.int32()}
 class LineColumns:
     """The columns of lines of several classes: ``kind``, then each field once. A class without the field has nulls.
 
-    If two classes have a field of the same name and of different types, the second one gets its own column, whose name
-    begins with the kind.
+    If two classes have a field of one name and of different types, the second gets the column ``<kind><field>``.
     """
 
     def __init__(self, kinds: Iterable[type[AnswerLine]]) -> None:

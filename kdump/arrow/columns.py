@@ -82,8 +82,7 @@ class Rows:
     """Collects rows of one file for Arrow. ``names`` are the columns, in order.
 
     :meth:`read` lets compiled code read a batch and select records by the bounds of ``wanted``. If it returns False,
-    the caller selects the records and passes them to :meth:`add`. One Arrow record batch has rows of one of the two
-    methods.
+    the caller selects the records and passes them to :meth:`add`. An Arrow record batch has rows of one method only.
     """
 
     def __init__(

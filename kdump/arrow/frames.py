@@ -1,4 +1,4 @@
-"""Results as DataFrames of pandas and Polars, and as Parquet files."""
+"""Converts results to DataFrames of pandas and Polars, and writes them to Parquet files."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ class TableResult:
 
 
 def to_pandas(table: pa.Table) -> Any:
-    """Return a table as a pandas DataFrame with exact integers.
-
-    pyarrow would return integers with nulls as floats, which are exact only up to 2**53.
-    """
+    """Return a table as a pandas DataFrame. Integers with nulls stay integers: floats are exact only up to 2**53."""
     import pandas as pd  # type: ignore[import-untyped,unused-ignore]  # without pandas-stubs
     import pyarrow as pa
 

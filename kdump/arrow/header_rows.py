@@ -161,10 +161,7 @@ _BATCH_ROWS: Final = 1 << 13
 def of_batches(
     items: Iterable[SelectedBatch | DamagedRange], names: Sequence[str], lost: Callable[[DamagedRange], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row per batch with the columns ``names``. Raises UnreadableError.
-
-    A codec or timestamp type is given by its name, not by its number.
-    """
+    """Yield a row per batch. Codecs and timestamp types are names, not numbers. Raises UnreadableError."""
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
     values: list[list[Any]] = [[] for _ in columns]

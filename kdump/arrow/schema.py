@@ -1,4 +1,4 @@
-"""The Arrow columns of records, with their types: first those of Spark's Kafka source, then the others of RECORD."""
+"""The Arrow columns of records, with their types: those of Spark's Kafka source, then those of ``rows.RECORD``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Groups log dirs by broker (:func:`brokers`), and verifies their ``meta.properties`` as a start does (:func:`verify`).
 
-Sources: Kafka's classes MetaPropertiesEnsemble (Loader and verify) and KafkaRaftServer (``initializeLogDirs``), 3.7,
-KIP-858.
+Sources: KIP-858, Kafka's classes MetaPropertiesEnsemble (Loader, verify) and KafkaRaftServer (``initializeLogDirs``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The log dirs and partition folders of a broker, and the result of loading the log of one folder (:func:`load`).
 
 :mod:`kdump.recovery.log_loader` simulates the loading of segments; this module adds the other files of the folder.
-Sources: Kafka's classes UnifiedLog (``apply``, ``initializeTopicId``), LogLoader, LogSegment, ProducerStateManager and
+Sources: UnifiedLog (``apply``, ``initializeTopicId``), LogLoader, LogSegment, ProducerStateManager,
 LeaderEpochFileCache.
 """
 
@@ -368,7 +368,7 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
     if outcome.hidden_by is not None:
         is_swap = outcome.hidden_by.endswith(f".{file_names.SWAP}")
         text = (
-            "no batch of this file has its base offset or a higher one"
+            "the batches of this file are all below its base offset"
             if is_swap
             else "an entry of the newest index points past the end of the log"
         )

@@ -162,8 +162,8 @@ class Repairs:
     def _is_unneeded(self, cause: StartCause) -> bool:
         """Return whether the broken file can be moved away because the node starts from the metadata log alone.
 
-        ``bootstrap.checkpoint`` is needed only without a metadata log; a snapshot only if the log lacks its first
-        records.
+        Only a node without a metadata log needs ``bootstrap.checkpoint``; only a log without its start needs a
+        snapshot.
         """
         logs = [log for log in self._start.logs if log.topic == CLUSTER_METADATA]
         if cause.code not in SPARE or not any(log.log_end_offset for log in logs):

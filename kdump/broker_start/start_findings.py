@@ -780,8 +780,8 @@ class _StartFindings:
             level=Level.LOG,
             file=swap,
             kind=Code.SWAPPED,
-            text="a start makes this file a segment without a check, but no batch in it has its base offset or a "
-            f"higher one: the log would end at offset {log.log_end_offset}, and a broker would accept no new records",
+            text="a start makes this file a segment without a check, but its batches are all below its base offset: "
+            f"the log would end at offset {log.log_end_offset}, and a broker would accept no new records",
             loses=0,
             advice=ADVICE[Code.SWAPPED],
             commands=(swaps_aside(swap),),

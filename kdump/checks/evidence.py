@@ -88,9 +88,8 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
     """Return the highest possible log start offset, for each kind of file that limits it.
 
     A broker that deletes segments or records raises the start offset of the first epoch to the log start offset
-    (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames the log file of a
-    segment before its indexes (LogSegment.changeFileSuffixes). In a tiered topic the epochs begin at the first offset
-    in remote storage.
+    (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames a segment's log before
+    its indexes (LogSegment.changeFileSuffixes). In a tiered topic the epochs begin at the first remote offset.
     """
     found: dict[str, int] = {}
     logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}

@@ -94,8 +94,7 @@ class LogCheck:
 
     ``records``: check the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
     leader-epoch-checkpoint, or None without the file. ``gaps``: the facts that may explain gaps in offsets. ``at`` is
-    the current time in ms. A wrong checksum below ``log_start`` is only a remark, because no consumer receives these
-    records.
+    the current time in ms. A wrong checksum below ``log_start`` is only a remark: no consumer receives these records.
     """
 
     def __init__(
@@ -169,7 +168,7 @@ class LogCheck:
         """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
         ``cut`` has the base offsets of segments whose index points past the end of their log, ``vanished`` the offsets
-        that both indexes have, but no batch. Compaction explains no gap after such a segment, and no gap with such an
+        that both indexes have, but no batch. Compaction does not explain a gap after such a segment, or with such an
         offset.
         """
         lost = [

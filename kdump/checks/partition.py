@@ -115,10 +115,7 @@ def check(
 def _with_logs(
     partition: Partition, fail: Callable[[UnreadableError], None]
 ) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
-    """Return the segments, and the contents of index files without a log.
-
-    The segment of an index that was given alone is among the segments.
-    """
+    """Return the segments, even if only their index was given, and the contents of index files without a log."""
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}
     missing: list[str] = []
@@ -162,10 +159,9 @@ def _newest(partition: Partition, segments: list[Segment], fail: Callable[[Unrea
 def _segment(
     segment: Segment, state: PartitionState, options: _Options, *, active: bool, is_last: bool
 ) -> CheckedSegment:
-    """Check one segment, and update ``state``, the state after the previous one.
+    """Check one segment, and update ``state``, the state after the previous segment.
 
-    A broker writes a marker to the log before it adds the entry to ``.txnindex``, so an active segment that lacks an
-    entry is read again.
+    A broker writes a marker before the entry of ``.txnindex``: an active segment that lacks an entry is read again.
     """
     log = options.log
     if active:

@@ -141,8 +141,7 @@ class TxnIndexCheck(IndexFileCheck):
         ``complete``: the partition was replayed from offset 0. ``compacted``: the log lacks batches or records, so an
         entry may have offsets of removed data, but its marker must exist. Unless ``readable``, the log was not read to
         its end, and entries after the last transaction are not checked. ``alone``: the ``.index`` is missing, so a
-        broker rebuilds all index files. If the ``.txnindex`` is missing too, one remark replaces the findings on
-        missing entries.
+        broker rebuilds all index files; a ``.txnindex`` that is missing too gets one remark, not one finding per entry.
         """
         if readable:
             for slot in self._slots[self._at :]:

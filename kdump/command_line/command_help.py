@@ -24,7 +24,7 @@ SCREEN: Final = 50
 EXAMPLES: Final = 5
 """Maximum number of examples on a screen."""
 WHOLE: Final = "kdump.whole_help"
-"""The key in a context's meta that requests the full help."""
+"""The key in the ``meta`` of a click context that requests the full help."""
 NAMES: Final = 30
 """Maximum width of the names of options, in columns. A longer name is on its own line."""
 REST: Final = 3

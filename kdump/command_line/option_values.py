@@ -69,7 +69,7 @@ def payload(text: str) -> bytes:
 
 
 def header(text: str) -> tuple[bytes, bytes | None]:
-    """Return name and value of ``k=v``, name and None of ``k``. :func:`payload` parses the value. Raises UsageError."""
+    """Return the name and value of ``k=v``; for ``k`` the value is None. Raises UsageError, as :func:`payload` does."""
     name, equals, value = text.partition("=")
     return name.encode("utf-8", "surrogateescape"), payload(value) if equals else None
 

@@ -174,8 +174,7 @@ SHOW_SECRETS: Final[Decorator] = Shared.option(
 class Redact(Shared):
     """``--redact`` without a value, or with fields of decoded payloads: ``--redact value.email,key.id``.
 
-    A word after it is its value only if it looks like a field and is not a file: in ``--redact PATH`` the path stays an
-    argument.
+    The next word is its value only if it looks like a field and is not a file: in ``--redact PATH`` it is an argument.
     """
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
@@ -435,7 +434,7 @@ def _secret(file: str | None) -> bytes:
         where = file or f"the environment variable {REDACT_KEY}"
         raise UsageError(
             f"--redact needs a secret of {_KEY_BYTES} bytes or more, {where} holds {len(found)}; "
-            f"openssl rand -hex 32 > FILE makes one for --redact-key FILE"
+            f"make one with openssl rand -hex 32 > FILE, and give it with --redact-key FILE"
         )
     return found
 

@@ -200,7 +200,7 @@ class Session:
         self._say("warning", text)
 
     def must_be_whole(self, out: str) -> None:
-        """Raise UnreadableError for the output ``out`` if an input was unreadable: it would look complete."""
+        """Raise UnreadableError for the output ``out`` if an input was unreadable: the output would look complete."""
         if ExitStatus.UNREADABLE in self.statuses:
             raise UnreadableError(
                 out, "it is not written, because an input cannot be read", "leave that input out, or make it readable"
@@ -271,8 +271,8 @@ def report_shortfalls(
 ) -> list[Shortfall]:
     """Warn of partitions of log dirs that lack all their records, also with --quiet.
 
-    Return those without records in another folder. Only whole log dirs are examined, because other paths do not show
-    which folders are missing.
+    Return the partitions whose records are in no other folder. Only whole log dirs are examined, because other paths do
+    not show which folders are missing.
     """
     from kdump import checking
 

@@ -111,7 +111,7 @@ def command_of_path(path: str) -> str | None:
 
 
 def of_other_tool(words: Sequence[str]) -> str | None:
-    """Return kdump's command line for one of another tool, or for its help without a path. None if unknown."""
+    """Return kdump's command line for one of another tool (its --help if that has no path). None if unknown."""
     name, *rest = words
     paths = [word for word in rest if command_of_path(word) is not None]
     if name in {"grep", "search"} and len(rest) == 2 and paths == [rest[1]]:
@@ -169,7 +169,7 @@ def _first_record(path: str, command: str) -> str | None:
 
 
 def _without_in(words: Sequence[str]) -> str:
-    """Return the command line without ``--in``, or if it names a record, that of ``get``, which has ``--in``."""
+    """Return the command line without ``--in``. If it names a record, return that of ``get``, which has ``--in``."""
     if any(_RECORD.fullmatch(word) for word in words):
         return _line([GET, *words[1:]])
     return _line([word.removeprefix(f"{IN}=") for word in words if word != IN])

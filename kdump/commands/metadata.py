@@ -39,7 +39,7 @@ TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 
 
 class MetadataRequest(NamedTuple):
-    """The part of the log to read: topics (empty for all), and its end (offset or time in ms); and --show-secrets."""
+    """The topics to read (empty for all), the end of the log (an offset, or a time in ms), and --show-secrets."""
 
     topics: tuple[str, ...]
     offset: int | None

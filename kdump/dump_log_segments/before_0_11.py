@@ -1,7 +1,6 @@
 """Prints a segment as releases before 0.11 do: one line per message of magic 0 or 1.
 
-These releases read batches of magic 2 as messages, and then print wrong values or stop with an exception. This module
-does the same.
+Like these releases, it reads a batch of magic 2 as a message, then prints wrong values or stops with an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Prints offset, time and transaction indexes and producer snapshots as DumpLogSegments does.
 
 Entries of offset and time indexes are compared with the log while they are printed. The run reports mismatches at its
-end. Compiled code confirms most entries; Python compares the others, or all if a release has other rules or there is no
-compiled code.
+end. Compiled code confirms most entries; Python compares the others, or all if a release has other rules.
 """
 
 from __future__ import annotations

@@ -113,8 +113,7 @@ def codec_name(dialect: Dialect, codec: int) -> str:
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
     """Return for each printed part of a record's content the text before it, and ``key`` or ``value``.
 
-    Null fields are not printed; for a null value some releases do not print the key either. Without --print-data-log
-    the result is empty.
+    Null fields are not printed; some releases then print no key either. Empty without --print-data-log.
     """
     options, dialect = run.options, run.dialect
     if not options.print_data_log or (dialect.key_needs_value and null_value):

@@ -43,8 +43,8 @@ class DumpRun:
     ) -> None:
         """Create a run with the output of ``release`` (None for the newest).
 
-        ``jobs`` processes print a large segment; None means the fastest number. With more than one, ``out`` must be
-        standard output.
+        ``jobs`` processes print a large segment (None: as many as is fastest). Above 1, ``out`` must be standard
+        output.
         """
         self.dialect, self.options, self.out = dialect, options, out
         self.release, self.jobs = release, jobs

@@ -198,7 +198,7 @@ class Code:
     BEYOND_THE_LOG = FindingCode("beyond-the-log", "derived", "An entry points past the end of the log.", _REBUILD, "OffsetIndex")
     CONVENTION = FindingCode("convention", "remark", "The entries have the first or the last offset of each batch: this depends on the release of the broker.", "", "KIP-33")
     COVERAGE = FindingCode("coverage", "derived", "A range of the log that is longer than usual has no index entry, or the last entry of a time index is too old.", "", "LogSegment.append")
-    PREALLOCATION = FindingCode("preallocation", "remark", "Zeros follow the entries of an index, but a broker does not preallocate it and the other index to these sizes.", "", "AbstractIndex")
+    PREALLOCATION = FindingCode("preallocation", "remark", "Zeros follow the entries of an index, but a broker does not preallocate the two indexes of a segment to these sizes.", "", "AbstractIndex")
     EMPTY = FindingCode("empty", "remark", "An index without entries.", "", "AbstractIndex")
     NO_LOG = FindingCode("no-log", "derived", "An index without a log.", "", "LogLoader")
     MISSING = FindingCode("missing", "derived", "An aborted transaction is missing from .txnindex.", _REBUILD, "TransactionIndex")

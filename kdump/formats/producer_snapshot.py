@@ -118,10 +118,7 @@ def inspect(data: Bytes) -> SnapshotParts:
 
 
 def read(data: Bytes) -> tuple[ProducerEntry, ...]:
-    """Return the entries.
-
-    Raises DamageError for an unknown version, truncation, a negative count or a wrong checksum, tested in this order.
-    """
+    """Return the entries. Raises DamageError: unknown version, truncation, negative count, or wrong checksum."""
     parts = inspect(data)
     if parts.version is not None and parts.version != VERSION:
         raise DamageError(

@@ -169,8 +169,8 @@ def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = 
     """Return a value of Connect's config topic with secrets hidden, as compact JSON like Connect's.
 
     Only the records of connectors, tasks and session keys are changed. If their value is not a JSON object, it is
-    hidden whole. If not ``is_certain``, the log may be another topic: such a value is then returned unchanged unless it
-    names a field of Connect, and so is an object without the fields that hold secrets.
+    hidden whole. If not ``is_certain``, the log may be another topic. Then an object without the fields that hold
+    secrets is unchanged, and so is another value that names no field of Connect.
     """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value

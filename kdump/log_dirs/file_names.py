@@ -102,7 +102,7 @@ def _any(*names: str) -> str:
 
 
 class NamePattern:
-    """A pattern of file names. It remembers its last matches, as equal names are in many folders, or asked again."""
+    """A pattern of file names. Its last matches are cached, because many folders have files of equal names."""
 
     def __init__(self, pattern: str) -> None:
         self.fullmatch = lru_cache(1 << 10)(re.compile(pattern, re.ASCII).fullmatch)

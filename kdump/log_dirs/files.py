@@ -47,9 +47,8 @@ class Entry(NamedTuple):
     """A file or folder: its name, its path in the :class:`Files`, and its size in bytes (0 for a folder).
 
     ``identity`` is equal for two paths of the same file, if the system can determine this. ``modified`` is the time of
-    the last write in ms. ``disk_size`` is the occupied disk space in bytes, which is less than ``size`` for a file with
-    holes. Both are None if unknown. ``special`` is "pipe", "socket" or "device" if it is neither a regular file nor a
-    folder, else "".
+    the last write in ms. ``disk_size`` is the occupied disk space in bytes: less than ``size`` if the file has holes.
+    Both are None if unknown. ``special`` is "pipe", "socket" or "device", or "" for regular files and folders.
     """
 
     name: str

@@ -60,9 +60,7 @@ class Wanted(NamedTuple):
     leftovers: bool = False
     """Whether ``.deleted``, ``.swap`` and ``.cleaned`` files and -delete, -future and -stray folders are selected."""
     siblings: bool = False
-    """Whether files without records, such as indexes, are selected if the user names them. They are in
-    ``Partition.others``.
-    """
+    """Whether files without records that the user names, such as indexes, are selected as ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
     """Largest batch accepted, compressed or decompressed, in bytes. The limit does not select files."""
     log_dirs: bool = False
@@ -107,9 +105,7 @@ def _hint(topic: str | None, names: Collection[Name]) -> str:
 
 
 def _no_segment(head: bytes) -> str | None:
-    """Return why a file with these first bytes is not a segment; None if it may be one, also of zeros
-    (preallocated).
-    """
+    """Return why a file with these first bytes is not a segment; None if it may be one (or is preallocated)."""
     at = record_layout.MAGIC_POSITION
     if not head.strip(b"\0"):
         return None
@@ -306,8 +302,7 @@ class Finder:
     def _doubt(self, head: bytes, shown: str, *, may_begin_damaged: bool) -> None:
         """Raise UnreadableError for a file that neither has the name of a segment nor begins like a segment.
 
-        If ``may_begin_damaged`` (the file is named ``.log`` or has no name), the file is read with a note, unless it
-        begins as text.
+        If ``may_begin_damaged`` (the name is a ``.log``, or is unknown), only text is refused; other files get a note.
         """
         wrong = _no_segment(head)
         if wrong is None:

@@ -1,5 +1,4 @@
-"""The local disk as a place of files (:class:`kdump.log_dirs.files.Files`): lists folders and reads files, never
-writes.
+"""The local disk as a place of files (:class:`kdump.log_dirs.files.Files`): lists folders and reads files.
 
 :attr:`LocalFile.meter` counts the bytes read, and :attr:`LocalFile.watch` evicts pages (``--cache drop``).
 """

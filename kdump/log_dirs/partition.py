@@ -1,5 +1,4 @@
-"""Partitions and segments as the finder returns them: paths, sizes and offsets of files. Opens segments, decodes no
-batch.
+"""Partitions and segments as the finder returns them: paths, sizes and offsets of files. No batch is decoded here.
 
 Also the state of a partition's folder after a start (``.swap`` files), and groups of partitions for workers.
 """
@@ -50,9 +49,7 @@ class Segment(NamedTuple):
     disk_size: int | None = None
     """The occupied disk space in bytes; None if unknown."""
     until: int | None = None
-    """The segment ends before this offset, because the next segment has the later offsets; None for the end of the
-    file.
-    """
+    """The offset before which the segment ends: the next segment has the later ones. None: the end of the file."""
     start: int = 0
     """The first byte of the file that belongs to the segment. It is not 0 for a part of a split segment."""
     special: str = ""
@@ -112,9 +109,7 @@ class Partition(NamedTuple):
     is_named: bool = False
     """Whether the user named the folder or its files, and not only a folder above."""
     is_listed: bool = True
-    """Whether ``segments``, ``others`` and ``folders`` are all entries of the folder. False if the user named single
-    files.
-    """
+    """Whether ``segments``, ``others`` and ``folders`` are all entries, and not only files that the user named."""
     folders: tuple[Entry, ...] = ()
     unnamed: tuple[int, ...] = ()
     """The base offsets of the folder's other segments, if the user named single files of it."""
@@ -195,7 +190,7 @@ class Partition(NamedTuple):
 
 
 def index_swaps(partition: Partition) -> dict[str, str]:
-    """Return new name -> path of the index ``.swap`` files without a ``.log.swap`` that a broker's start renames.
+    """Return the index ``.swap`` files that a start renames, except those of a ``.log.swap``: new name -> path.
 
     A start renames each ``.swap`` file whose offset is below the offsets of all ``.cleaned`` files (LogLoader,
     ``removeTempFilesAndCollectSwapFiles`` and ``load``).

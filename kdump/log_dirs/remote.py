@@ -116,8 +116,7 @@ def is_there(shown: str, paths: Iterable[str]) -> bool:
 class RemoteFiles:
     """A ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). ``prefix`` begins its paths in messages.
 
-    Methods retry after errors (:class:`Retries`), and finally raise StoreError; :meth:`put_once` and :meth:`delete` do
-    not.
+    Methods retry after errors (:class:`Retries`), then raise StoreError. Not so :meth:`put_once` and :meth:`delete`.
     """
 
     def __init__(self, system: Any, prefix: str, retries: Retries | None = None) -> None:
@@ -297,7 +296,7 @@ _RIGHTS: Final = (
 
 
 def _is_unknown(error: Exception) -> bool:
-    """Return whether an error is Arrow's for a client of a store that failed in an unforeseen way (Azure's logins)."""
+    """Return whether Arrow raised an error for an unforeseen failure of a store's client (Azure's logins)."""
     from pyarrow import ArrowException
 
     return type(error) is ArrowException

@@ -92,7 +92,7 @@ def client(scheme: str, rest: str) -> tuple[Any, str]:
             hdfs.connect()
         except RuntimeError as reason:  # a setting is missing or wrong; no name node was contacted yet
             found = re.search(r'"(.*)"', str(reason))
-            hint = "" if host else "; name it (hdfs://HOST:PORT/PATH), or HADOOP_CONF_DIR"
+            hint = "" if host else "; write hdfs://HOST:PORT/PATH, or set HADOOP_CONF_DIR"
             raise UsageError(f"{scheme}:{rest}: {found[1] if found else reason}{hint}") from reason
         return hdfs, f"/{path}"
     return _by_arrow(scheme, rest)

@@ -1,6 +1,4 @@
-"""Selects the records of a batch that a filter wants. Yields them in the form :class:`Take` of the caller, with
-damage.
-"""
+"""Selects the records of a batch that a filter wants, and yields them as the caller takes them (:class:`Take`)."""
 
 from __future__ import annotations
 
@@ -137,8 +135,8 @@ class BatchSelection:
         """Return the valid batches at the start of a run as one item, and the item's records.
 
         Return None if no batch is valid, if records must be selected by the outcome of a transaction, or if the batches
-        reach the last stable offset. The filter must select all records, or all committed records. Any thread may call
-        this method.
+        reach the last stable offset. The filter must select all records, or all committed ones. Any thread may call
+        this.
         """
         if not _is_plain(run):
             return None

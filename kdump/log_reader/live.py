@@ -37,9 +37,7 @@ class LiveReader:
         self._doubt: tuple[int, int] | None = None
 
     def poll(self) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the batches and damaged ranges since the last call. Raises UnreadableError if the last segment is
-        unreadable.
-        """
+        """Yield the new batches and damaged ranges. Raises UnreadableError if the last segment is unreadable."""
         while True:
             rolled = len(self._segments) > 1 or self._find_new()
             if not self._segments:

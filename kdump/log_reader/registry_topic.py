@@ -1,6 +1,4 @@
-"""Reads the topic of a schema registry, usually ``_schemas``, from the user's paths: as a store, or for a payload
-decoder.
-"""
+"""Reads a schema registry's topic (``_schemas``) from the user's paths: into a store, or for a payload decoder."""
 
 from __future__ import annotations
 

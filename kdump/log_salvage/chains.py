@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""Number of offsets in a cell. Chains end at the end of a cell, so they do not depend on the segments."""
+"""Number of offsets in a cell. No chain extends past its cell, so chains do not depend on the ends of segments."""
 WAITING: Final = 1 << 10
 """About how many numbers (three per batch) are collected before they are added to the checksum of a chain."""
 AT_ONCE: Final = 1 << 20

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 NEVER: Final = 1 << 63
-"""Above all offsets: the end of an epoch that does not end."""
+"""The end of an epoch that has not ended: above all offsets."""
 
 _epoch = attrgetter("epoch")
 
@@ -47,8 +47,8 @@ class EpochHistory:
     def limit(self, base_offset: int, epoch: int) -> int:
         """Return the offset at which ``epoch``, the epoch of a batch at ``base_offset``, ends in this history.
 
-        NEVER: the newest epoch, an ``epoch`` of -1, or an empty history. ``base_offset``: the history has another epoch
-        at this offset, so the batch does not belong to the log.
+        Returns NEVER for the newest epoch, for -1, and for an empty history. Returns ``base_offset`` if the history has
+        another epoch at this offset: the batch does not belong to the log.
         """
         if epoch < 0 or not self.entries:
             return NEVER

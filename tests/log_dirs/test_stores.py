@@ -189,7 +189,9 @@ def test_what_is_not_there_is_named_by_its_uri(hdfs):
 
 
 def test_hdfs_without_a_name_node_says_how_to_name_one(hdfs):
-    with pytest.raises(UsageError, match=r"^hdfs:///x: No fs\.defaultFS .* \(hdfs://HOST:PORT/PATH\), or HADOOP_CONF"):
+    with pytest.raises(
+        UsageError, match=r"^hdfs:///x: No fs\.defaultFS .* write hdfs://HOST:PORT/PATH, or set HADOOP_CONF"
+    ):
         stores.client("hdfs", "///x")
 
 

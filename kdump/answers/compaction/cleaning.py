@@ -70,10 +70,7 @@ class CleanedTransactions:
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Return whether the cleaning discards a batch: aborted data, or a marker of a transaction without data.
-
-        Raises DamageError.
-        """
+        """Return whether a batch is discarded: aborted data, or a marker without data. Raises DamageError."""
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id

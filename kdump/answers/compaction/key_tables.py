@@ -122,9 +122,9 @@ class OffsetMap(KeyFacts):
         """Count the records whose keys belong to the part of this map, by outcome.
 
         Returns the number of records, the number of tombstones, the number of records for each index in REASONS, and
-        the bytes of superseded records. If ``listed``, also the offset and reason of each removed record. ``discards``:
-        the cleaning removes all records, also those after ``latest``. ``keeps``: it keeps the newest tombstone of a
-        key.
+        the bytes of superseded records. With ``listed`` also the offset and reason of each removed record.
+        ``discards``: the cleaning removes all records, also those after ``latest``. ``keeps``: it keeps a key's newest
+        tombstone.
         """
         records = tombstones = size = 0
         gone = [0] * len(REASONS)

@@ -382,8 +382,7 @@ def evidence_of(
 ) -> PartitionEvidence:
     """Return the evidence of the first broker with a folder of the partition. Folders of other brokers are replicas.
 
-    Log dirs with the same broker id in meta.properties belong to one broker. A log dir without an id counts as a
-    broker.
+    Log dirs with the same broker id in meta.properties belong to one broker; a log dir without an id is a broker.
     """
     brokers: dict[str, list[Place]] = {}
     for place in places:

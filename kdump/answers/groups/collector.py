@@ -1,7 +1,7 @@
 """The question ``groups``: consumer groups of every type, their members, offsets and lag.
 
-Groups and offsets come from ``__consumer_offsets`` and ``__share_group_state``. A second pass reads log ends for the
-lag.
+:class:`ConsumerGroups` collects groups and offsets from the coordinators' topics, which :mod:`.coordinator_log`
+replays. For the lag a second pass collects log ends (:class:`LogEnds`).
 """
 
 from __future__ import annotations

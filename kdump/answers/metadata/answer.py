@@ -1,4 +1,7 @@
-"""The questions ``metadata`` (the topics and records of an image, differences of two images) and ``events``."""
+"""The questions ``metadata`` and ``events``: their options, and the classes of their lines.
+
+``metadata`` lists the topics or records of an image, or the differences of two images. :mod:`.image` reads the log.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The topics of an image, and their partitions. Source: ``TopicsDelta`` and ``PartitionRegistration`` of Kafka."""
+"""The topics of an image and their partitions, and the functions that apply records to them.
+
+Source: ``TopicsDelta`` and ``PartitionRegistration`` of Kafka.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decoder switches for framed messages: the metadata log, as JSON, and remote log metadata, like ``toString``."""
+"""The decoder switches for framed messages: the metadata log (as JSON) and remote log metadata (as ``toString``)."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class TransactionWords(NamedTuple):
 
 
 class CoordinatorWords(NamedTuple):
-    """The differences between releases in the output of a decoder option that prints all types of records as JSON."""
+    """The differences between releases in the output of a decoder switch that prints all types of records as JSON."""
 
     checks_version: bool = True
     """Whether a too high version is reported; otherwise the record is read as the highest known version."""
