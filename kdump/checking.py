@@ -16,6 +16,7 @@ from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL, folder_identity
 from kdump.log_dirs.log_dir_state import READERS
 from kdump.log_dirs.partition import listed_log_dirs
+from kdump.primitives.encodings import java_integer, java_trim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -296,6 +297,7 @@ def node_id(configs: Mapping[str, str]) -> int | None:
     given = configs.get("node.id", configs.get("broker.id"))
     if given is None:
         return None
-    if not given.isdecimal():
+    number = java_integer(java_trim(given), 32)
+    if number is None or number < 0:
         raise UsageError(f"--config node.id={given}: a whole number is expected")
-    return int(given)
+    return number

@@ -19,6 +19,7 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
 from kdump.log_reader.reader import PartitionReader
 from kdump.log_reader.unnamed_logs import with_names
+from kdump.primitives.encodings import java_integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,11 +33,11 @@ Role: TypeAlias = Literal["configs", "status", "offsets"]
 
 _CONFIG_KEY: Final = re.compile(
     r"(?P<what>target-state|connector|tasks-fencing|commit|restart-connector|logger-cluster)-(?P<name>.+)"
-    r"|task-(?P<of>.+)-(?P<number>\d+)|(?P<session>session-key)",
+    r"|task-(?P<of>.+)-(?P<number>[^-]+)|(?P<session>session-key)",
     re.DOTALL,
 )
 _STATUS_KEY: Final = re.compile(
-    r"status-(?:connector-(?P<name>.+)|task-(?P<of>.+)-(?P<number>\d+)|topic-(?P<topic>[^:]+):connector-(?P<by>.+))",
+    r"status-(?:connector-(?P<name>.+)|task-(?P<of>.+)-(?P<number>[^-]+)|topic-(?P<topic>[^:]+):connector-(?P<by>.+))",
     re.DOTALL,
 )
 
@@ -173,10 +174,10 @@ class ConnectCluster:
 
     def _add_config(self, key: re.Match[str], timestamp: int, value: dict[str, Any] | None) -> bool:
         if key["of"] is not None:
-            config = _properties(value)
-            if config is None:
+            config, number = _properties(value), java_integer(key["number"], 32)
+            if config is None or number is None:
                 return False
-            self._connector(key["of"]).deferred[int(key["number"])] = config
+            self._connector(key["of"]).deferred[number] = config
             return True
         if key["what"] == "connector":
             return self._add_connector(key["name"], timestamp, value)
@@ -214,7 +215,12 @@ class ConnectCluster:
             used = self._topics.setdefault(key["by"], set())
             (used.discard if value is None else used.add)(key["topic"])
             return True
-        of: str | tuple[str, int] = key["name"] if key["name"] is not None else (key["of"], int(key["number"]))
+        of: str | tuple[str, int] = key["name"]
+        if key["of"] is not None:
+            number = java_integer(key["number"], 32)
+            if number is None:
+                return False
+            of = key["of"], number
         if value is None:
             self._states.pop(of, None)
             return True

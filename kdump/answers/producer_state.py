@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.errors import DamageError, UnreadableError, discard
 from kdump.formats import producer_snapshot
+from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.segments.regions import Damage
 from kdump.transaction_replay.replay import OpenTransaction, Replay
@@ -225,9 +226,10 @@ def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
     paths |= {segment.siblings["snapshot"] for segment in partition.segments if "snapshot" in segment.siblings}
     found = {}
     for path in paths:
-        stem, _, suffix = posixpath.basename(path).partition(".")
-        if suffix == "snapshot" and stem.isdecimal():
-            found[int(stem)] = path
+        name = posixpath.basename(path)
+        offset = file_names.offset_of(name)
+        if offset is not None and name.partition(".")[2] == file_names.PRODUCER_SNAPSHOT:
+            found[offset] = path
     for offset in sorted(found, reverse=True):
         path = partition.files.shown(found[offset])
         try:

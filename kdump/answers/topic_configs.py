@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import UsageError
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
+from kdump.primitives.encodings import java_integer, java_trim
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.terminal import is_selected
 from kdump.primitives.wire import INT64_END
@@ -84,7 +85,7 @@ class TopicConfig(NamedTuple):
     settings: Mapping[str, Setting]
 
     def number(self, key: str) -> int:
-        return int(self.settings[key].value)
+        return int(_number(key, self.settings[key].value))
 
     def real(self, key: str) -> float:
         return float(self.settings[key].value)
@@ -168,10 +169,8 @@ _BROKER: Final = 4
 
 
 def _in_ms(text: str, unit: int) -> str:
-    try:
-        return text if unit == 1 or int(text) < 0 else str(int(text) * unit)
-    except ValueError:
-        return text
+    number = java_integer(java_trim(text), 64)
+    return text if unit == 1 or number is None or number < 0 else str(number * unit)
 
 
 def given_config(text: str) -> GivenConfig:
@@ -204,7 +203,13 @@ def _parses(key: str, value: str) -> bool:
 
 
 def _number(key: str, value: str) -> float:
-    return float(value) if "." in KEYS[key].default else int(value)
+    """Return the number in a value (ConfigDef.parseType). Raises ValueError."""
+    if "." in KEYS[key].default:
+        return float(value)
+    number = java_integer(java_trim(value), 64)
+    if number is None:
+        raise ValueError(value)
+    return number
 
 
 def _check(key: str, value: str) -> None:

@@ -95,13 +95,10 @@ def of(data: bytes) -> Ids:
     properties = meta_properties.read(data)
     if properties.values:
         meta_properties.check(properties, takes_reserved=True)  # verify() refuses reserved ids: the broker stops
-    values = properties.values
-    version = int(values.get("version", "0").strip())
-    node = values.get("node.id" if version else "broker.id")
     return Ids(
-        version,
-        None if node is None else int(node),
-        values.get("cluster.id"),
+        properties.version or 0,
+        properties.node_id,
+        properties.cluster_id,
         None if properties.directory_id is None else id_of(properties.directory_id),
     )
 

@@ -28,6 +28,7 @@ from kdump.formats.partition_metadata import id_text
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
+from kdump.primitives.encodings import java_integer, java_trim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -228,7 +229,7 @@ class _BrokerRun:
     def _configured_voters(self) -> list[int]:
         """Return the node ids in the config controller.quorum.voters (``1@host:9093,2@...``), in order."""
         found = (each.strip().partition("@")[0] for each in self.options.configs.get(VOTERS, "").split(","))
-        return sorted(int(each) for each in found if each.isdecimal())
+        return sorted(voter for each in found if (voter := java_integer(each, 32)) is not None and voter >= 0)
 
     def _try(self, act: Callable[[], object]) -> None:
         try:
@@ -357,7 +358,8 @@ class _BrokerRun:
     def _interval(self, topic: str) -> int:
         own = {} if self.image is None else self.image.configs.topic(topic)
         given = own.get(INTERVAL, self.options.configs.get(f"log.{INTERVAL}", self.options.configs.get(INTERVAL)))
-        return int(given) if given is not None and given.isdecimal() else DEFAULT_INTERVAL
+        number = None if given is None else java_integer(java_trim(given), 32)
+        return DEFAULT_INTERVAL if number is None or number < 0 else number
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
         """Return the log, as STRAY if the broker makes its folder stray (``LogManager.isStrayReplica``)."""

@@ -41,7 +41,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
         other, directory = earlier.setdefault(key, (part, properties.directory_id))
         if other is part or (directory is not None and directory == properties.directory_id):
             continue
-        if properties.values.get("version") == "1" and _topic_id(part) != _topic_id(other):
+        if properties.version == 1 and _topic_id(part) != _topic_id(other):
             continue  # a KRaft broker makes one folder stray (isStrayKraftReplica): the dry start reports it
         certain = directory is not None and properties.directory_id is not None
         both_dirs = other.files.shown(other.log_dir), part.files.shown(part.log_dir)

@@ -235,9 +235,9 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
             found=f"{len(data)} bytes",
             advice="A broker does not read these bytes: it loses the producers and open transactions in them.",
         )
-    stem = entry.name.partition(".")[0]
+    limit = file_names.offset_of(entry.name)
     for slot, one in enumerate(entries):
-        if stem.isdecimal() and max(one.last_offset, one.current_txn_first_offset) >= int(stem):
+        if limit is not None and max(one.last_offset, one.current_txn_first_offset) >= limit:
             yield Finding(
                 level=Level.DERIVED,
                 file=path,
@@ -246,7 +246,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
                 entry=slot,
                 position=producer_snapshot.HEADER.size + slot * producer_snapshot.ENTRY.size,
                 offset=one.last_offset,
-                expected=f"below {int(stem)}",
+                expected=f"below {limit}",
                 found=max(one.last_offset, one.current_txn_first_offset),
                 advice=NO_SNAPSHOT,
             )

@@ -304,9 +304,10 @@ def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
     for each in proofs:
         name = posixpath.basename(each.file)
         if name.endswith(f".{file_names.INDEX}"):
-            stem = name.partition(".")[0]
-            if stem.isdecimal() and not (each.code == Code.NO_LOG and f"{stem}{times}" in empty):
-                yield int(stem)
+            base = file_names.offset_of(name)
+            sibling = f"{name.partition('.')[0]}{times}"
+            if base is not None and not (each.code == Code.NO_LOG and sibling in empty):
+                yield base
 
 
 def _vanished(found: Sequence[Finding]) -> set[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,7 +51,7 @@ MARK: Final = "crcValid"
 
 def _place(text: str) -> ReadStart:
     file, _, position = text.rpartition("@")
-    if not (file and position.isdecimal()):
+    if not (file and re.fullmatch(r"[0-9]{1,20}", position)):
         raise UsageError(f"--begin {text}: a place is FILE@BYTE, such as orders-0/00000000000000000000.log@16384")
     return ReadStart(file, int(position))
 

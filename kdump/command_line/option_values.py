@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SIZE: Final = r"(\d+)\s*(?:(k|m|g|t)i?b?|b)?"
+_SIZE: Final = r"(\d{1,20})\s*(?:(k|m|g|t)i?b?|b)?"
 
 
 def zone(name: str) -> tzinfo:
@@ -42,7 +42,7 @@ def zone(name: str) -> tzinfo:
 
 def offsets(text: str) -> tuple[int | None, int | None]:
     """Return the first and last offset of ``A..B``, ``A..``, ``..B`` or ``A``. Raises UsageError."""
-    found = re.fullmatch(r"(\d*)\.\.(\d*)|(\d+)", text, re.ASCII)
+    found = re.fullmatch(r"(\d{0,20})\.\.(\d{0,20})|(\d{1,20})", text, re.ASCII)
     if found is None or text == "..":
         raise UsageError(f"{text!r} is not a range of offsets: write it as 5..9, 5.., ..9 or 5")
     if found[3]:
@@ -97,7 +97,7 @@ def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
     """Return the numbers in options like ``0,2-4``. Raises UsageError."""
     found: set[int] = set()
     for part in ",".join(texts).split(",") if texts else ():
-        ends = re.fullmatch(r"(-?\d+)(?:-(\d+))?", part.strip(), re.ASCII)
+        ends = re.fullmatch(r"(-?\d{1,20})(?:-(\d{1,20}))?", part.strip(), re.ASCII)
         if ends is None:
             raise UsageError(f"{part!r} is not a {what}: write 7, 0,2 or 0-3")
         low = int(ends[1])

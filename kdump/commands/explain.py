@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Partition
 
-_WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)@(?P<offsets>\d+|\d+\.\.\d+)", re.ASCII)
+_WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,20})@(?P<offsets>\d{1,20}|\d{1,20}\.\.\d{1,20})", re.ASCII)
 
 
 @click.command("explain")

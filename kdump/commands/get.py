@@ -93,7 +93,7 @@ def command(
     Exit status: 0 found, 1 something cannot be read, 2 wrong usage, 3 damage was found (a batch with a wrong crc is
     marked; --batch and --hexdump show the batch of an unreadable record), 5 the files do not hold the record.
     """
-    found = re.fullmatch(r"(?:(.+)-(\d+))?@(\d+)", what, re.ASCII)
+    found = re.fullmatch(r"(?:(.+)-(\d{1,20}))?@(\d{1,20})", what, re.ASCII)
     if found is None:
         raise UsageError(f"{what!r} names no record: write it as orders-0@1234 (partition 0 of orders, offset 1234)")
     if hexdump and (output != "text" or decode != "none" or fields):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.rebuild.nodes import Voter
 
-RANGE: Final = re.compile(r"(\d+)\.\.(\d*)", re.ASCII)
+RANGE: Final = re.compile(r"(\d{1,20})\.\.(\d{0,20})", re.ASCII)
 TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import posixpath
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.files import read_whole
 from kdump.log_dirs.local import LocalFile
+from kdump.primitives.encodings import java_integer
 from kdump.primitives.wire import INT32_MAX
 
 if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.segments import Dialect
 
     Found = TypeVar("Found")
-
-
-LONGEST: Final = 255
-"""Maximum number of digits of a number in a file name."""
 
 
 def java_path(name: str) -> str:
@@ -72,15 +69,14 @@ def snapshot_id(path: str) -> tuple[int, int]:
 
 def number(path: str, text: str, bits: int) -> int:
     """Return the number in ``text``, a part of the file name of ``path``. Raises UnreadableError."""
-    digits = text[1:] if text.startswith(("+", "-")) else text
-    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= LONGEST
-    if not is_number or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+    found = java_integer(text, bits)
+    if found is None:
         raise UnreadableError(
             path,
             f"the file name has {text!r} where an offset or an epoch is expected",
             "name it as the broker did, such as 00000000000000000000.log; kdump dump reads a segment of any name",
         )
-    return int(text)
+    return found
 
 
 def content(path: str) -> bytes:

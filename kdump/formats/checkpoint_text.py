@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from kdump.errors import DamageError, quoted
+from kdump.primitives.encodings import JAVA_SPACES, java_integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 VERSION = 0
-MOST_DIGITS = 4000  # int() accepts at most 4300 digits
-INTEGER = re.compile(rf"[+-]?[0-9]{{1,{MOST_DIGITS}}}")
+_split_at_spaces = re.compile(f"[{JAVA_SPACES}]+").split
 
 
 class TextLine(NamedTuple):
@@ -56,9 +56,10 @@ def malformed(line: TextLine, expected: str, kind: type[DamageError] = DamageErr
 
 def parts(line: TextLine, count: int, expected: str) -> list[str]:
     """Split a line at white space into ``count`` parts. Raises DamageError if it has more or fewer."""
-    found = line.text.split()
-    if line.text[:1].isspace():  # as with Java's split(), a line that begins with white space has an empty first part
-        found.insert(0, "")
+    text = line.text
+    # As with Java's split(), a line that begins with white space has an empty first part.
+    is_plain = text.isprintable() and text[:1] != " "  # nearly always: a space is the only printable white space
+    found = text.split() if is_plain else _split_at_spaces(text.rstrip(JAVA_SPACES))
     if len(found) != count:
         malformed(line, expected)
     return found
@@ -66,9 +67,8 @@ def parts(line: TextLine, count: int, expected: str) -> list[str]:
 
 def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
     """Return the number in ``text``, a part of ``line``. Raises NumberDamageError where Java's parser throws."""
-    is_short = len(text) < MOST_DIGITS and text.isascii() and text.isdecimal()  # nearly always: INTEGER takes longer
-    value = int(text) if is_short or INTEGER.fullmatch(text) else None
-    if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
+    value = java_integer(text, bits)
+    if value is None:
         malformed(line, expected, NumberDamageError)
     return value
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats.partition_metadata import id_of
-from kdump.primitives.wire import to_int32
+from kdump.primitives.encodings import java_integer, java_trim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 BLANKS = " \t\f"
 LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
-NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"0": (), "1": ("node.id", "cluster.id")}
+NEEDED: Final[Mapping[int, tuple[str, ...]]] = {0: (), 1: ("node.id", "cluster.id")}
 """Version -> the required keys."""
-NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {"0": ("broker.id",), "1": ("node.id",)}
-"""Version -> the keys whose values are numbers."""
+NODE: Final[Mapping[int, str]] = {0: "broker.id", 1: "node.id"}
+"""Version -> the key whose value is the node's number."""
 RESERVED_IDS: Final = 100
 """Directory ids below this number are reserved (KIP-858)."""
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -45,6 +45,17 @@ class MetaProperties(NamedTuple):
     def broker_id(self) -> str | None:
         """The ``node.id`` (KRaft) or the ``broker.id`` (ZooKeeper)."""
         return self.values.get("node.id", self.values.get("broker.id"))
+
+    @property
+    def version(self) -> int | None:
+        """The version, as Kafka's class MetaPropertiesVersion reads it; None if it is not a number."""
+        return java_integer(java_trim(self.values.get("version", "0")), 32)
+
+    @property
+    def node_id(self) -> int | None:
+        """The node's number by the version (PropertiesUtils.loadRequiredIntProp); None if there is none."""
+        found = self.values.get(NODE.get(self.version or 0, ""))
+        return None if found is None else java_integer(found, 32)
 
     @property
     def directory_id(self) -> str | None:
@@ -71,16 +82,16 @@ def check(properties: MetaProperties, *, takes_reserved: bool = False) -> None:
     """
     if not properties.values:
         raise DamageError("property", "the file holds no property", expected="version, node.id, cluster.id")
-    version = properties.values.get("version", "0").strip()
-    if version not in NEEDED:
-        raise DamageError("version", "meta.properties has an unknown version", expected="0 or 1", found=version)
+    version = properties.version
+    if version is None or version not in NEEDED:
+        found = properties.values["version"]
+        raise DamageError("version", "meta.properties has an unknown version", expected="0 or 1", found=found)
     for name in NEEDED[version]:
         if name not in properties.values:
             raise DamageError("property", f"{name} is missing", expected=f"a line {name}=...")
-    for name in NUMBERS[version]:
-        value = properties.values.get(name, "0").strip()
-        if not re.fullmatch(r"[+-]?[0-9]{1,10}", value) or to_int32(int(value)) != int(value):
-            raise DamageError("property", f"{name} is not a number", expected="a whole number", found=value)
+    value = properties.values.get(NODE[version])
+    if value is not None and properties.node_id is None:
+        raise DamageError("property", f"{NODE[version]} is not a number", expected="a whole number", found=value)
     directory = properties.directory_id
     if directory is not None and not _is_directory_id(directory, 0 if takes_reserved else RESERVED_IDS):
         raise DamageError("property", "a broker does not accept directory.id", expected="a Uuid", found=directory)

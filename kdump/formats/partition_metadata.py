@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from kdump.errors import DamageError
 from kdump.formats import checkpoint_text
 from kdump.formats.checkpoint_text import NumberDamageError, TextLine
+from kdump.primitives.encodings import JAVA_SPACES
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 VERSION = 0
 ZERO_ID = bytes(16)
+_split_at_colons = re.compile(f":[{JAVA_SPACES}]+").split
 MOST_TEXT = 24
 """Maximum number of characters of an id (``Uuid.fromString``)."""
 
@@ -85,7 +87,7 @@ def encode(metadata: PartitionMetadata) -> bytes:
 
 
 def _value(line: TextLine, expected: str) -> str:
-    parts = re.split(r":\s+", line.text)
+    parts = _split_at_colons(line.text)
     while len(parts) > 1 and not parts[-1]:  # String.split drops empty parts at the end
         parts.pop()
     if len(parts) != 2:

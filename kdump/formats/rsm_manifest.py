@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import DamageError, quoted
 from kdump.primitives import compression
+from kdump.primitives.encodings import java_integer
 
 if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
@@ -96,7 +97,8 @@ def read(data: Bytes) -> Manifest:
     known = content.get("remoteLogSegmentMetadata")
     known = known if isinstance(known, dict) else {}
     end, epochs = known.get("endOffset"), known.get("segmentLeaderEpochs")
-    numbers = [int(name) for name in epochs if name.isdecimal()] if isinstance(epochs, dict) else []
+    named = [java_integer(name, 32) for name in epochs] if isinstance(epochs, dict) else []
+    numbers = [number for number in named if number is not None]
     return Manifest(
         chunk_size,
         file_size,

@@ -12,6 +12,8 @@ from functools import lru_cache
 from sys import intern
 from typing import Final, NamedTuple
 
+from kdump.primitives.encodings import java_integer
+
 LOG: Final = "log"
 INDEX: Final = "index"
 TIME_INDEX: Final = "timeindex"
@@ -127,7 +129,6 @@ _FOLDER_STATE: Final = re.compile(
     rf"\S+-\S+\.\S+-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})".replace(r"\S", r"[^ \t\n\v\f\r]")
 )
 """``\\S`` is replaced, because in Java it excludes only ASCII white space."""
-_JAVA_NUMBER: Final = re.compile(r"[+-]?\d{1,255}")
 
 
 class FolderName(NamedTuple):
@@ -150,7 +151,7 @@ def parse_folder(name: str) -> FolderName | None:
         if found is None:
             return None
     topic, _, number = (name if found is None else name.rpartition(".")[0]).rpartition("-")
-    partition = _java_number(number, 31)
+    partition = java_integer(number, 32)
     if not topic or partition is None:
         return None
     return FolderName(intern(topic), partition, "" if found is None else found["state"])
@@ -160,7 +161,7 @@ def parse_folder(name: str) -> FolderName | None:
 def offset_of(name: str) -> int | None:
     """Return the offset at the beginning of a file name (LogFileUtils.offsetFromFile), or None if Java throws."""
     stem, dot, _ = name.partition(".")
-    return _java_number(stem, 63) if dot else None
+    return java_integer(stem, 64) if dot else None
 
 
 def opened_name(name: str) -> str | None:
@@ -169,15 +170,6 @@ def opened_name(name: str) -> str | None:
     if offset is None:
         return None
     return f"{'-' * (offset < 0)}{abs(offset):0{PADDED}}{name[name.rindex(f'.{LOG}') :]}"
-
-
-def _java_number(text: str, bits: int) -> int | None:
-    """Return the result of ``Integer.parseInt`` (31 bits) or ``Long.parseLong`` (63), or None if they throw."""
-    is_plain = len(text) <= PADDED and text.isascii() and text.isdecimal()  # nearly always
-    if not is_plain and not (_JAVA_NUMBER.fullmatch(text) and max(text) <= "\uffff"):  # a Java char has 16 bits
-        return None
-    number = int(text)
-    return number if -(1 << bits) <= number < 1 << bits else None
 
 
 class Name(NamedTuple):
@@ -197,8 +189,8 @@ def folder_name_in(above: str, name: str) -> Name:
     """Return the topic and partition of folder ``name`` in the folder ``above``."""
     if found := parse_folder(name):
         return Name(found.topic, found.partition)
-    if name.isdecimal() and (tiered := re.fullmatch(TIERED_FOLDER, above)):
-        return Name(tiered["topic"], int(name))
+    if (tiered := re.fullmatch(TIERED_FOLDER, above)) and name.isdecimal():
+        return Name(tiered["topic"], java_integer(name, 32))
     return Name(None, None)
 
 

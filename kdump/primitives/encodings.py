@@ -1,4 +1,7 @@
-"""Converts bytes to text: in the encodings that a user can select for keys and values, or as Java decodes UTF-8."""
+"""Converts bytes to text, in the encodings that a user can select for keys and values, or as Java decodes UTF-8.
+
+Also reads the numbers in a text as Java does.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,38 @@ _LONE_ESCAPE: Final = (
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
 
+JAVA_SPACES: Final = " \t\n\v\f\r"
+"""The white space ``\\s`` of Java's regular expressions, which is ASCII only."""
+_TRIMMED: Final = "".join(map(chr, range(33)))
+_LONGEST_PLAIN: Final = 20
+_INTEGER: Final = re.compile(r"(?P<sign>[+-]?)(?=\d)0*+(?P<digits>\d{0,255})")
+
 
 class Text(NamedTuple):
     """The text of some bytes, and its encoding; None means utf8."""
 
     text: str
     encoding: str | None
+
+
+def java_integer(text: str, bits: int) -> int | None:
+    """Return the result of ``Integer.parseInt`` (32 bits) or ``Long.parseLong`` (64), or None if Java throws.
+
+    Java accepts a sign and digits of all scripts, but neither ``_`` nor white space.
+    """
+    if len(text) <= _LONGEST_PLAIN and text.isascii() and text.isdecimal():  # nearly always
+        number = int(text)
+    else:
+        found = _INTEGER.fullmatch(text)
+        if found is None or max(text) > "\uffff":  # a Java char has 16 bits
+            return None
+        number = int(found["sign"] + (found["digits"] or "0"))
+    return number if -(1 << bits - 1) <= number < 1 << bits - 1 else None
+
+
+def java_trim(text: str) -> str:
+    """Return the result of ``String.trim``, which removes only characters up to U+0020."""
+    return text.strip(_TRIMMED)
 
 
 def to_text(data: bytes, encoding: Encoding) -> Text:

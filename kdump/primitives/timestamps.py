@@ -19,7 +19,7 @@ _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400_000
 _UNITS: Final = ((_DAY, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 _SPANS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_AGO: Final = r"-(?:\d+(?:ms|[smhdw]))+"
+_AGO: Final = r"-(?:\d{1,20}(?:ms|[smhdw]))+"
 LEAST_MS: Final = 10**11
 """The smallest number that is read as a time in ms. Smaller numbers are probably seconds."""
 NONE: Final = -1
@@ -69,7 +69,7 @@ def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *,
     """
     if re.fullmatch(_AGO, text):
         return int(now() * 1000) - _span(text)
-    if re.fullmatch(r"-?\d{9,}|\d{1,7}", text, re.ASCII):  # eight digits are a date
+    if re.fullmatch(r"-?\d{9,20}|\d{1,7}", text, re.ASCII):  # eight digits are a date
         return _milliseconds(int(text), least_ms)
     try:
         when = datetime.fromisoformat(text)

@@ -387,7 +387,7 @@ class _Planning:
         names = [each.base_offset or 0 for each in folder.partition.segments]
         for entry in folder.partition.others:
             stem, _, rest = entry.name.partition(".")
-            if stem.isdecimal() and len(stem) == 20 and rest in file_names.SIBLINGS:
+            if file_names.is_padded(stem) and rest in file_names.SIBLINGS:
                 names.append(int(stem))
         names += [entry.start_offset for entry in copy.noted]
         if copy.is_scanned:

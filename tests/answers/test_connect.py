@@ -140,3 +140,12 @@ def test_an_envelope_of_the_converter_is_taken_off():
 )
 def test_topics_are_known_by_their_keys(keys, role):
     assert role_of(keys) == role
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "x", "1_0", "𝟑"], ids=lambda one: one[:4])
+@pytest.mark.parametrize("role", ["configs", "status"])
+def test_a_task_has_a_number_of_java(role, number):
+    key = f"task-a-{number}" if role == "configs" else f"status-task-a-{number}"
+    cluster = replayed(connector(), (role, key, {"properties": {}, "state": "RUNNING"}), commit(0))
+    assert not lines(cluster, ConnectTaskLine)
+    assert lines(replayed(connector(), task("+0", path="/x"), commit(1)), ConnectTaskLine)[0].task == 0

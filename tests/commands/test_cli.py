@@ -65,6 +65,38 @@ def test_wrong_usage_ends_with_2_and_says_why(args, says):
     assert says in done.stderr
 
 
+MANY_DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["dump", ".", "--since", MANY_DIGITS],
+        ["dump", ".", "--since", f"-{MANY_DIGITS}s"],
+        ["dump", ".", "--offset", MANY_DIGITS],
+        ["dump", ".", "--offset", f"1..{MANY_DIGITS}"],
+        ["dump", ".", "--partition", MANY_DIGITS],
+        ["dump", ".", "--producer-id", f"1-{MANY_DIGITS}"],
+        ["dump", ".", "--begin", f"x.log@{MANY_DIGITS}"],
+        ["dump", ".", "--max-batch-bytes", MANY_DIGITS],
+        ["get", f"one-0@{MANY_DIGITS}", "--in", "."],
+        ["get", f"one-{MANY_DIGITS}@0", "--in", "."],
+        ["explain", f"one-0@{MANY_DIGITS}", "--in", "."],
+        ["explain", f"one-0@0..{MANY_DIGITS}", "--in", "."],
+        ["metadata", ".", "--diff", f"0..{MANY_DIGITS}"],
+        ["offsets", ".", "--time", MANY_DIGITS],
+        ["check", ".", "--config", f"node.id={MANY_DIGITS}"],
+        ["retention", ".", "--config", f"*:retention.ms={MANY_DIGITS}"],
+    ],
+    ids=lambda words: " ".join(words).replace(MANY_DIGITS, "N"),
+)
+def test_a_number_of_thousands_of_digits_is_wrong_usage(words, tmp_path):
+    done = kdump(*words, cwd=tmp_path)  # int() accepts at most 4300 digits
+    is_path = "--diff" in words  # for which no such path is found
+    assert (done.returncode, done.stdout) == (1 if is_path else 2, b"")
+    assert b"Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("command", ["get", "explain"])
 def test_a_path_with_an_offset_is_suggested_as_a_record_of_its_folder(tmp_path, command):
     folder = tmp_path / "d 1" / "orders-0"

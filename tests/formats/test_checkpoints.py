@@ -143,3 +143,34 @@ def test_a_file_at_which_a_broker_meets_an_io_exception(data):
 def test_a_file_at_which_a_broker_meets_another_exception(data):
     with pytest.raises(NumberDamageError):
         checkpoints.read(data)
+
+
+@pytest.mark.parametrize(
+    ("line", "entry"),
+    [
+        ("t ٣ ٣", PartitionOffset("t", 3, 3)),
+        ("t\v0\f5", PartitionOffset("t", 0, 5)),
+        ("t 0 5 \t", PartitionOffset("t", 0, 5)),
+        ("a\u2003 0 5", PartitionOffset("a\u2003", 0, 5)),
+        ("t\u00a00 5", "line"),
+        ("t\u20030 5", "line"),
+        ("t\x1c0 5", "line"),
+        ("t\x850 5", "line"),
+        ("t 0 5 \u00a0", "line"),
+        (" t 0 5", "line"),
+        ("t 0 1_0", "number"),
+    ],
+    ids=repr,
+)
+def test_a_line_is_read_as_by_kafkas_class_offset_checkpoint_file(line, entry):
+    text = f"0\n1\n{line}\n".encode()
+    if isinstance(entry, PartitionOffset):
+        assert checkpoints.read(text) == (entry,)
+    else:
+        assert isinstance(damage(checkpoints.read, text), NumberDamageError) is (entry == "number")
+
+
+@pytest.mark.parametrize("version", ["٠", "+0", "-0", "00"])
+def test_a_version_is_any_number_zero(version):
+    assert checkpoints.read(f"{version}\n1\nt 0 5\n".encode()) == (PartitionOffset("t", 0, 5),)
+    assert damage(checkpoints.read, b"0 \n1\nt 0 5\n").kind == "line"

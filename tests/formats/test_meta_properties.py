@@ -98,3 +98,38 @@ def test_clean_shutdown_of_another_shape(text):
     with pytest.raises(DamageError) as caught:
         clean_shutdown.read(text)
     assert caught.value.kind == "json"
+
+
+@pytest.mark.parametrize(
+    ("version", "node", "found"),
+    [
+        ("1", "1", 1),
+        (r"\u0661", r"\u0663", 3),
+        ("01", "+1", 1),
+        ("1 ", "00000000000000000001", 1),
+        ("1", "-1", -1),
+        ("1", "1 ", "property"),
+        ("1", r"1\u00a0", "property"),
+        ("1", r"1\u001c", "property"),
+        ("1", "1_0", "property"),
+        ("1", "", "property"),
+        (r"1\u00a0", "1", "version"),
+        ("", "1", "version"),
+    ],
+)
+def test_numbers_are_read_as_by_kafkas_class_meta_properties(version, node, found):
+    properties = meta_properties.read(f"version={version}\nnode.id={node}\ncluster.id=x\n".encode())
+    if isinstance(found, int):
+        meta_properties.check(properties)
+        assert (properties.version, properties.node_id) == (1, found)
+    else:
+        with pytest.raises(DamageError) as error:
+            meta_properties.check(properties)
+        assert error.value.kind == found
+
+
+@pytest.mark.parametrize("version", ["0", "-0"])
+def test_before_kraft_the_broker_id_is_the_node(version):
+    properties = meta_properties.read(f"version={version}\nbroker.id=5\nnode.id=x\n".encode())
+    meta_properties.check(properties)
+    assert properties.node_id == 5

@@ -54,3 +54,15 @@ def test_a_topic_id_that_ends_the_broker(data):
 def test_a_file_that_is_cut_is_damage(size):
     with pytest.raises(DamageError):
         partition_metadata.read(WHOLE[:size])
+
+
+@pytest.mark.parametrize("value", ["\t0", "\v٠", " +0"], ids=repr)
+def test_white_space_and_digits_are_those_of_java(value):
+    data = f"version:{value}\ntopic_id: {ID}".encode()
+    assert partition_metadata.read(data).topic_id_text == ID
+
+
+@pytest.mark.parametrize("value", ["\u00a00", "\u20030", "\x1c0", " 0 "], ids=repr)
+def test_other_white_space_is_damage(value):
+    with pytest.raises(DamageError):
+        partition_metadata.read(f"version:{value}\ntopic_id: {ID}".encode())

@@ -1,6 +1,6 @@
 import pytest
 
-from kdump.primitives.encodings import java_text, java_utf8
+from kdump.primitives.encodings import java_integer, java_text, java_trim, java_utf8
 
 R = "\ufffd"
 
@@ -26,3 +26,38 @@ R = "\ufffd"
 def test_malformed_input_reads_as_in_java_17(data, text):
     assert java_utf8(data) == text
     assert java_text(data) == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("3", 3),
+        ("٣", 3),
+        ("３", 3),
+        ("٣1", 31),
+        ("+3", 3),
+        ("-3", -3),
+        ("0" * 5000 + "3", 3),
+        ("-" + "0" * 30, 0),
+        ("2147483647", 2147483647),
+        ("-2147483648", -2147483648),
+        ("2147483648", None),
+        ("9" * 5000, None),
+        ("𝟑", None),  # two chars in Java
+        ("²", None),
+        ("1_0", None),
+        (" 3", None),
+        ("3 ", None),
+        ("3\n", None),
+        ("+", None),
+        ("--3", None),
+        ("", None),
+    ],
+    ids=lambda one: repr(one)[:12],
+)
+def test_numbers_are_those_of_parse_int_in_java_17(text, number):
+    assert java_integer(text, 32) == number
+
+
+def test_only_characters_up_to_a_space_are_trimmed():
+    assert java_trim("\0\x1c 3\u00a0\u2003\t ") == "3\u00a0\u2003"

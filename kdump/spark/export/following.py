@@ -400,7 +400,7 @@ class Checkpoint:
 
     def _numbers(self) -> list[int]:
         stems = (name.removesuffix(".json") for name in self._output.files(CHECKPOINT, deep=False))
-        return sorted(int(stem) for stem in stems if stem.isdecimal())
+        return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
 
     def _clear(self) -> None:
         """Delete the uncommitted files of killed runs."""

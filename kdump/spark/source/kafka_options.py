@@ -320,7 +320,7 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
     found = {}
     for topic, numbers in _json(name, text, _OFFSETS, dict).items():
         for number, value in numbers.items():
-            if not re.fullmatch(r"\d+", number, re.ASCII) or type(value) is not int or value < least:
+            if not re.fullmatch(r"\d{1,10}", number, re.ASCII) or type(value) is not int or value < least:
                 raise UsageError(f"option {name}: expected as in {_OFFSETS}, found {number!r}: {value!r}")
             found[topic, int(number)] = value
     return found
