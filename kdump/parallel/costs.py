@@ -51,14 +51,14 @@ READING_HEADERS: Final = 256 << 20
 TRANSACTIONS: Final = 64 << 20
 """Minimum bytes for which several processes find the outcomes of a partition's transactions faster."""
 OPENING: Final = 1 << 18
-"""The cost of opening a segment, as the number of bytes that are read in that time."""
+"""The cost of opening a segment, in bytes that are read in the same time."""
 LARGE_SEGMENTS: Final = 16 << 20
 """Minimum average bytes of an uncompressed segment for which one process with threads is faster than two."""
 
 THREAD_OF_HEADERS: Final = 128 << 20
 """Minimum bytes of a segment for which a second thread makes reading the headers faster."""
 READING_AHEAD: Final = 12 << 20
-"""Minimum bytes left in a segment for which threads that read ahead are faster. Compressed bytes count more."""
+"""Minimum bytes left in a segment for threads to read ahead. Compressed bytes count more."""
 UNPACKED_AHEAD: Final = 1 << 16
 """Minimum bytes of a batch for which decompression in a thread is faster."""
 PRINTED_AHEAD: Final = 1 << 16

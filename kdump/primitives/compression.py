@@ -81,7 +81,7 @@ def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_
 
 
 _JOINED: Final = 8 << 20
-"""Maximum size in bytes of a stream whose parts are joined, which is faster than a growing buffer."""
+"""Maximum size in bytes of a stream whose parts are joined at its end. Parts of a larger stream go into a buffer."""
 
 
 class _Parts:

@@ -20,7 +20,7 @@ class Checksum(Protocol):
 
 
 def _fastest() -> Checksum:
-    """Return the CRC-32C function of crc32c, without the slow import of the whole package, or else that of crcmod."""
+    """Return the CRC-32C function of the package crc32c (if possible of its compiled module alone), else of crcmod."""
     if (
         (package := find_spec("crc32c"))
         and (part := PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations))

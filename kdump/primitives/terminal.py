@@ -75,7 +75,7 @@ def terminal_width() -> int:
 
 
 MEASURE: Final = 72
-"""Maximum number of columns of a line of sentences."""
+"""Maximum width of a line of prose, in columns."""
 
 
 def prose_width() -> int:

@@ -35,7 +35,7 @@ def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Enco
 
 
 def lines(item: SelectedBatch, record: Record, sides: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield a line for each side (key, value) of a record that is decoded, or that cannot be decoded."""
+    """Yield a line for each side (key, value) of a record that has a schema or a known layout, even a broken one."""
     for side in sides:
         part = values.decoded_side(item, record, side)
         if part is not None:

@@ -46,7 +46,7 @@ LOUD: Final = frozenset(
         Code.LIMIT,
     }
 )
-"""Codes of notes that are printed even without --notes, because healthy partitions do not have them."""
+"""Codes of notes that are printed even without --notes. Healthy partitions do not have such notes."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
 SHOWN: Final = 10

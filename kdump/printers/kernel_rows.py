@@ -151,7 +151,7 @@ class KernelRows:
     def rows(
         self, item: SelectedBatch, records: BatchRecords | RunRecords, made: MadeLines | None
     ) -> Iterator[Bytes] | None:
-        """Return an iterator of blocks of rows of a batch or run. A block is valid until the next is requested.
+        """Return an iterator of row blocks for a batch or run. A block is valid until the next block is requested.
 
         ``made`` are the first rows of a run, if made already. Return None if plain Python must print the rows; the
         caller may then pass the batches of a run one by one.

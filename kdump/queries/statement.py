@@ -81,8 +81,8 @@ def is_complete(text: str) -> bool:
 def parse(text: str, params: Mapping[str, object], statements: Callable[[str], Sequence[duckdb.Statement]]) -> Query:
     """Return a query that is one statement: a SELECT, or an EXPLAIN of a SELECT.
 
-    ``statements`` is ``extract_statements`` of a DuckDB connection. (That of the module ``duckdb`` opens a database
-    first, in 20 ms of CPU.) Raises UsageError for other statements, and for a missing or unused parameter. Raises
+    ``statements`` is ``extract_statements`` of a DuckDB connection, because the module's own function opens a database
+    first (20 ms of CPU). Raises UsageError for other statements, and for a missing or unused parameter. Raises
     duckdb.Error for a syntax error.
     """
     import duckdb

@@ -1,4 +1,4 @@
-"""Finds the end of a segment as a broker that starts does, and the records that are lost if it is truncated.
+"""Finds the end of a segment like a starting broker, and the records that a truncation would lose.
 
 Source: Kafka's class LogSegment (``readNextOffset``, ``translateOffset``) as of 4.2.
 """

@@ -107,7 +107,7 @@ def _border(each: Segment, position: int) -> int:
 
 
 def _same_bytes(gone: list[Segment], swaps: list[Segment]) -> int:
-    """Return the number of bytes that are equal at the beginning of two sequences of segments."""
+    """Return the length in bytes of the common start of two sequences of segments."""
     same, old, new = 0, _bytes_of(gone), _bytes_of(swaps)
     one = other = b""
     while True:

@@ -141,7 +141,7 @@ def _of_topic(topic: str) -> Mask | None:
 
 
 def _mask_of(item: SelectedBatch) -> tuple[Mask | None, bool]:
-    """Return the mask of a segment, and whether it is certain. It is not if no record but markers can be read.
+    """Return the mask of a segment, and whether it is certain. It is uncertain if only markers can be read.
 
     If the topic is unknown, or may have Connect's configs under an unusual name, the first record's content decides.
     """

@@ -31,7 +31,7 @@ _OWN_LAYOUTS: Final = (".internal", "heartbeats", "-changelog")
 
 
 def has_own_layouts(topic: str) -> bool:
-    """Return whether the name may be that of a topic of MirrorMaker 2, or of a changelog of Kafka Streams."""
+    """Return whether a topic may be one of MirrorMaker 2 or a changelog of Kafka Streams, judged by its name."""
     return topic.endswith(_OWN_LAYOUTS)
 
 

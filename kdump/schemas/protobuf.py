@@ -60,7 +60,7 @@ class _Walk:
 
 
 _NOTHING: Final = object()
-"""Returned for a value that is an unknown field, such as a number that a closed enum does not have."""
+"""Returned for a value that counts as an unknown field, such as a number that is missing in a closed enum."""
 
 
 class _Plan:

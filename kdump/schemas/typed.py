@@ -255,7 +255,7 @@ class SubjectTables:
         return table
 
     def sides(self, table: str) -> tuple[TypedSide, ...]:
-        """Return the readers of keys (if the log has their subject) and values of a result of :meth:`table`."""
+        """Return the readers of a table: of its keys (if the log has their subject) and of its values."""
         found = self._sides[table]
         if isinstance(found, UsageError):
             raise found

@@ -159,7 +159,7 @@ class Preparation(Generic[T, M]):
         return before
 
     def hold(self, size: int) -> None:
-        """Change the number of prepared bytes that wait for the caller by ``size``, which is negative after a read."""
+        """Add ``size`` (negative after a read) to the number of prepared bytes that wait for the caller."""
         with self._lock:
             self._held += size
 

@@ -150,9 +150,9 @@ class ResyncReader:
         self._stop: int | None = None
         self._origin = start
         self.skips_left = BUDGET
-        """The number of records that may be skipped without success, in addition to those that FRAMED allows."""
+        """The unused rest of BUDGET, in records. FRAMED allows further records."""
         self.reached = end
-        """The position of the first batch of the next part, or the end of the bytes."""
+        """The position of the first batch of the next part, or the end of the bytes to read."""
         self._claimed_end = start
         self._hashable: int | None = None
         """The number of bytes whose checksums may still be computed; None for no limit."""

@@ -115,7 +115,7 @@ def start(master: str, settings: Mapping[str, str], output: SparkOutput | None =
 
 
 def store_settings(spark: SparkSession) -> dict[str, str]:
-    """Return the settings of a session's Hadoop clients of stores, with the secrets of credential providers.
+    """Return a session's Hadoop settings for stores, with the secrets of credential providers.
 
     Sources: ``spark.hadoop.*``, core-site.xml, and settings made since the start. Hadoop's defaults are left out.
     """

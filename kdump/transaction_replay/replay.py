@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
 
 _ENDED_KEPT: Final = 64
-"""The heap of first offsets is rebuilt if it has this many more entries of ended than of open transactions."""
+"""The heap of first offsets is rebuilt if its entries of ended transactions exceed the open ones by this number."""
 
 
 class OpenTransaction(NamedTuple):

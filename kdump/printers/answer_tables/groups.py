@@ -43,7 +43,7 @@ RESETTABLE: Final = frozenset({"Classic", "Consumer"})
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of groups, or with --top that of the groups that wrote most; then other tables that have rows."""
+    """Yield the table of groups (with --top: of those that wrote most), then the other tables that have rows."""
     groups = [line for line in lines if isinstance(line, GroupLine)]
     writers = [_writer(line) for line in lines if isinstance(line, WriterLine)]
     if writers:
