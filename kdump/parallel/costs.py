@@ -36,7 +36,7 @@ CHUNK: Final = 6 << 20
 PACKED_CHUNK: Final = 1 << 19
 """Bytes of a chunk of a compressed segment."""
 FINDINGS_CHUNKS: Final = 3
-"""Number of chunks that a worker gets at a time, for work whose results are not printed in the order of the chunks."""
+"""Number of chunks in a part of a segment for workers that print nothing (:mod:`kdump.segments.shared_segment`)."""
 
 PRINTING: Final = 12 << 20
 """Minimum bytes for which several processes print or check compressed records faster; also for costly work."""

@@ -1,6 +1,7 @@
 """Reads and verifies a copy of a partition, and returns its valid batches as spans.
 
-A span has consecutive batches of one leader epoch in one segment. An undamaged log has a few hundred spans.
+A span has consecutive batches of one leader epoch in one segment. An undamaged log has a few hundred spans. The scan
+also finds wrong base offsets and leader epochs, which no checksum covers, by the batches around them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Plans one partition: the log of its leading copy, in which batches of other copies replace damaged ranges."""
+"""Plans one partition: the log of its leading copy, in which batches of other copies replace damaged ranges.
+
+Reads the copies, and writes nothing. The plan has the pieces of each new segment, the offsets that no copy has, and the
+bytes that are left out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict of a report: problems with next steps and commands, the gravest first."""
+"""The verdict of a report, from its document alone: problems, next steps and commands, the gravest first."""
 
 from __future__ import annotations
 

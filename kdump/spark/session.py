@@ -1,4 +1,4 @@
-"""Starts a Spark session for one command, after checking that Java, PySpark and the stores' clients exist."""
+"""Starts a Spark session for one command after checks of Java, PySpark and store clients. Signals cancel its jobs."""
 
 from __future__ import annotations
 
