@@ -90,8 +90,6 @@ class CallError(Exception):
 
 
 class KdumpServer(MCPServer):
-    """The MCP server with the tools of kdump."""
-
     def __init__(self, options: ServerOptions, specs: Sequence[ToolSpec]) -> None:
         super().__init__(
             "kdump",
@@ -171,7 +169,6 @@ class ReadableMessages:
 
     @property
     def last_context(self) -> Any:
-        """The context of the last message's sender."""
         return self._messages.last_context
 
     def __aiter__(self) -> ReadableMessages:

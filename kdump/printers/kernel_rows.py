@@ -358,8 +358,6 @@ _JSON_SLOTS: Final = {
 
 
 class CsvRows(KernelRows):
-    """Makes lines of CSV."""
-
     def __init__(
         self, columns: Sequence[Column], encoding: Encoding, redactor: Redactor | None, *, batches: bool = False
     ) -> None:

@@ -329,8 +329,6 @@ def release_for(lost: LostCluster, named: StartRelease | None) -> StartRelease:
 
 
 class NewCluster(NamedTuple):
-    """The plan of the new cluster."""
-
     release: StartRelease
     nodes: Sequence[NewNode]
     replicas: Replicas

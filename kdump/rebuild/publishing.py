@@ -75,7 +75,6 @@ class Publishing:
         return 0 if self._resumes is None else copying.copied_before(str(self._out))
 
     def write(self, plan: PartitionPlan) -> None:
-        """Write a partition, in the process that planned it."""
         if self._folder is not None:
             copying.write_partition(self._folder, self._placed(plan), self._access, self._journal)
 

@@ -205,7 +205,6 @@ class _Survey:
 
     def __init__(self, report: Reporter) -> None:
         self.failed: list[UnreadableError] = []
-        """The reported errors."""
         self._note, self._report = report.note, report
         self._finder = Finder(Wanted(siblings=True, log_dirs=True))
         self._states = LogDirStates(Reporter(report.note, fail=self._fail))

@@ -43,7 +43,6 @@ class ReportTable:
 
 
 def tables(report: LogDirReport) -> list[ReportTable]:
-    """Return the tables that have rows."""
     return [table for make in _TABLES for table in make(report) if table.rows]
 
 

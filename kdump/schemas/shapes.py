@@ -46,8 +46,6 @@ class StructShape:
 
 @dataclass(frozen=True, slots=True)
 class ListShape:
-    """A list of values of one shape."""
-
     items: Shape
 
 

@@ -89,10 +89,9 @@ def read(
     """Yield the results of ``make`` for consecutive regions of a segment, called in ``jobs`` processes or two threads.
 
     Threads are used if processes are not faster. A process yields one result for a part; threads may yield several. If
-    the assumed start of a part was wrong, ``make`` is called again. The regions are those of
-    ``resync.read(source, on_error="resync", first_offset=first_offset)``, with runs of data if the source accepts
-    batches of the default limit. Raises UnreadableError after the results before it,
-    and KdumpError if a process ends early.
+    the assumed start of a part was wrong, ``make`` is called again. The regions are those of ``resync.read(source,
+    on_error="resync", first_offset=first_offset)``, with runs of data if the source accepts batches of the default
+    limit. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
     """
     if costs.processes_of_segment(jobs, source.size, lambda: costs.is_packed(source)) == 1:
         yield from read_in_threads(source, pieces, first_offset, make)

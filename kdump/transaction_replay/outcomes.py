@@ -1,9 +1,9 @@
 """The outcomes of the transactions of a partition, and the offset up to which a read_committed consumer may read.
 
 The batches of each segment are read once, by any process, and the results of the segments are combined. The markers in
-the log decide. The entries of ``.txnindex`` replace only unreadable bytes. An entry ends a transaction whose marker is
-in a damaged range, or adds the first offset of a transaction that begins there. If another batch is at the marker's
-offset, the entry is wrong. A transaction that may end in a damaged range, and has no entry, has an unknown outcome.
+the log decide. An entry of ``.txnindex`` counts only if bytes are damaged: it ends a transaction whose marker is in a
+damaged range, or adds the first offset of a transaction that begins there. If another batch is at the marker's offset,
+the entry is wrong. A transaction that may end in a damaged range, and has no entry, has an unknown outcome.
 """
 
 from __future__ import annotations

@@ -51,8 +51,6 @@ TRIES: Final = 3
 
 
 class HeldOutput(NamedTuple):
-    """The output of a run, and its lock."""
-
     spark: SparkSession
     output: Output
     hold: Hold

@@ -51,7 +51,6 @@ OF_WHOLE: Final = (FINDINGS, *ANSWERS)
 NONE: Final = "none"
 AUTO: Final = "auto"
 _TYPED: Final = tuple(column.name for column in TYPED)
-"""The typed columns of a subject."""
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"
 _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}

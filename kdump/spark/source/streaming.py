@@ -155,11 +155,10 @@ def advance(
 ) -> Advance:
     """Return the end of a trigger that begins at ``start``.
 
-    If ``target`` is given, the trigger ends there at the latest, and reads only the folders in it.
-    A closed segment within the limits is used as listed, without reading it. In other segments the headers are read,
-    beginning at an index entry; in folders of ``checked`` all bytes are read. A trigger ends after a batch with a right
-    checksum, so that the next trigger reads a batch that is still truncated now. The folder that has waited longest
-    comes first.
+    If ``target`` is given, the trigger ends there at the latest, and reads only the folders in it. A closed segment
+    within the limits is used as listed, without reading it. In other segments the headers are read, beginning at an
+    index entry; in folders of ``checked`` all bytes are read. A trigger ends after a batch with a right checksum, so
+    that the next trigger reads a batch that is still truncated now. The folder that has waited longest comes first.
 
     ``fail`` is called for each error, perhaps several times; by default it raises. In a folder with an error, the
     trigger ends before the error. It is also an error if a segment of ``listings`` has disappeared
