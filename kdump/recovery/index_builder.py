@@ -1,5 +1,4 @@
-"""Makes the bytes of new ``.index``, ``.timeindex`` and ``.txnindex`` files from batches, as a broker does. Writes no
-file.
+"""Makes the bytes of new ``.index``, ``.timeindex`` and ``.txnindex`` files from batches like a broker. Writes no file.
 
 Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``). Each batch may get an entry,
 as since Kafka 3.9. Older brokers write at most one entry per append, which may have several batches (KAFKA-806).
