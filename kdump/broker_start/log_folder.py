@@ -368,7 +368,7 @@ def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -
     if outcome.hidden_by is not None:
         is_swap = outcome.hidden_by.endswith(f".{file_names.SWAP}")
         text = (
-            "the batches of this file are all below its base offset"
+            "this file has no batch from its base offset on"
             if is_swap
             else "an entry of the newest index points past the end of the log"
         )

@@ -780,7 +780,7 @@ class _StartFindings:
             level=Level.LOG,
             file=swap,
             kind=Code.SWAPPED,
-            text="a start makes this file a segment without a check, but its batches are all below its base offset: "
+            text="a start makes this file a segment without a check, but it has no batch from its base offset on: "
             f"the log would end at offset {log.log_end_offset}, and a broker would accept no new records",
             loses=0,
             advice=ADVICE[Code.SWAPPED],
