@@ -40,7 +40,7 @@ class Needs(IntEnum):
 
 
 class Reading(NamedTuple):
-    """The result of ``begin`` if batches before offset ``since`` are not needed. The pass may add them all the same."""
+    """The result of ``begin`` if batches before offset ``since`` are not needed. The pass may still add some."""
 
     needs: Needs
     since: int = 0
@@ -152,7 +152,7 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``. For a key in both, the value of higher rank is kept, or the one in ``best``."""
+    """Add ``others`` to ``best``. Of a key's two values the one of higher rank stays, else the one in ``best``."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value

@@ -136,7 +136,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Gathers the sizes of all folders. ``by`` is the unit of a line. Lines of topics have no lines of other files."""
+    """Gathers the sizes of all folders. ``by`` is the unit of a line. If it is topic, other files have no lines."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by

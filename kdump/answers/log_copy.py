@@ -331,7 +331,7 @@ def _held(copy: LogCopy) -> HeldRecord | None:
 
 
 def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) -> Iterator[Difference]:
-    """Yield the difference of two records at the lower of their offsets, if they differ there."""
+    """Yield the difference of two records at the lower of their offsets, unless they are equal there."""
     offset = min(side.record.offset for side in (one, other) if side is not None)
     left = one if one is not None and one.record.offset == offset else None
     right = other if other is not None and other.record.offset == offset else None

@@ -159,7 +159,7 @@ class ProducerReplay:
         self._note = place.report.note
 
     def add(self, batches: Batches) -> EndedTransaction | None:
-        """Add the next batches. Return the transaction that they end if they are a single control batch.
+        """Add the next batches. If they are a single control batch, return the transaction that it ends.
 
         Batches before ``since`` change nothing. Raises DamageError for an invalid marker.
         """

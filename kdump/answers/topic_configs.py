@@ -125,7 +125,7 @@ class TopicConfigs:
         return self._known[key]
 
     def knows(self, topic: str) -> bool:
-        """Return whether a topic's configs are known: from a metadata log or the command line, or as internal topic."""
+        """Return whether a topic is internal, or its configs are in a metadata log or on the command line."""
         given = (is_selected(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)
 

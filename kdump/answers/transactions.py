@@ -110,7 +110,7 @@ class PartitionTransaction:
     transactional_id: str | None
     abort: str | None
     terminate: str | None = None
-    """The command that ends a transaction in its coordinator's state, if it has timed out or has no timeout."""
+    """The command that ends the transaction in its coordinator, if the transaction has timed out or has no timeout."""
     two_phase: bool = False
     """Whether the transaction has no timeout, because an external coordinator ends it (KIP-939)."""
     last_transactional_id: str | None = None

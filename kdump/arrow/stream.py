@@ -158,7 +158,7 @@ class RowStream:
         return self._turn_to(file).read(batch, outcome)
 
     def _turn_to(self, file: SegmentFacts) -> Rows:
-        """Return the rows of a segment. Keep those of the previous segment for :meth:`_full` and :meth:`_take`."""
+        """Return the rows of a segment. Keep the rows of the previous segment for :meth:`_full` and :meth:`_take`."""
         if self._rows is None or file is not self._file:
             self._before = self._take()
             self._file = file

@@ -61,7 +61,7 @@ class StopsError(Exception):
 
 
 class LogDirFiles:
-    """A log dir, listed at most once. ``path`` may be absent or a file. ``listed`` is a listing made before."""
+    """A log dir, listed at most once. ``path`` may be absent or a file. ``listed`` is an earlier listing, if any."""
 
     def __init__(self, files: Files, path: str, listed: Partition | None = None) -> None:
         self.files, self.path, self._listed = files, path, listed

@@ -67,7 +67,7 @@ class Opening(NamedTuple):
     def image_at(self, end: int) -> ClusterImage | None:
         """Return ``image`` if it is the image of a log that ends at ``end``, else None.
 
-        For older releases also None: each record must be read, to verify that the release supports it.
+        None for older releases too: only reading each record shows whether such a release supports it.
         """
         if self.image is None or self.sound is None or not self.release.is_newest:
             return None

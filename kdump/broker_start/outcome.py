@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 CONTROLLERS_HAVE_IT: Final = (
     "the node fetches the metadata from the controllers: its own copy may lack the newest records"
 )
-"""The reason why the metadata log of a node that is not a controller does not decide about its start."""
+"""The reason why a start does not depend on the metadata log of a node that is not a controller."""
 
 
 class StartOutcome(StrEnum):

@@ -78,8 +78,7 @@ class Started:
     def join(self, found: list[Finding]) -> list[Finding]:
         """Return the findings to add to ``found``.
 
-        If ``found`` has a fatal finding on the same file as a fatal finding of this start, only the commands of the
-        latter are added to it.
+        A fatal finding on a file for which ``found`` has a fatal finding is not added: the latter gets its commands.
         """
         new = []
         for one in self.findings:
@@ -186,7 +185,7 @@ def started(
 
 
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
-    """Return a verdict on each broker. If there are several, a verdict before them lists the log dirs of each.
+    """Return a verdict on each broker. If there are several brokers, the first verdict lists the log dirs of each.
 
     ``found`` are all findings. ``unreadable`` is whether a file could not be read. Without a dry start, return a
     verdict on "the broker" if a finding is grave.

@@ -158,7 +158,7 @@ class LogDirs(LogDirStates):
         return self._identities[place]
 
     def wrong(self, name: str, path: str, damage: DamageError) -> None:
-        """Add the finding on a broken file once: it may be given alone and be in a log dir too."""
+        """Add the finding on a broken file once, even if the user named both the file and its log dir."""
         if path not in self._wrong_files:
             self._wrong_files.add(path)
             dispensable = self.is_dispensable(posixpath.dirname(path))

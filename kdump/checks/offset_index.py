@@ -320,7 +320,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the number of the first entry from which on all entries point past the log; ``count`` below two."""
+    """Return the number of the first of two or more last entries past the log; ``count`` without such entries."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -328,7 +328,7 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
 
 
 def and_all_after(slot: int, lost: int, count: int) -> str:
-    """Return the text on all later entries if ``slot`` equals ``lost``, the first of those past the log; else empty."""
+    """Return a text on the entries after ``slot`` if it is ``lost``, the first entry past the log; else ""."""
     if slot != lost:
         return ""
     others = count - slot - 1

@@ -60,7 +60,7 @@ class CheckOptions(NamedTuple):
     ids: Mapping[str, str] = {}
     """Topic name -> id in base64, from the metadata log."""
     dispensable: frozenset[str] = frozenset()
-    """See :class:`kdump.checks.log_dir.LogDirs`."""
+    """The log dirs without which their broker starts: see :class:`kdump.checks.log_dir.LogDirs`."""
 
 
 class CheckedPartition(NamedTuple):
@@ -295,8 +295,8 @@ def _stopped_at(place: LogDir) -> int | None:
 def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
     """Yield the base offsets of segments whose index proves that their log, or its end, is missing.
 
-    With an empty time index the missing log was empty, as compaction leaves it: a rolled segment with records has a
-    time entry (LogSegment.onBecomeInactiveSegment).
+    If the time index is empty, the missing log was empty too, as compaction leaves it: a rolled segment with records
+    has a time entry (LogSegment.onBecomeInactiveSegment).
     """
     proofs = [each for each in found if each.code in {Code.BEYOND_THE_LOG, Code.NO_LOG}]
     times = f".{file_names.TIME_INDEX}"

@@ -290,8 +290,8 @@ class DumpOptions:
     def may_be_parallel(self) -> bool:
         """Whether several processes may print.
 
-        Not on a terminal or with colours, because they write bytes unchanged. Without --jobs also not with a filter by
-        offset or time, which may select few records.
+        False on a terminal and with colours, because processes write bytes unchanged. Without --jobs also False for a
+        filter by offset or time, which may select few records.
         """
         if (
             self.stats

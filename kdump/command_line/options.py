@@ -111,7 +111,7 @@ NO_PAGER: Final[Decorator] = Shared.option(
     help=f"On a terminal, print long tables without a pager ({' or '.join(PAGERS)}).",
 )
 LAYOUT: Final = "kdump.table_layout"
-"""The key in a context's meta for the layout of tables on a terminal (:data:`answer_terminal.Layout`)."""
+"""The key in the ``meta`` of a click context for the layout of tables (:data:`answer_terminal.Layout`)."""
 
 
 def _laid_out(ctx: click.Context, param: click.Parameter, given: bool) -> None:

@@ -162,7 +162,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
 
 
 class OffsetEntries:
-    """Compares entries of an offset index with the log. ``doubtful``: 1 for those that compiled code left open."""
+    """Compares entries of an offset index with the log. ``doubtful``: 1 for each that compiled code did not confirm."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
@@ -179,7 +179,7 @@ class OffsetEntries:
 
 
 class TimeEntries:
-    """Compares entries of a time index with the log. ``doubtful``: 1 for those that compiled code left open."""
+    """Compares entries of a time index with the log. ``doubtful``: 1 for each that compiled code did not confirm."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log

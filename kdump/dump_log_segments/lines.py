@@ -70,7 +70,7 @@ KINDS: Final = 64
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
-    """Yield literals, and the slots of fields that have one and a type in NUMBERS. Other fields become literals."""
+    """Yield the literals and slots of lines. A field without a slot, or of a type not in NUMBERS, becomes a literal."""
     for line in lines:
         for part in line.parts:
             if isinstance(part, str):

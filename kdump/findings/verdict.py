@@ -30,7 +30,7 @@ OF_SEVERAL: Final = Code.CLUSTER_ID
 Outcome: TypeAlias = Literal[
     "no-start", "lost", "open", "damaged", "missing", "unread", "unknown", "rebuilt", "safe", "several"
 ]
-"""What a verdict says, for scripts and the report:
+"""The outcome of a verdict, for scripts and the report:
 
 - ``no-start``: the broker does not start;
 - ``lost``: a start loses records, or does not serve records that are missing or in stray folders;

@@ -28,7 +28,7 @@ class Header(NamedTuple):
 
 
 class ManyHeaders(Sequence[Header]):
-    """The headers of a record as bytes, for many headers: an object takes 40 times the memory of a small header.
+    """Many headers of a record, as bytes: header objects would take up to 40 times the memory.
 
     ``data`` holds ``count`` well-formed headers of magic 2. ``change`` is applied to each header when it is read.
     """

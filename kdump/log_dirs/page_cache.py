@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = mmap.PAGESIZE
 AHEAD: Final = (16 << 20) // PAGE
-"""Number of pages after a read of cached pages whose state is noted too: the system may read them ahead."""
+"""After a read that meets cached pages, this many more pages are noted: the system may read them ahead."""
 FOLIO: Final = (2 << 20) // PAGE
 """Number of pages of the largest folio of Linux. Linux does not evict a part of a folio."""
 _BEYOND: Final = (64 << 20) // PAGE

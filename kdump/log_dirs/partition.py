@@ -211,7 +211,7 @@ def index_swaps(partition: Partition) -> dict[str, str]:
 
 
 def least_cleaned(partition: Partition) -> int | None:
-    """Return the least base offset of ``.cleaned`` files, or None. A start deletes ``.swap`` files from it on."""
+    """Return the least base offset of ``.cleaned`` files, or None. A start deletes ``.swap`` files at or above it."""
     names = [posixpath.basename(each.path) for each in partition.segments] + [each.name for each in partition.others]
     return min((stem_offset(name) for name in names if name.endswith(f".{file_names.CLEANED}")), default=None)
 

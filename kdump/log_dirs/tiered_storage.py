@@ -58,7 +58,7 @@ KEPT_BYTES: Final = 64 << 20
 
 
 def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
-    """Raise UnreadableError if a folder's segments are compressed or encrypted, by the first valid manifest."""
+    """Raise UnreadableError if a folder's first valid manifest shows that its segments are compressed or encrypted."""
     for entry in entries:
         if entry.name.endswith(f".{MANIFEST}"):
             try:

@@ -27,7 +27,7 @@ _MEMORY: Final = 1 << 27
 
 
 class OwnedDescriptor:
-    """A duplicate of the descriptor of ``file``, which is closed. The duplicate is closed with this object."""
+    """A duplicate of the descriptor of ``file``; ``file`` is closed. The duplicate is closed with this object."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.fd = os.dup(file.fileno())

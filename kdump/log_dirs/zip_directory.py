@@ -40,7 +40,7 @@ _ENCRYPTED: Final = 0x0001 | 0x0040 | 0x2000
 """Flags of a member whose content or header is encrypted."""
 _UT: Final = 0x5455
 _FAT: Final = 0
-"""The system in archives of some Windows programs, which write names with backslashes."""
+"""The system code in zips of some Windows programs, which write names with backslashes."""
 
 
 class ZipMember(NamedTuple):

@@ -67,9 +67,7 @@ class Filter(NamedTuple):
     types: frozenset[RecordType] = frozenset()
     transactional: bool | None = None
     committed: bool = False
-    """Whether only records are selected that a read_committed consumer receives: no markers, no aborted records, no
-    records from the last stable offset on.
-    """
+    """Whether only records that a read_committed consumer receives are selected: no markers, no aborted records."""
     out_of_order: bool = False
     """Whether segments that begin at ``until`` or later are read too. They may hold records with older timestamps."""
     grep_in: frozenset[GrepPart] = KEY_AND_VALUE

@@ -258,7 +258,7 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
 def _links(folder: str) -> int:
     """Return the number of links to a folder, or 0 if it is unknown.
 
-    A folder has two links, and one more from each folder in it. ext4 writes 1 from 65,000 folders on, and btrfs always.
+    A folder has two links, and one more from each folder in it. On btrfs, and on ext4 from 65,000 folders on, it is 1.
     """
     try:
         return os.stat(folder).st_nlink  # noqa: PTH116  pathlib is slow to import

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Slice(NamedTuple):
-    """A written slice: first and last offset of its first batch, the same of its last batch, and the batch count."""
+    """A written slice: first and last offset of its first batch and of its last batch, and the number of batches."""
 
     first: tuple[int, int]
     last: tuple[int, int]

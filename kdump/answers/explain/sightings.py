@@ -276,7 +276,7 @@ class _Search:
 
 
 def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int | None:
-    """Return the offset after a truncated batch. None if its header is incomplete, or its base offset too low."""
+    """Return the offset after a truncated batch. None if its header is incomplete or its base offset is too low."""
     if region.size < BATCH_HEADER.size:
         return None
     with segment.open() as source:

@@ -72,8 +72,8 @@ class StableEnd(NamedTuple):
 class LogEnds(Collector):
     """Collects log end offsets for the lag of groups. It yields no lines.
 
-    Of several replicas the one with the greatest rank is kept. The log end comes from the index. For the last stable
-    offset the log after the newest producer snapshot is read, but more than NEAR bytes only with ``stable``.
+    Of several replicas the one with the greatest rank is kept. The log end comes from the index. The last stable offset
+    comes from the log after the newest producer snapshot. More than NEAR bytes are read only with ``stable``.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Compiles the output of decoder switches into writers of :mod:`kdump.kernel.internal_topics`, which are faster.
+"""Makes compiled writers (:mod:`kdump.kernel.internal_topics`) that print records as decoder switches do, only faster.
 
-Python parsers print the output of releases before JSON, and versions that a release lacks.
+Python parsers print the texts of releases that print no JSON, and of versions that a release does not read.
 """
 
 from __future__ import annotations
