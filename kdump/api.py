@@ -308,8 +308,9 @@ class Decoding(NamedTuple):
 class Log:
     """The result of :func:`open`: iterate it, or call :meth:`batches` or :meth:`to_arrow`, as often as you like.
 
-    ``damage`` has the damaged ranges of the last iteration, ``notes`` its notes. A ``with`` statement is possible but
-    not needed, because files are open only while they are read.
+    ``damage`` has the damaged ranges of the iteration that began last, ``notes`` its notes. An earlier iteration that
+    still runs adds nothing to them. A ``with`` statement is possible but not needed, because files are open only while
+    they are read.
 
     >>> import kdump
     >>> with kdump.open("golden/brokers/4.2.2", topic="one") as log:
@@ -331,6 +332,7 @@ class Log:
         self._paths, self._wanted, self._filter, self._on_error = paths, wanted, taken, on_error
         self._every_replica, self._limit, self._decoding = every_replica, limit, decoding
         self._made_decoder: PayloadDecoder | None = None
+        self._made_typed: TypedColumns | None = None
         self.damage: list[tuple[str, Damage]] = []
         self.notes: list[str] = []
 
@@ -381,13 +383,13 @@ class Log:
 
     def _of_records(self) -> Iterator[LogBatch]:
         """Yield batches with their selected records, up to the limit."""
-        reader, left = self._reader(Take.RUNS), self._limit
-        for partition in self._partitions():
+        (reader, partitions, lost), left = self._begin(Take.RUNS), self._limit
+        for partition in partitions:
             if left == 0:
                 return
             for item in reader.read(partition):
                 if not isinstance(item, SelectedBatch):
-                    self._lost(item)
+                    lost(item)
                     continue
                 for one in item.each(batches=False):
                     if left is None:
@@ -411,14 +413,14 @@ class Log:
         if not self._filter.takes_runs or self._filter.committed or self._limit is not None:
             yield from self._of_records()
             return
-        reader = self._reader(Take.BATCH_RUNS)
-        for partition in self._partitions():
+        reader, partitions, lost = self._begin(Take.BATCH_RUNS)
+        for partition in partitions:
             for item in reader.read(partition):
                 if not isinstance(item, SelectedBatch):
-                    self._lost(item)
+                    lost(item)
                 else:
                     for one in item.each(batches=True):
-                        yield LogBatch(one, self._lost)
+                        yield LogBatch(one, lost)
 
     def to_arrow(self, columns: str | Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Return the records as a stream of Arrow record batches, with about 16,000 rows or 8 MiB each.
@@ -439,8 +441,9 @@ class Log:
         none = columns is not None and not (columns := tuple(_several(columns)))
         typed = self._typed()
         names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None, typed=typed)
-        rows = stream.RowStream(self._reader(), names, self._lost, typed=typed)
-        batches = stream.limited(stream.joined(rows.batches(self._partitions())), self._limit)
+        reader, partitions, lost = self._begin(Take.RECORDS)
+        rows = stream.RowStream(reader, names, lost, typed=typed)
+        batches = stream.limited(stream.joined(rows.batches(partitions)), self._limit)
         if none:  # rows without columns, which only have a count
             return pa.RecordBatchReader.from_batches(pa.schema([]), (batch.select([]) for batch in batches))
         return pa.RecordBatchReader.from_batches(schema_of(names, typed), batches)
@@ -499,20 +502,26 @@ class Log:
         Requires pyarrow, and memory for one row group. Raises UsageError if ``path`` exists and ``overwrite`` is False,
         or if ``path`` is inside an input. Raises UnreadableError if the disk returns an error.
         """
-        note = self.notes.append
-        return frames.to_parquet(self.to_arrow(columns), path, overwrite=overwrite, inputs=self._paths, note=note)
+        rows = self.to_arrow(columns)
+        return frames.to_parquet(rows, path, overwrite=overwrite, inputs=self._paths, note=self.notes.append)
 
-    def _reader(self, take: Take = Take.RECORDS) -> PartitionReader:
-        """Return a new reader. Clear the damage and notes of the last iteration."""
-        self.damage, self.notes = [], []
-        note = self.notes.append
-        return PartitionReader(
+    def _begin(self, take: Take) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
+        """Begin an iteration, with its own damage and notes; return its reader, its partitions, and ``lost``.
+
+        ``lost`` takes its damage. Raises UsageError for an unknown subject of a schema.
+        """
+        self._typed()
+        damage: list[tuple[str, Damage]] = []
+        notes: list[str] = []
+        self.damage, self.notes = damage, notes
+        reader = PartitionReader(
             self._filter,
             take,
             on_error=self._on_error,
-            report=Reporter(damage=note, wrong=note, note=note),
+            report=Reporter(damage=notes.append, wrong=notes.append, note=notes.append),
             decoder=self._decoder(),
         )
+        return reader, self._partitions(notes), partial(_add_damage, damage)
 
     def _decoder(self) -> PayloadDecoder | None:
         if self._decoding is not None and self._made_decoder is None:
@@ -522,25 +531,29 @@ class Log:
     def _typed(self) -> TypedColumns | None:
         """Return the typed columns of the subject, or None if no subject is given. Raises UsageError."""
         decoder = self._decoder()
-        return None if self._decoding is None or decoder is None else self._decoding.typed(decoder)
+        if self._made_typed is None and self._decoding is not None and decoder is not None:
+            self._made_typed = self._decoding.typed(decoder)
+        return self._made_typed
 
-    def _partitions(self) -> Iterator[Partition]:
-        """Yield each partition once. Notes list the skipped replicas and missing topics."""
-        finder = Finder(self._wanted, Reporter(damage=self.notes.append, note=self.notes.append))
+    def _partitions(self, notes: list[str]) -> Iterator[Partition]:
+        """Yield each partition once. ``notes`` receives the skipped replicas and missing topics."""
+        finder = Finder(self._wanted, Reporter(damage=notes.append, note=notes.append))
         found = finder.find(self._paths)
         if self._every_replica:
             yield from found
         else:
-            yield from replicas.each_once_in_turn(found, self._paths, self.notes.append, "every_replica=True")
+            yield from replicas.each_once_in_turn(found, self._paths, notes.append, "every_replica=True")
         for text in self._wanted.missing(finder.found_names, self._paths):
-            self.notes.append(text)
+            notes.append(text)
             warn(text, NoteWarning)
 
-    def _lost(self, item: DamagedRange) -> None:
-        self.damage.append((item.file.name, item.damage))
-        if len(self.damage) == 1:
-            text = f"{item.file.name}: byte {item.damage.position}: {item.damage} (Log.damage has every damaged range)"
-            warn(text, DamageWarning)
+
+def _add_damage(damage: list[tuple[str, Damage]], item: DamagedRange) -> None:
+    """Add a damaged range to those of an iteration. Warn of the first."""
+    damage.append((item.file.name, item.damage))
+    if len(damage) == 1:
+        text = f"{item.file.name}: byte {item.damage.position}: {item.damage} (Log.damage has every damaged range)"
+        warn(text, DamageWarning)
 
 
 @dataclass(frozen=True, repr=False)
@@ -794,7 +807,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     subject or a version of a subject (``orders-value:3``); it adds the typed columns ``keyDecoded`` and
     ``valueDecoded`` to Arrow tables and DataFrames, and implies ``decode="auto"``.
 
-    Before iteration only the files of ``remote_keys`` are read. Raises UsageError and UnreadableError.
+    Before iteration only the files of ``remote_keys`` are read. Raises UsageError and UnreadableError. For an unknown
+    subject of ``schema`` the iteration raises UsageError before the first record.
 
     >>> import kdump
     >>> log = kdump.open("golden/brokers/4.2.2", topic="c-none", offset=(3, 4))

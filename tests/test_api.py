@@ -8,8 +8,9 @@ import re
 import pytest
 
 import kdump
+from kdump import api
 from kdump.errors import UnreadableError, UsageError
-from testing import GOLDEN, processes
+from testing import GOLDEN, forge, processes
 from tests.helpers.log_dirs import replica
 from tests.helpers.segments import data
 
@@ -51,6 +52,52 @@ def test_a_topic_that_is_not_there_is_noted_as_the_command_does(tmp_path):
     assert (list(log), log.notes) == ([], [said])
     assert kdump.offsets(tmp_path, topic="salse").notes == (said,)
     assert kdump.transactions(tmp_path, topic="salse").notes == (said,)
+
+
+def _one_damaged_batch_in_each_of_two_partitions(tmp_path):
+    good, bad = data(0, 5), bytearray(data(5, 5))
+    bad[-1] ^= 1
+    for number in range(2):
+        replica(tmp_path, {0: good + bytes(bad)}, name=f"orders-{number}")
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore::kdump.errors.DamageWarning")
+@pytest.mark.parametrize("read", [iter, api.Log.batches, api.Log.to_arrow])
+def test_damage_and_notes_are_those_of_the_iteration_that_began_last(tmp_path, read):
+    log = kdump.open(_one_damaged_batch_in_each_of_two_partitions(tmp_path), topic=("orders", "salse"))
+    first = iter(read(log))
+    next(first)
+    earlier = log.damage
+    assert len(list(iter(log))) == 10  # this iteration begins and ends during the first
+    last = log.damage, log.notes
+    for _ in first:
+        pass
+    assert (log.damage, log.notes) == last
+    assert [len(last[0]), len(last[1])] == [2, 1]
+    if read is not api.Log.batches:  # their damage is in records, which are not read here
+        assert [file for file, _ in earlier] == [file for file, _ in last[0]]
+        assert earlier is not last[0]
+
+
+@pytest.mark.filterwarnings("ignore::kdump.errors.DamageWarning")
+def test_a_batch_adds_damage_of_its_records_to_its_own_iteration(tmp_path):
+    replica(tmp_path, {0: data(0, 5) + forge.batch([b"\x7f"], base_offset=5)})  # a right checksum, no record
+    log = kdump.open(tmp_path)
+    batches = list(log.batches())
+    own = log.damage
+    assert (len(list(log)), len(log.damage), own) == (5, 1, [])
+    assert [len(batch.records) for batch in batches] == [5, 0]
+    assert (len(log.damage), len(own)) == (1, 1)
+
+
+@pytest.mark.filterwarnings("ignore::kdump.errors.NoteWarning")
+def test_to_parquet_keeps_the_notes_of_its_iteration(tmp_path, monkeypatch):
+    monkeypatch.setattr(api.frames, "to_parquet", lambda rows, *_, note, **__: [note("x"), *rows])
+    replica(tmp_path, {0: data(0)}, name="orders-0")
+    log = kdump.open(tmp_path, topic="orders")
+    log.to_parquet(tmp_path / "x.parquet")
+    assert "x" in log.notes
 
 
 class TestDecoding:

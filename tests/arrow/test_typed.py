@@ -239,3 +239,9 @@ def test_queries_and_scans_decode_as_open_does(logs):
         kdump.sql("select 1", str(logs), decode="xml")
     with pytest.raises(UsageError, match="'all' is not an isolation level"):
         kdump.scan(str(logs), isolation="all")
+
+
+@pytest.mark.parametrize("read", [list, lambda log: list(log.batches()), lambda log: log.to_arrow(["offset"])])
+def test_no_iteration_begins_for_an_unknown_subject(logs, read):
+    with pytest.raises(UsageError, match="nosuch"):
+        read(kdump.open(str(logs), topic="orders", schema="nosuch"))
