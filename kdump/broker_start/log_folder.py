@@ -24,6 +24,7 @@ from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
 from kdump.recovery import log_loader
+from kdump.recovery.segment_end import base_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -122,7 +123,7 @@ class LogFolder:
         limit: int,
         listed: Partition | None = None,
     ) -> None:
-        self.log_dir, self.path, self.parsed, self.limit, self._listed = log_dir, path, parsed, limit, listed
+        self.log_dir, self.path, self.parsed, self.limit, self.listed = log_dir, path, parsed, limit, listed
         self.files: Files = log_dir.files
         self.name = self.files.shown(path)
 
@@ -145,9 +146,9 @@ class LogFolder:
     @cached_property
     def inside(self) -> dict[str, Entry]:
         """The entries of the folder by name. Raises UnreadableError."""
-        if self._listed is None:
+        if self.listed is None:
             return {entry.name: entry for entry in self.files.entries(self.path)}
-        return {entry.name: entry for entry in self._listed.entries}
+        return {entry.name: entry for entry in self.listed.entries}
 
     def shown(self, name: str) -> str:
         return self.files.shown(posixpath.join(self.path, name))
@@ -161,9 +162,9 @@ class LogFolder:
 
         As in a broker, only regular files are segments (``LogLoader.loadSegmentFiles``).
         """
-        if self._listed is not None:
-            found = self._listed.segments
-            return self._listed._replace(segments=tuple([each for each in found if not each.special]))
+        if self.listed is not None:
+            found = self.listed.segments
+            return self.listed._replace(segments=tuple([each for each in found if not each.special]))
         finder = Finder(Wanted(leftovers=True, max_batch_bytes=self.limit))
         name = file_names.Name(self.parsed.topic, self.parsed.partition)
         regular = [entry for entry in self.inside.values() if entry.is_regular]
@@ -202,6 +203,8 @@ class Loading(NamedTuple):
 def load(folder: LogFolder, how: Loading) -> LogStart:
     """Return the result of loading a log. Raises StopsError if a broker cannot load it, and UnreadableError."""
     known = how.known
+    if (loaded := _loaded_unchanged(folder, how)) is not None:
+        return loaded
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first
     _check_names(folder)
@@ -227,6 +230,28 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
         of = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
         topic_id = None if of is None else of.topic_id
     return _result(folder, how, outcome, topic_id).with_causes(*unread)
+
+
+def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
+    """Return the result for a plain folder that a check found valid, after a clean stop; None in other cases."""
+    sound, listed, logs = how.known.sound, folder.listed, () if folder.listed is None else folder.listed.segments
+    if sound is None or not (how.clean and how.known.has_sound_files and sound.has_sound_indexes and logs):
+        return None
+    if folder.parsed.state or listed is None or not listed.is_plain:
+        return None
+    if max(how.log_start - 1, base_of(logs[-1])) >= sound.end:
+        return None
+    return LogStart(
+        topic=folder.parsed.topic,
+        partition=folder.parsed.partition,
+        folder=folder.base,
+        log_dir=folder.log_dir.name,
+        outcome=StartOutcome.LOADED,
+        log_start_offset=max(how.log_start, base_of(logs[0])),
+        log_end_offset=sound.end,
+        topic_id=how.known.topic_id,
+        path=folder.name,
+    )
 
 
 def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: FindingCode) -> T | None:

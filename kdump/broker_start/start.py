@@ -363,14 +363,18 @@ class _BrokerRun:
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
         """Return the log, as STRAY if the broker makes its folder stray (``LogManager.isStrayReplica``)."""
-        topic = None if self.image is None else self.image.topics.by_name.get(log.topic)
-        log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
+        if self.image is not None:
+            topic = self.image.topics.by_name.get(log.topic)
+            log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
         if folder.parsed.state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER}:
             return log
+        is_undecided = not self.decides and log.topic_id is not None
+        if self.is_kraft and is_undecided and self.image is None:  # the topic is unknown
+            return log._replace(outcome=None)
         cause = self._stray_cause(folder, log) if self.is_kraft else None
         if cause is None:
             return log
-        if not self.decides and log.topic_id is not None:
+        if is_undecided:
             return log._replace(outcome=None)
         return log.with_causes(cause)._replace(outcome=StartOutcome.STRAY)
 

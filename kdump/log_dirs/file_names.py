@@ -121,6 +121,10 @@ SIBLING_NAME: Final = NamePattern(
     rf".*\.{_any(*SIBLINGS)}(?:\.\w+)?|.*-checkpoint|.*\.{KRAFT_SNAPSHOT}\.{_any(PART, DELETED)}|.*\.{TMP}|"
     + _any(PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, CLEAN_SHUTDOWN)
 )
+PLAIN_NAME: Final = NamePattern(
+    rf"\d{{{PADDED}}}\.{_any(*PREALLOCATED, PRODUCER_SNAPSHOT)}|{_any(LEADER_EPOCHS, PARTITION_METADATA)}"
+)
+"""The files beside the segments of nearly every partition."""
 LOG_DIR_FILE: Final = re.compile(rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN))
 TIERED_FOLDER: Final = r"(?P<topic>.+)-(?P<id>[A-Za-z0-9_-]{22})"
 
@@ -202,11 +206,10 @@ def is_foreign(name: str) -> bool:
     return parse_folder(name) is None and name != REMOTE_INDEX_CACHE
 
 
-@lru_cache(1 << 10)
 def leftover_state(path: str) -> str | None:
     """Return delete, future or stray for a folder without a live replica, None for any other folder."""
-    name = posixpath.basename(path.rstrip("/"))
-    found = parse_folder(name) if name.endswith(_STATE_ENDS) else None
+    path = path.rstrip("/")
+    found = parse_folder(posixpath.basename(path)) if path.endswith(_STATE_ENDS) else None
     return None if found is None else found.state
 
 

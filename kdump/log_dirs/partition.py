@@ -6,7 +6,6 @@ Also the state of a partition's folder after a start (``.swap`` files), and grou
 from __future__ import annotations
 
 import posixpath
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump.errors import DamageError, refused
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 T = TypeVar("T")
-_split: Final = lru_cache(1 << 10)(posixpath.split)
-"""Cached, because a check uses the log dir of a partition nine times."""
 
 TURN_COST: Final = 1 << 16
 """The cost of opening a partition, expressed in bytes to read."""
@@ -132,13 +129,26 @@ class Partition(NamedTuple):
     @property
     def log_dir(self) -> str:
         """The path of the log dir. It is absolute if the path of the folder is absolute or ends in ``.`` or ``..``."""
-        folder, name = _split(self.folder.rstrip("/"))
+        folder, _, name = self.folder.rstrip("/").rpartition("/")
+        if not folder or folder[-1] == "/":  # a check uses the log dir of a partition nine times, so this must be fast
+            folder, name = posixpath.split(self.folder.rstrip("/"))
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
 
     @property
     def entries(self) -> list[Entry]:
         """All entries of the folder, by name. The folder must be :attr:`is_listed`."""
         return sorted([*(each.entry for each in self.segments), *self.others, *self.folders])
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the folder has only segments with an index, and PLAIN_NAMEs: no ``.txnindex``, nothing unfinished."""
+        if self.folders or not self.is_listed:
+            return False
+        for each in self.segments:
+            named = each.path.endswith(f"/{each.base_offset or 0:0{file_names.PADDED}}.{file_names.LOG}")
+            if not named or each.special or file_names.INDEX not in each.siblings:
+                return False
+        return all(file_names.PLAIN_NAME.fullmatch(each.name) for each in self.others)
 
     @property
     def state_dir(self) -> str:

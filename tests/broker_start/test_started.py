@@ -12,8 +12,10 @@ from kdump.broker_start.start import dry_start
 from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.errors import SILENT
+from kdump.formats import producer_snapshot
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL, LocalFile, LocalFiles
+from kdump.recovery import log_loader
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.segments import walk
 from testing import forge
@@ -146,10 +148,13 @@ def test_a_dry_start_of_sound_logs_lists_and_opens_no_partition(monkeypatch, tmp
         batch = forge.batch([forge.record(b"k", b"v")], base_timestamp=TIME)
         (folder / f"{0:020}.log").write_bytes(batch)
         (folder / f"{0:020}.index").touch()
+        (folder / f"{1:020}.snapshot").write_bytes(producer_snapshot.encode(()))
         (folder / "partition.metadata").write_text("version: 0\ntopic_id: abcdefghijklmnopqrstuA")
     (tmp_path / "d" / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=Jcp9qHk6RnaNkgBVOvaAyg\n")
     (tmp_path / "d" / ".kafka_cleanshutdown").touch()
-    _, _, known = both(tmp_path / "d")
+    with_facts, without, known = both(tmp_path / "d")
+    assert with_facts == without
+    monkeypatch.setattr(log_loader, "dry_run", None)  # nothing is simulated
     (broker,) = brokers([(LOCAL, str(tmp_path / "d"))], StartOptions())
     met = []
     listing, opening = LocalFiles.entries, LocalFile.__init__

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.finder import Finder, Wanted
 from testing import GOLDEN
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
@@ -51,3 +51,21 @@ def test_files_cut_at_every_byte_and_with_garbage_before(broker, name):
     reported = []
     assert getattr(partition(path.parent), read)(reported.append) is None
     assert len(reported) == 1
+
+
+def test_a_plain_folder_has_only_segments_with_indexes_and_usual_files(tmp_path):
+    stem = f"{7:020}"
+    usual = (f"{stem}.log", f"{stem}.index", f"{8:020}.snapshot", "partition.metadata", "leader-epoch-checkpoint")
+    for name in usual:
+        (tmp_path / name).touch()
+    assert partition(tmp_path).is_plain
+    for name in (
+        f"{stem}.txnindex", f"{stem}.index.swap", f"{9:020}.log", "8.log", f"{stem}.log.cleaned", "other", "00.index",
+    ):  # fmt: skip
+        (tmp_path / name).touch()
+        with_leftovers = Finder(Wanted(leftovers=True)).find([str(tmp_path)])
+        assert [one.is_plain for one in with_leftovers] == [False], name
+        (tmp_path / name).unlink()
+    (tmp_path / "sub").mkdir()
+    assert not partition(tmp_path).is_plain
+    assert not partition(tmp_path / f"{stem}.log").is_plain
