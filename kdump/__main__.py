@@ -6,6 +6,8 @@ CTRL_C = 130
 """The exit status after Ctrl-C (128 + SIGINT, as in shells)."""
 MANY = 50_000
 """The number of new objects that starts a garbage collection. Imports make fewer objects, and free none."""
+SELDOM = 100
+"""Collections of new objects before a collection of older ones, which would read the listing of all files again."""
 
 MONITORS = 6
 """Maximum number of tools in ``sys.monitoring``."""
@@ -18,7 +20,7 @@ def main() -> int:
         import gc
         import os
 
-        gc.set_threshold(MANY)
+        gc.set_threshold(MANY, SELDOM)
         # An import may swallow a KeyboardInterrupt, or turn it into another error.
         ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         heeded = [one for one in ending if signal.getsignal(one) in (signal.default_int_handler, signal.SIG_DFL)]

@@ -526,9 +526,10 @@ class _StartFindings:
         records = sum(cut.records for cut in others)
         if is_of_disk or (records and not facts.cuts_are_reported):
             yield self._cut(log, others, name)
-        yield from self._misnamed(log, facts)
-        yield from self._hidden(log, facts)
-        yield from self._unread_indexes(log)
+        if log.causes:
+            yield from self._misnamed(log, facts)
+            yield from self._hidden(log, facts)
+            yield from self._unread_indexes(log)
         for cause in log.causes:
             if cause.code is Code.CLEANED_DISCARDS_SWAP:
                 yield Finding(level=Level.REMARK, file=cause.file or where, kind=cause.code, text=cause.text)

@@ -254,9 +254,10 @@ def _facts(
         result = checked.get(shown)
         if result is None or part.topic is None:
             continue
-        is_reported = any(one.code in {Code.HIGH_WATERMARK, Code.RECOVERY} and one.is_grave for one in result.findings)
-        cuts = any(one.code == Code.RECOVERY and one.is_grave for one in result.findings)
-        recovers = any(one.code == Code.CLEAN_MARKER for one in result.findings)
+        wrong = [one for one in result.findings if not one.is_remark or one.is_grave]
+        is_reported = any(one.code in {Code.HIGH_WATERMARK, Code.RECOVERY} and one.is_grave for one in wrong)
+        cuts = any(one.code == Code.RECOVERY and one.is_grave for one in wrong)
+        recovers = any(one.code == Code.CLEAN_MARKER for one in wrong)
         evidence = dict(result.reaches)
         if not result.size and part.partition is not None and not leftover_of(part):
             evidence |= groups.of(part.topic, part.partition)
@@ -273,7 +274,7 @@ def _facts(
                 is_reported,
                 cuts,
                 recovers,
-                any(one.level is Level.LOG and not one.is_hole for one in result.findings),
+                any(one.level is Level.LOG and not one.is_hole for one in wrong),
                 shown in closed,
             ),
         )

@@ -86,9 +86,12 @@ def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs, *, is_one_brok
         if part.topic is None:
             continue
         state, path, log_dir = dirs.of(part), part.log_dir, dirs.identity(part)
+        if log_dir in found:
+            found[log_dir].partitions.add(part.name)
+            continue
         shown = part.files.shown(posixpath.join(path, file_names.META_PROPERTIES))
         if state.properties is not None:
-            found.setdefault(log_dir, _Ids(path, shown, state.properties, set())).partitions.add(part.name)
+            found[log_dir] = _Ids(path, shown, state.properties, {part.name})
         elif (
             state.is_log_dir
             and log_dir not in missing

@@ -6,6 +6,7 @@ The dry start and the check of a partition compare a log with these limits.
 from __future__ import annotations
 
 import posixpath
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kdump.errors import DamageError, UnreadableError
@@ -46,7 +47,7 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
     ]
     if any(snapshots):
         found["producer snapshot"] = max(snapshots)
-    bases = [base for base, _ in _index_bases(part)]
+    bases = [named[0] for entry in part.others if (named := _index_base(entry.name)) is not None]
     if any(bases):
         found["index file"] = max(bases)
     if epochs and epochs[-1].start_offset > 0:
@@ -93,7 +94,8 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
     """
     found: dict[str, int] = {}
     logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}
-    alone = [base for base, stem in _index_bases(part) if stem not in logs]
+    bases = [named for entry in part.others if (named := _index_base(entry.name)) is not None]
+    alone = [base for base, stem in bases if stem not in logs]
     if alone:
         found["index file"] = min(alone)
     if epochs:
@@ -101,12 +103,11 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
     return found
 
 
-def _index_bases(part: Partition) -> Iterator[tuple[int, str]]:
-    """Yield the base offset, and the name without suffix, of each index file whose name has 20 digits."""
-    for entry in part.others:
-        found = INDEX_NAME.fullmatch(entry.name)
-        if found is not None and file_names.is_padded(stem := entry.name.partition(".")[0]):
-            yield int(found["offset"]), stem
+@lru_cache(1 << 8)
+def _index_base(name: str) -> tuple[int, str] | None:
+    """Return the base offset, and the name without suffix, of an index file whose name has 20 digits, else None."""
+    found, stem = INDEX_NAME.fullmatch(name), name.partition(".")[0]
+    return None if found is None or not file_names.is_padded(stem) else (int(found["offset"]), stem)
 
 
 def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from kdump.checks import log_dir
 from kdump.checks.log_dir import HALF_WRITTEN, Effect, IfBroken, broken
@@ -13,7 +13,7 @@ from kdump.findings import TAKE_SEGMENT, Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import SEGMENT_NAME, is_sibling, leftover_state
+from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME, is_sibling, leftover_state
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import index_swaps, least_cleaned, stem_offset
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.wire import Bytes
 
+T = TypeVar("T")
 UNFINISHED: Final = {
     file_names.DELETED: "a file that is marked for deletion: a broker removes it when it starts",
     file_names.CLEANED: "a file of an unfinished compaction: a broker removes it when it starts",
@@ -95,6 +96,8 @@ def check(
             fail(error)
     yield from _no_files(partition)
     for entry in partition.others:
+        if INDEX_NAME.fullmatch(entry.name):
+            continue  # the check of the segments reads it
         try:
             if not (is_log_dir and entry.name in log_dir.READERS):
                 yield from _beside(partition, entry, dirs, parsed)
@@ -200,7 +203,7 @@ def _judge(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str, 
     read, if_broken = READERS[entry.name]
     try:
         data = read_file(partition.files, entry.path)
-        parsed[entry.name] = _read_small(read, data) if len(data) < SMALL else read(data)
+        parsed[entry.name] = _read_small(read, data)
     except DamageError as damage:
         served = leftover_of(partition) is None
         dispensable = dirs.is_dispensable(partition.files.shown(partition.state_dir))
@@ -208,9 +211,13 @@ def _judge(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str, 
         yield broken(shown, damage, if_broken, dispensable=dispensable, served=served)
 
 
+def _read_small(read: Callable[[bytes], T], data: bytes) -> T:
+    """Return the content of a file. Many partitions have equal small files: topic ids, first epochs, snapshots."""
+    return cast("T", _kept(read, data)) if len(data) < SMALL else read(data)
+
+
 @lru_cache(1 << 8)
-def _read_small(read: Callable[[bytes], object], data: bytes) -> object:
-    """Return the content of a small file. It is cached, because many partitions have equal files."""
+def _kept(read: Callable[[bytes], object], data: bytes) -> object:
     return read(data)
 
 
@@ -218,7 +225,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
     """Check a producer snapshot. All its offsets must be below the offset in its name."""
     data, path = read_file(partition.files, entry.path), partition.files.shown(entry.path)
     try:
-        entries = producer_snapshot.read(data)
+        entries = _read_small(producer_snapshot.read, data)
     except DamageError as damage:
         yield broken(path, damage, IfBroken(NO_SNAPSHOT, Effect.NONE))
         return

@@ -298,7 +298,7 @@ class OffsetIndexCheck(IndexFileCheck):
         return {verdict: count for verdict in CONVENTIONS if (count := self._verdicts.count(verdict))}
 
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:
-        for verdict, count in self.conventions.items():
+        for verdict, count in self.conventions.items() if self._verdicts else ():
             sentence = f"{many(count, 'entry names', 'entries name')} the {CONVENTIONS[verdict]}"
             yield self.finding(Code.CONVENTION, sentence, level=Level.REMARK, found=count)
         if not self.index.filled:

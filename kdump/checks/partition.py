@@ -11,7 +11,7 @@ from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, Segment
 from kdump.errors import DamageError, Reporter, StoreError, UnreadableError, raise_it
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
-from kdump.log_dirs.file_names import INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, SWAP, beside_log
+from kdump.log_dirs.file_names import INDEX, INDEX_NAME, INDEXES, LOG, SEGMENT_NAME, SWAP, TXN_INDEX, beside_log
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import Batches
@@ -122,9 +122,9 @@ def _with_logs(
     orphans: dict[str, dict[str, bytes]] = {}
     for found in named:
         log = f"{found['stem']}.{LOG}"
-        path = posixpath.join(partition.folder, log)
         if log in logs:
             continue
+        path = posixpath.join(partition.folder, log)
         beside = partition.files.look(path)
         if beside is not None and beside.is_regular:  # a broker ignores all but regular files
             logs.add(log)
@@ -176,7 +176,7 @@ def _segment(
         closed: set[object] = set()
         for suffix in INDEXES:
             try:
-                contents[suffix] = _beside(segment, suffix)
+                contents[suffix] = _beside(segment, suffix, has_begun=active and left < TRIES - 1)
             except UnreadableError as error:  # the log can be checked without this index
                 options.fail(error)
                 closed.add(error.path)
@@ -249,9 +249,14 @@ def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
                 checker.end(region)
 
 
-def _beside(segment: Segment, suffix: str) -> bytes | None:
-    """Return the content of an index file, even if it was written after the folder was listed."""
+def _beside(segment: Segment, suffix: str, *, has_begun: bool) -> bytes | None:
+    """Return the content of an index file, even if it was written after the folder was listed.
+
+    ``has_begun``: a broker may have written the first entry of a ``.txnindex``, because the log has a new marker.
+    """
     content = segment.sibling(suffix)
+    if content is None and suffix == TXN_INDEX and INDEX in segment.siblings and not has_begun:
+        return None
     path = beside_log(segment.path, suffix)
     found = None if content is not None or not segment.path.endswith(f".{LOG}") else segment.files.look(path)
     return read_file(segment.files, path) if found is not None and found.is_regular else content

@@ -38,7 +38,7 @@ class TxnIndexCheck(IndexFileCheck):
         self.exists = data is not None
         self.data = data or b""
         self.base_offset = base_offset
-        self.entries = tuple(txn_index.entries(self.data))
+        self.entries = tuple(txn_index.entries(self.data)) if data else ()
         self._low: dict[int, tuple[Fault, bool]] = {}
         self._missing: list[EndedTransaction] = []
         self._empty = 0
@@ -143,6 +143,8 @@ class TxnIndexCheck(IndexFileCheck):
         its end, and entries after the last transaction are not checked. ``alone``: the ``.index`` is missing, so a
         broker rebuilds all index files; a ``.txnindex`` that is missing too gets one remark, not one finding per entry.
         """
+        if not (self.data or self._missing or self._empty):
+            return
         if readable:
             for slot in self._slots[self._at :]:
                 self._no_marker(slot, self.entries[slot])

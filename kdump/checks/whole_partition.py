@@ -90,7 +90,10 @@ class CheckedPartition(NamedTuple):
     topic_id: bytes | None = None
     """The topic id of ``partition.metadata``, if it is valid."""
     has_sound_indexes: bool = False
-    """Whether a broker finds the end of the log, ``sound_end``, if it uses the indexes."""
+    """Whether a broker finds the end of the log, ``sound_end``, by its indexes: none is wrong or will be replaced.
+
+    False for a log of magic 0 or 1: a broker decompresses its messages for the search, but a check may skip them.
+    """
 
 
 def check(
@@ -108,18 +111,20 @@ def check(
         return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))
     failed: list[UnreadableError] = []
     place = dirs.facts(part, failed.append)
+    is_plain = part.is_plain
     parsed: dict[str, Any] = {}
     findings = list(folder.check(part, dirs, failed.append, parsed))
     epochs = parsed.get(file_names.LEADER_EPOCHS) if part.is_listed else evidence.epochs_of(part)
     findings = list(dict.fromkeys(dirs.news() + findings))  # a PATH can be both a log dir and a folder
-    snapshots = list(_snapshots(part, options, failed.append))
+    snapshots = [] if is_plain else list(_snapshots(part, options, failed.append))
     is_log_dir = part.topic is None and part.is_listed and any(each.name in log_dir.READERS for each in part.others)
     for each in snapshots:
         if not (is_log_dir and posixpath.basename(each.name) == file_names.BOOTSTRAP_SNAPSHOT):
             findings += each.findings  # the check of the log dir reports bootstrap.checkpoint
-    log = _log(part, options, place, epochs, read, failed, tap)
+    swaps = {} if is_plain else index_swaps(part)
+    log = _log(part, options, place, epochs, swaps, read, failed, tap)
     findings += log.findings
-    if options.starts and not folder.leftover_of(part):
+    if options.starts and not is_plain and not folder.leftover_of(part):
         findings += _deleted(part, failed.append)
     if options.starts and log.live and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
         try:
@@ -138,7 +143,7 @@ def check(
     if part.topic in options.alone:
         findings = [of_one_replica(finding) for finding in findings]
     closed = {error.path for error in failed}
-    read_of = [segment for segment in log.live if segment.name not in closed]
+    read_of = [segment for segment in log.live if segment.name not in closed] if closed else log.live
     sound_end = _sound_end(part, log, closed)
     metadata = parsed.get(file_names.PARTITION_METADATA)
     return CheckedPartition(
@@ -151,11 +156,11 @@ def check(
         start=log.live[0].base_offset if log.live else None,
         end=log.check.next_offset if log.live else None,
         sound_end=sound_end,
-        reaches=evidence.evidence_of(part, epochs) | _indexed(log),
+        reaches=evidence.evidence_of(part, epochs) | (_indexed(log) if log.faults else {}),
         begins=evidence.first_evidence_of(part, epochs),
         has_sound_files=_has_sound_files(part, parsed),
         topic_id=None if metadata is None else metadata.topic_id,
-        has_sound_indexes=sound_end is not None and _finds_end(part, log),
+        has_sound_indexes=sound_end is not None and not (swaps or log.check.has_old_messages or log.faults),
     )
 
 
@@ -167,7 +172,7 @@ def _indexed(log: _Log) -> dict[str, int]:
     if not log.live:
         return {}
     stem = log.live[-1].name.removesuffix(f".{file_names.LOG}")
-    beyond = {each.file for each in log.findings if each.code == Code.BEYOND_THE_LOG}
+    beyond = {each.file for each in log.faults if each.code == Code.BEYOND_THE_LOG}
     if not {f"{stem}.{suffix}" for suffix in file_names.PREALLOCATED} <= beyond:
         return {}
     end = evidence.indexed_end(log.live[-1])
@@ -202,14 +207,6 @@ def _has_sound_files(part: Partition, parsed: Mapping[str, object]) -> bool:
     return is_whole and all(each.name in parsed for each in part.others if each.name in NEEDED)
 
 
-def _finds_end(part: Partition, log: _Log) -> bool:
-    """Return whether a broker finds the end of a valid log by its indexes: none is wrong or will be replaced.
-
-    False for a log of magic 0 or 1: a broker decompresses its messages for the search, but this check may skip them.
-    """
-    return not (log.check.has_old_messages or index_swaps(part)) and all(each.is_remark for each in log.findings)
-
-
 def _foreign(part: Partition) -> Finding:
     """Return the remark on a folder that no broker writes. The check of the log dir has the advice to move it."""
     text = "a folder that does not belong to a broker: its files were not checked. To check them, name it as PATH"
@@ -232,6 +229,8 @@ class _Log(NamedTuple):
     check: LogCheck
     live: list[Segment]
     findings: list[Finding]
+    faults: list[Finding]
+    """All findings but remarks."""
     damaged: bool
 
 
@@ -240,6 +239,7 @@ def _log(
     options: CheckOptions,
     place: LogDir,
     epochs: Sequence[EpochEntry] | None,
+    swaps: Mapping[str, str],
     read: Callable[[int], None],
     failed: list[UnreadableError],
     tap: Tap | None,
@@ -266,17 +266,20 @@ def _log(
         if any(error.path == each.path for each in live):
             log.forget()
 
-    shown = tuple(with_index_swaps(live, index_swaps(part)))
-    for checked in partition.check(part._replace(segments=shown), read, log, fail, tap, options.jobs):
+    if swaps or len(live) < len(part.segments):
+        part = part._replace(segments=tuple(with_index_swaps(live, swaps)))
+    for checked in partition.check(part, read, log, fail, tap, options.jobs):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
-    findings = [*log.findings, *log.finish(tuple(_cut(part, of_indexes)), _vanished(of_indexes))]
-    damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in findings)
-    return _Log(log, live, findings + of_indexes, damaged)
+    wrong = [finding for finding in of_indexes if not finding.is_remark]
+    findings = [*log.findings, *log.finish(tuple(_cut(part, wrong)), _vanished(wrong) if wrong else ())]
+    faults = [finding for finding in findings if not finding.is_remark]
+    damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in faults)
+    return _Log(log, live, findings + of_indexes, faults + wrong, damaged)
 
 
 def _is_cleaned(part: Partition, options: CheckOptions, place: LogDir) -> bool | None:
     """Return whether compaction may have left gaps in a log, or None if this is unknown."""
-    if part.topic in COMPACTED_TOPICS | options.compacted:
+    if part.topic in COMPACTED_TOPICS or part.topic in options.compacted:
         return True
     return False if place.cleaned is None and part.topic in options.ids else place.cleaned
 
@@ -350,12 +353,12 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         word = "after an unclean stop a broker" if place.clean else "a broker"
         yield from _outcome(where, unclean, word, would=place.clean)
         end = unclean.log_end_offset
+    if place.high_watermark is None or end is None or place.high_watermark <= end:
+        return
     swaps = any(
         each.path.endswith(f".{file_names.SWAP}") for each in part.segments
     )  # only the dry start of the broker finds the end
-    is_live = folder.leftover_of(part) is None  # the checkpoint belongs to the current replica
-    unsure = swaps or part.lacks_end
-    if not is_live or unsure or place.high_watermark is None or end is None or place.high_watermark <= end:
+    if swaps or part.lacks_end or folder.leftover_of(part) is not None:  # the checkpoint is of the current replica
         return
     reached = evidence.evidence_of(part, None) | {"high watermark": place.high_watermark}
     if not (place.clean and evidence.proves_end(end, place.recovery_point, reached)):

@@ -7,7 +7,6 @@ entry. A broker truncates the file to its entries when it rolls the segment or s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from itertools import chain, islice, repeat
 from operator import lt
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -64,6 +63,7 @@ class SparseIndex(ABC, Generic[E]):
         self.base_offset = base_offset
         self.count, self.ragged = divmod(self.size, self.layout.size)
         self._held = min(self.count, len(self.data) // self.layout.size)
+        self.filled = self._without_zeros()
 
     def __getitem__(self, slot: int) -> E:
         """Return entry number ``slot``. It may be one of the zero entries at the end."""
@@ -88,7 +88,7 @@ class SparseIndex(ABC, Generic[E]):
     def rises(self) -> bool:
         """Return whether both fields rise strictly from entry to entry."""
         layout, whole = self.layout, memoryview(self.data)
-        for start in range(0, self.filled, AT_ONCE):
+        for start in range(0, self.filled, AT_ONCE) if self.filled > 1 else ():
             stop = min(self.filled, start + AT_ONCE + 1)  # parts overlap by one entry
             firsts, seconds = zip(
                 *layout.struct.iter_unpack(whole[start * layout.size : stop * layout.size]), strict=True
@@ -107,11 +107,11 @@ class SparseIndex(ABC, Generic[E]):
         first, second = self.layout.struct.unpack_from(self.data, slot * self.layout.size)
         return first, second
 
-    @cached_property
-    def filled(self) -> int:
-        """The number of entries before the zero entries at the end."""
+    def _without_zeros(self) -> int:
         size = self.layout.size
         end = self._held * size
+        if not end or self.data[end - 1]:
+            return self._held
         while end > len(_ZEROS) and self.data[end - len(_ZEROS) : end] == _ZEROS:  # ten times as fast as rstrip()
             end -= len(_ZEROS)
         start = max(0, end - len(_ZEROS))

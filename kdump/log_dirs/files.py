@@ -24,6 +24,10 @@ MOST_WHOLE: Final = (1 << 31) - 1
 """Maximum size in bytes of a file that is read whole: the limit of Java's arrays and mappings."""
 
 
+SMALL: Final = 1 << 16
+"""Size in bytes up to which reading a hole is as fast as asking for it."""
+
+
 class Source(Protocol):
     """Bytes with a name that can be read at any position. ``limit``: bytes of the largest batch accepted."""
 
@@ -165,7 +169,7 @@ def read_file(files: Files, path: str) -> bytes:
 def read_index(files: Files, path: str) -> bytes:
     """Return the bytes of an ``.index`` or ``.timeindex``; for a file that ends with a hole, a BeforeHole."""
     with files.open(path) as source:
-        hole = next_hole(source, 0) if source.size else 0
+        hole = source.size if source.size <= SMALL else next_hole(source, 0)
         if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):
             return read_whole(source)
         from kdump.formats.sparse_index import BeforeHole

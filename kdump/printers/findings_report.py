@@ -162,6 +162,8 @@ class Shown(NamedTuple):
             if not finding.is_remark
             or (not self.quiet and (self.remarks or (wrong and finding.code not in COMMONPLACE)))
         ]
+        if not shown:
+            return FindingsBlock(name, [], [])
         order = list(WORDS)[::-1]
         shown.sort(key=lambda finding: (not finding.fatal, order.index(finding.level)))
         alike: dict[object, list[Finding]] = {}

@@ -145,7 +145,6 @@ class ResyncReader:
         self._source, self._start, self._end, self._on_error = source, start, end, on_error
         self._next_offset = first_offset
         self._window = Window(source, end)
-        self._sums = {kind: RangeChecksum(source, kind) for kind in (CRC32, CRC32C)}
         self._runs = runs
         self._stop: int | None = None
         self._origin = start
@@ -202,6 +201,10 @@ class ResyncReader:
                 return as_region(damage, region.position, self._end - region.position)
             return None
         return None if isinstance(region, Padding) else region
+
+    @cached_property
+    def _sums(self) -> dict[Kind, RangeChecksum]:
+        return {kind: RangeChecksum(self._source, kind) for kind in (CRC32, CRC32C)}
 
     @cached_property
     def _zeros(self) -> int:
