@@ -1,4 +1,4 @@
-"""The question ``diff``: compares the replicas of each pair of brokers.
+"""The question ``diff``: compares the replicas of each pair of brokers record by record (:mod:`.log_copy`).
 
 Source: KIP-101, KIP-279. Followers append the leader's bytes, so batches with equal base offset and leader epoch have
 equal bytes. Log start offsets, segment boundaries, indexes and cleaned records differ even between valid replicas.

@@ -1,4 +1,7 @@
-"""Adds findings and verdicts to dry starts, with the facts that checks of the same partitions found."""
+"""Adds findings and verdicts to the results of dry starts, with the facts that checks of the same partitions found.
+
+:mod:`.start` makes the results, :mod:`.start_findings` the findings, :mod:`kdump.findings.verdict` the verdicts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Runs ``kdump dump`` with several processes: divides the input into pieces, and prints the pieces in order."""
+"""Runs ``kdump dump`` with several processes: divides the input into pieces, and prints the pieces in order.
+
+A process assumes where its part of a large segment begins. If the earlier part ends elsewhere, it prints the part again
+(:mod:`kdump.parallel.chunks`).
+"""
 
 from __future__ import annotations
 

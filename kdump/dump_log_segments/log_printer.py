@@ -1,4 +1,7 @@
-"""Prints a segment as releases from 0.11 on do: batches, records, trailing bytes. Several processes may print parts."""
+"""Prints a segment as releases from 0.11 on do: batches, records, trailing bytes. Several processes may print parts.
+
+Compiled code (:mod:`.kernel_lines`) prints most lines. This module prints the others, in the same way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Finds the byte ranges of a segment that hold its last selected records, without keeping the records in memory."""
+"""Finds the byte ranges of a segment that hold its last selected records, without keeping the records in memory.
+
+The caller reads a segment in parts from its end (:func:`backwards`) until it has enough records.
+"""
 
 from __future__ import annotations
 

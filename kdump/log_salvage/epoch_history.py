@@ -1,4 +1,7 @@
-"""The leader epochs of a log, from ``leader-epoch-checkpoint`` and batches (KIP-101, class LeaderEpochFileCache)."""
+"""The leader epochs of a log (:class:`EpochHistory`), which show whether a batch of a replica belongs to the log.
+
+The epochs come from ``leader-epoch-checkpoint`` and batches (KIP-101, class LeaderEpochFileCache).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Salvages log dirs: merges the replicas of each partition, and writes all partitions to one new folder."""
+"""Salvages log dirs: merges the replicas of each partition, and writes all partitions to one new folder.
+
+:func:`find` groups the replicas, :func:`write` yields the results. :mod:`.writer` writes a partition.
+"""
 
 from __future__ import annotations
 

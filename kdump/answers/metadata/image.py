@@ -1,4 +1,7 @@
-"""Reads the metadata log: merges its copies, and makes the image or the events up to an offset or time."""
+"""Reads the metadata log: merges its copies, and makes the image or the events up to an offset or time.
+
+It begins with the newest snapshot that is not too late; :mod:`.replay` applies the later records.
+"""
 
 from __future__ import annotations
 
