@@ -335,7 +335,7 @@ class RetentionCheck:
         if reason == "logStart":
             return f"the whole segment is below the log start offset {self._facts.log_start}"
         if reason == "size":
-            return f"without the segment the log still has {size} = {self._limits.size} bytes"
+            return f"without the segment the log still has at least {size} = {self._limits.size} bytes"
         age = self._at - (self._largest(segment) or 0)
         return (
             f"{self._time_of(segment)} is {span(age)} old, more than {ms} = {self._limits.ms} ({span(self._limits.ms)})"

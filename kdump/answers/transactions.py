@@ -299,7 +299,9 @@ class _Judge(NamedTuple):
                 "transaction hangs"
             )
         elif is_doubted:
-            why = f"bytes of {name} after the first batch of the transaction cannot be read: it may have ended"
+            why = (
+                f"bytes of {name} after the first batch of the transaction cannot be read: they may have its end marker"
+            )
         elif age <= self.max_timeout:
             why = (
                 f"no transactional id of the producer lists {name}: the transaction hangs once its last timestamp is "

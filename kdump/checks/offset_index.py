@@ -220,12 +220,12 @@ class OffsetIndexCheck(IndexFileCheck):
         if last == offset:
             self._verdicts[slot] = APPEND
         elif last > offset:
-            self._no_end(slot, "has an offset that is not the last offset of a batch before the next entry")
+            self._no_end(slot, "has an offset at which no batch before the next entry ends")
 
     def _give_up(self) -> None:
         """Add the fault of a pending entry: no batch up to the next entry, or to the end, has its offset."""
         if self._pending is not None:
-            self._no_end(self._pending, "has an offset that is not the last offset of a batch before the next entry")
+            self._no_end(self._pending, "has an offset at which no batch before the next entry ends")
             self._pending = None
 
     def _no_end(self, slot: int, text: str) -> None:

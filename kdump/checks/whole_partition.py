@@ -392,9 +392,8 @@ def _deleted(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterat
                 level=Level.LOG,
                 file=each.name,
                 kind=Code.ONLY_IN_DELETED,
-                text=f"this segment is marked for deletion, but no other segment has {many(records, 'record')} "
-                "that it holds: "
-                "a start removes the file",
+                text=f"this segment is marked for deletion, but has {many(records, 'record')} that no other segment "
+                "has: a start removes the file",
                 loses=records,
                 advice="Give the file its name back before a broker starts, unless a follower truncated its log."
                 if is_free

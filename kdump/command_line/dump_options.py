@@ -160,11 +160,13 @@ class DumpOptions:
         if not self.is_column_file:
             if self.out is not None or self.overwrite:
                 raise UsageError(
-                    f"--out and --overwrite work only with -o {' and '.join(COLUMN_FILES)}: redirect other outputs"
+                    f"--out and --overwrite work only with -o {' and '.join(COLUMN_FILES)}: "
+                    "redirect the output of other formats"
                 )
             if self.subject is not None:
                 raise UsageError(
-                    f"--subject works only with -o {' and '.join(COLUMN_FILES)}: others have the column `decoded`"
+                    f"--subject works only with -o {' and '.join(COLUMN_FILES)}: "
+                    "other formats have the column `decoded`"
                 )
             return
         unfit = {

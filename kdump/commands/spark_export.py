@@ -123,7 +123,9 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @CONF
 @PACKAGES
-@click.option("--incremental", is_flag=True, help="Write only records that earlier such runs have not written to DIR.")
+@click.option(
+    "--incremental", is_flag=True, help="Write only records that no earlier run with --incremental has written to DIR."
+)
 @click.option("--follow", is_flag=True, help="Write new records as they are appended, until Ctrl-C.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 @_source_options

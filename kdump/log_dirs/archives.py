@@ -250,7 +250,7 @@ class TarArchive(Archive):
                 while (info := tar.next()) is not None:
                     headers.next_member()
                     if tar.offset <= last_end:  # a negative size in a PAX header would cause an endless loop
-                        raise tarfile.ReadError(f"the header at byte {info.offset} points back")
+                        raise tarfile.ReadError(f"the header at byte {info.offset} leads back to an earlier byte")
                     last_end = tar.offset
                     tar.members = []  # tarfile would keep all headers in memory
                     path = _inside(info.name)

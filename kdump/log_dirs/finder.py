@@ -272,7 +272,7 @@ class Finder:
         from kdump.primitives.terminal import shell_path
 
         hint = f"7z x {shell_path(shown)}, then name the folder"
-        return UnreadableError(shown, "the name is the name of an archive, but the content is not an archive", hint)
+        return UnreadableError(shown, "the file has the name of an archive, but its content is not an archive", hint)
 
     def _one_file(self, entry: Entry, place: Files) -> Iterator[Partition]:
         """Yield the partition of a file without a path: standard input, or a compressed file."""

@@ -270,7 +270,8 @@ def test_nothing_hangs_whose_end_may_be_in_bytes_that_cannot_be_read(tmp_path, f
     found = only(tmp_path, status=1 if fault == "unread" else 3)
     assert (found["state"], found["abort"], found["startOffset"]) == ("open", None, 0)
     assert (
-        found["why"] == "bytes of orders-0 after the first batch of the transaction cannot be read: it may have ended"
+        found["why"]
+        == "bytes of orders-0 after the first batch of the transaction cannot be read: they may have its end marker"
     )
 
 

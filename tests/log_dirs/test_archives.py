@@ -740,7 +740,7 @@ def test_a_file_with_the_name_of_an_archive_and_without_its_bytes_is_no_log(tmp_
     for data, says in (
         (b"", "the file is empty, so it is not an archive"),
         (bytes(10240), "the archive is empty"),
-        (b"#!/bin/sh\n" * 20 + whole, "the name is the name of an archive, but the content is not an archive"),
+        (b"#!/bin/sh\n" * 20 + whole, "the file has the name of an archive, but its content is not an archive"),
     ):
         path.write_bytes(data)
         for command in ("dump", "check", "stats", "report"):

@@ -126,7 +126,7 @@ def topic_deleted(question: Question) -> Cause | None:
 def _no_folder(partition: PartitionEvidence, known: str) -> str:
     """Return why a partition has no folder. ``known`` is the state of its topic according to the metadata log."""
     if {Name(partition.topic, partition.number), Name(None, None)} & set(partition.folders.unread):
-        return f"{known}a folder that has or may have the partition cannot be read"
+        return f"{known}a folder in which the partition is, or may be, cannot be read"
     image = partition.history.image
     names = {name.topic for name in partition.folders.names if name.topic} | set(image.topics.by_name if image else ())
     near = "" if partition.topic in names else did_you_mean(partition.topic, names)
