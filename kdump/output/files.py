@@ -365,7 +365,7 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
 
 
 def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
-    """Return the parent folder of an output that is the same as ``read``, or None."""
+    """Return the folder among ``around`` (an output and its parents) that is the same as ``read``, or None."""
     try:
         return around.get(identity(read.stat()))
     except OSError:  # a broken link

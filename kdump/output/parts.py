@@ -167,7 +167,7 @@ class OutputWork:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self._place))
 
     def name_left_over(self, folder: Path) -> None:
-        """Report the parts in a folder that no running kdump has locked."""
+        """Report each part in ``folder`` that is not locked by a running kdump."""
         with _locked(folder):
             for path, is_dead in _left_over(folder):
                 if is_dead and self._resumes is not None and self._resumes(path):
@@ -378,7 +378,7 @@ def flush(path: Path) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    """Flush the names in a folder to the disk, if the folder is readable and its file system can. Raises OSError."""
+    """Flush the names in a folder to the disk, if it is readable and the file system supports this. Raises OSError."""
     with _opened(path) as descriptor:
         if descriptor is not None:
             try:

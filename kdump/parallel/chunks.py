@@ -224,7 +224,7 @@ class _ChunkThreads(Generic[C]):
         return task if is_some else None
 
     def _make(self, task: _ChunkTask[C], reraised: type[BaseException]) -> None:
-        """Make the result of a chunk from an assumption. Exceptions of type ``reraised`` are raised in its turn."""
+        """Make a chunk's result from an assumption. Exceptions of type ``reraised`` are raised in the chunk's turn."""
         if task.chunk is None:
             return
         start = made = failure = None

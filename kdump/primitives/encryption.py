@@ -88,5 +88,5 @@ def decrypt(data: bytes, key: bytes, aad: bytes) -> bytes:
     try:
         plain: bytes = cipher.decrypt(data[:IV], data[IV:], aad)
     except InvalidTag:
-        raise DamageError("encryption", "its authentication tag is wrong: wrong bytes or a wrong key") from None
+        raise DamageError("encryption", "its authentication tag is wrong, so the bytes or the key are wrong") from None
     return plain

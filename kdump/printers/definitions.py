@@ -71,7 +71,7 @@ def shell_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[
     tokens = image.tokens.by_id
     if tokens:
         yield ""
-        yield f"# {len(tokens)} delegation tokens cannot be made again: their HMACs are in no file."
+        yield f"# {len(tokens)} delegation tokens cannot be created again, because no file has their HMACs."
 
 
 def _section(title: str, found: list[str]) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _shell_configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
                 found.append(f"# {entity} {name or '<default>'}: {key} is hidden; --show-secrets shows it")
             else:
                 found.append(f"configs --entity-type {entity} {who} {_add(key, value)}")
-    yield from _section("Configs of brokers, groups and client metrics; those of brokers mean their ids", found)
+    yield from _section("Configs of brokers (by broker id), groups and client metrics", found)
 
 
 def _add(key: str, value: str) -> str:
@@ -347,5 +347,5 @@ def _left(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
             )
     if found:
         yield "---"
-        yield "# No resource of Strimzi has these; --definitions sh has their command lines:"
+        yield "# Strimzi has no resource for these definitions; --definitions sh prints their commands:"
         yield from (f"# {harmless_line(line)}" for line in found)

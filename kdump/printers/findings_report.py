@@ -382,8 +382,8 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(
-            "A broker accepts a batch there, but consumers stop at it. What to do next: use kdump slice to copy the "
-            "batches before and after it. kdump salvage does not leave it out."
+            "A broker accepts the batch at which consumers stop, and kdump salvage copies it too. What to do next: use "
+            "kdump slice to copy the batches before and after it."
         )
     if summary.fatal and not summary.verdicts:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")

@@ -91,7 +91,7 @@ class QueryReporter(Protocol):
 
 
 class RaisingReporter:
-    """The common part of reporters in Python: read errors are raised, and progress is not shown."""
+    """Base class of the reporters of Python functions: read errors are raised, and progress is not shown."""
 
     def damaged_range(self, file: str, damage: Damage) -> None:
         self.damage(f"{file}: byte {damage.position}: {damage}")

@@ -74,7 +74,7 @@ class View:
 
 
 class RowView(View):
-    """Records, batches or damage: columns of :data:`kdump.rows.columns.KINDS`."""
+    """A view of records, batches or damage, with columns of :data:`kdump.rows.columns.KINDS`."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 IS_TRANSACTIONAL: Final = 1 << 4
 """The attribute bit of transactional batches. The bits of control batches and delete horizons are higher."""
 SPAN_BYTES: Final = 4 << 20
-"""The approximate size of a span in bytes. A merge that compares single batches reads a whole span again."""
+"""The approximate size of a span in bytes. To compare single batches, a merge reads their whole spans again."""
 
 
 _position, _end, _last_offset = attrgetter("position"), attrgetter("end"), attrgetter("last_offset")
@@ -257,7 +257,7 @@ class _Neighbours:
         self._spans, self._is_last = spans, is_last
         self._before = {one.end: one for one in damaged}
         self._has_gap = [False, *starmap(has_gap, pairwise(spans)), False]
-        """Whether there is a gap before each span, and at last before the end of the segment."""
+        """For each span, whether a gap is before it. The last item is for the end of the segment."""
         self._gaps = sum(self._has_gap)
 
     def right_offset(self, number: int, least: int) -> int | None:
@@ -348,9 +348,9 @@ class ClaimedOffsets(NamedTuple):
 
 
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
-    """Return the offsets in the batch headers of a damaged range, as far as they continue from ``expected``; else 0, 0.
+    """Return the offsets in the batch headers of a damaged range, as far as they continue from ``expected``.
 
-    In a compacted log they may skip offsets.
+    In a compacted log they may have gaps. The offsets are 0 and 0 if the first header does not continue.
     """
     start = stop = 0
     position = one.position

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 BEYOND: Final = 1_000_000
 """The number of offsets between the end of the longest copy and the end of the new snapshot.
 
-A node that was not given may have a longer log. An idle controller appends 864,000 records in five days.
+A node whose log dir is not in the input may have a longer log: an idle controller appends 864,000 records in five days.
 """
 ABOVE: Final = 1_000
 """The epoch of the new snapshot minus the highest epoch found. Failed elections may have raised the epoch further."""

@@ -210,7 +210,7 @@ class _Planning:
         self._copies = sorted(copies, key=lambda one: one.rank, reverse=True)
 
     def has_gaps(self) -> bool:
-        """Return whether the leading copy has gaps: it was compacted, but the topic's config was lost or changed."""
+        """Return whether the leading copy has gaps, as after a compaction whose topic config is lost or was changed."""
         return any(starmap(has_gap, pairwise(self._copies[0].scanned.spans)))
 
     def plan(self) -> PartitionPlan:

@@ -309,14 +309,14 @@ class _Start:
         except FailsError as reason:
             if loading or not reason.failure.is_io or not self.rules.forgives_io:
                 raise
-            text = "recovery empties a segment if it cannot write a file beside it"
+            text = "recovery cannot write a file beside this segment, and so empties the segment"
             done = _Recovered(0, text, base_of(each), code=reason.failure.code, blocked_by=reason.failure.file)
         except FailingDiskError as reason:
             if loading or not self.rules.forgives_io:
                 raise
             with each.open() as source:  # the broker reads this header again to truncate the segment
                 source.read(0, record_layout.UP_TO_MAGIC)
-            text = f"recovery empties a segment that the disk cannot read: {reason.reason}"
+            text = f"the disk cannot read this segment, so recovery empties it: {reason.reason}"
             done = _Recovered(0, text, base_of(each), code=Code.LOG_UNREADABLE)
         self._done[base_of(each)] = done
         self.snapshots.add(done.next_offset)

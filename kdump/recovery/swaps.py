@@ -133,7 +133,7 @@ def _count(each: Segment) -> int:
 
 
 MOST_KEYS: Final = 1 << 18
-"""The largest number of keys that are searched. If there are more, records with a newer value count as lost."""
+"""Maximum number of keys whose newer values are searched. With more keys, records with a newer value count as lost."""
 
 
 def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:

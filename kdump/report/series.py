@@ -19,7 +19,7 @@ _DAY: Final = 24
 _LAST: Final = 253_402_300_799_999
 """The last ms of the year 9999, the latest time in charts."""
 _EARLY: Final = 0.01
-"""Maximum share of bytes omitted at the start of the axis, because a few old records would make it too long."""
+"""Maximum share of bytes omitted at the start of a time axis, which a few old records would make too long."""
 OTHERS: Final = "other topics"
 
 

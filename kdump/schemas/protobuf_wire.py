@@ -152,7 +152,7 @@ def _read_bytes(data: bytes, position: int, end: int, _: object) -> tuple[str, i
 
 
 def skip(data: bytes, position: int, end: int, wire: int, field: int) -> int:
-    """Return the position after a field, from the ``position`` after its tag. Raises UndecodableError."""
+    """Return the position after a field. ``position`` is the position after its tag. Raises UndecodableError."""
     if wire == VARINT:
         return varint(data, position, end)[1]
     if wire == BYTES:

@@ -95,7 +95,7 @@ class Trailing(NamedTuple):
         return f"{ENDS_INSIDE}, after {many(self.size, 'byte')} of it"
 
     def damage(self) -> Damage:
-        """Return the bytes as a damaged range: :mod:`kdump.segments.log_end` decides whether they are damage."""
+        """Return the bytes as a damaged range. :mod:`kdump.segments.log_end` decides whether they are damage."""
         return Damage(self.position, self.size, "trailing", ENDS_INSIDE, self.position, found=self.size)
 
 

@@ -153,7 +153,7 @@ class _PartWork(Generic[R]):
         self._source, self._first_offset, self._make = source, first_offset, make
 
     def assume(self, piece: SegmentPart) -> _Before | None:
-        """Return the assumed state before a part, which starts at its first credible batch, or None if it has none."""
+        """Return the assumed state before a part: the position of its first credible batch. None without such a batch."""
         if not piece.start:
             return _Before()
         try:

@@ -116,7 +116,7 @@ def test_a_run_that_ended_after_the_commit_of_the_table_is_not_made_twice(export
             export()
     assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4]
     doubt = tmp_path / "out.kdump" / "_writing.json"
-    with pytest.raises(KdumpError, match=rf"did not end well; the table's history .* delete {doubt}"):
+    with pytest.raises(KdumpError, match=rf"did not complete; the table's history .* delete {doubt}"):
         export()
     assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4]
     doubt.unlink()

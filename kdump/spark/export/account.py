@@ -141,7 +141,7 @@ def manifest(
 
 
 def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return a run's manifest entry with further steps added. Each file still has one entry."""
+    """Return a run's manifest entry with further steps added. Each file has one entry in the result."""
     files = {file["file"]: file for file in run["files"]}
     for file in [file for step in steps for file in step["files"]]:
         name = file["file"]

@@ -344,8 +344,8 @@ class Table(Output):
         if self.exists(WRITING):
             began = json.loads(self.read_text(WRITING))["began"]
             raise KdumpError(
-                f"{self._table}: an export that began to write it at {began} did not end well; the table's history "
-                f"shows whether its rows are there: check it, then delete {self.path}/{WRITING}"
+                f"{self._table}: the export that began at {began} did not complete; the table's history shows whether "
+                f"the rows of this export are there: check it, then delete {self.path}/{WRITING}"
             )
         if self.exists() and not self.is_empty():
             return super().check(mode, skip_unreadable=skip_unreadable)

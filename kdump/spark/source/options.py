@@ -476,7 +476,9 @@ def _agree(options: SourceOptions) -> None:
             f"option remote: the output {options.output} covers only files, not segments in remote storage"
         )
     if options.output == BATCHES and (options.dedupe or options.committed):
-        raise UsageError("the output batches has the batches of all replicas and transactions: no dedupe, no isolation")
+        raise UsageError(
+            "the output batches has the batches of all replicas and transactions: remove options dedupe and isolation"
+        )
     _check_taken(options)
     if options.schema is None and not set(_TYPED).isdisjoint(options.columns):
         raise UsageError(f"option columns: {', '.join(_TYPED)} need the option schema")

@@ -600,8 +600,8 @@ def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> I
     elif since.offset is not None and until.since is not None and until.since < since.offset:
         yield (
             f"{key}: the log was truncated to offset {until.since} after it had been read up to {since.offset}, as a "
-            "broker does under a new leader; records read after that offset are no longer in the log, and others "
-            "have their offsets"
+            f"broker does under a new leader; the records read from offset {until.since} on are no longer in the log, "
+            "and other records have their offsets"
         )
     first = until.offset if partition is None or not partition.segments else _first(partition)
     if until.since is not None and until.offset is not None and first is not None and first > until.since:
