@@ -153,7 +153,7 @@ class _PartWork(Generic[R]):
         self._source, self._first_offset, self._make = source, first_offset, make
 
     def assume(self, piece: SegmentPart) -> _Before | None:
-        """Return the assumed state before a part: the position of its first credible batch. None without such a batch."""
+        """Return the assumed state before a part: the position of its first credible batch, or None without one."""
         if not piece.start:
             return _Before()
         try:
