@@ -64,8 +64,8 @@ class Bytes(NamedTuple):
 class PartitionUsage:
     """A partition folder. ``state``: current, metadata, deleted, future, stray, unknown.
 
-    ``deleted_bytes`` is the size of its ``.deleted`` files. ``oldest_ms`` and ``newest_ms`` are the largest timestamps
-    of its first and last batch.
+    ``deleted_bytes`` is the size of its ``.deleted`` files. ``oldest_ms`` is the largest timestamp of its first batch,
+    ``newest_ms`` of its last.
     """
 
     kind: ClassVar[str] = "partition"

@@ -255,8 +255,7 @@ def gather_with(
 ) -> None:
     """Let workers call ``work`` for partitions, each with its own copy of the empty result ``into``. Merge the results.
 
-    The result and the calls of ``report`` are those of one process that reads all partitions in order, but progress is
-    reported once per task.
+    Result and calls of ``report`` are those of one process, but progress is reported once per task.
     """
     for gathered in workers.results(
         partial(_gathered, copy.deepcopy(into), work), task_groups(partitions, workers.count), Gathered.merge

@@ -2,7 +2,7 @@
 
 The checksums of batches decide the sample, so every run gives the same answer, with any number of processes. The ratio
 of the sample gives the estimate for the partition. The error is 1.96 standard errors of the ratio, plus the bytes that
-batches unlike the sample may add.
+unlike batches may add.
 """
 
 from __future__ import annotations

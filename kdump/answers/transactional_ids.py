@@ -1,7 +1,6 @@
 """Collects the last state of each transactional id in ``__transaction_state`` (KIP-98, KIP-890).
 
-:class:`KnownIds` finds the transactional id of a producer id, and whether its last state is certain: states may be
-lost.
+:class:`KnownIds` finds the transactional id of a producer id, and whether its last state is certain.
 """
 
 from __future__ import annotations

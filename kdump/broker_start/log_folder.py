@@ -1,8 +1,7 @@
 """The log dirs and partition folders of a broker, and the result of loading the log of one folder (:func:`load`).
 
 :mod:`kdump.recovery.log_loader` simulates the loading of segments; this module adds the other files of the folder.
-Sources: UnifiedLog (``apply``, ``initializeTopicId``), LogLoader, LogSegment, ProducerStateManager,
-LeaderEpochFileCache.
+Sources: UnifiedLog (``apply``, ``initializeTopicId``), LogSegment, ProducerStateManager, LeaderEpochFileCache.
 """
 
 from __future__ import annotations

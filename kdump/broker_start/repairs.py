@@ -162,8 +162,7 @@ class Repairs:
     def _is_unneeded(self, cause: StartCause) -> bool:
         """Return whether the broken file can be moved away because the node starts from the metadata log alone.
 
-        Only a node without a metadata log needs ``bootstrap.checkpoint``; only a log without its start needs a
-        snapshot.
+        Only a node without metadata log needs ``bootstrap.checkpoint``; only a log without its start needs a snapshot.
         """
         logs = [log for log in self._start.logs if log.topic == CLUSTER_METADATA]
         if cause.code not in SPARE or not any(log.log_end_offset for log in logs):

@@ -1,8 +1,7 @@
 """Finds partitions that lack all their records: their folder is missing, or their log is empty.
 
 The evidence is in other files: the assignment in the metadata log, checkpoints, producer snapshots, indexes, leader
-epochs, and committed offsets of groups. No other log is read. If only the last records of a log are missing, only
-``kdump check`` finds that.
+epochs, and committed offsets of groups. Only ``kdump check`` finds logs that lack only their last records.
 """
 
 from __future__ import annotations

@@ -189,8 +189,7 @@ class _BrokerRun:
     def _voter(self, directory: bytes | None) -> None:
         """Add a fatal cause if this node is the only voter, and ``directory`` is not the voter's directory id.
 
-        Such a node waits for a leader until its start fails (``VoterSet.isVoter``). With other voters it fetches the
-        metadata from their leader.
+        Such a node waits for a leader until its start fails (``VoterSet.isVoter``). Other voters elect a leader.
         """
         voters = (self.image.voters if self.image is not None else None) or []
         ids = {voter["voterId"]: voter["voterDirectoryId"] for voter in voters}

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
     """Yield the contradictions between the log dirs of ``parts``. ``is_one_broker``: all log dirs belong to one broker.
 
-    A partition in two log dirs is only a remark if a log dir has no directory.id, as before 3.7: the log dirs may be
-    copies of the same log dir.
+    Log dirs without a directory.id, as before 3.7, may be copies: then a partition in two of them is only a remark.
     """
     parts = list(parts)
     yield from _contradicting_ids(parts, dirs, is_one_broker=is_one_broker)

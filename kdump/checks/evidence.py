@@ -111,10 +111,9 @@ def _index_base(name: str) -> tuple[int, str] | None:
 
 
 def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:
-    """Yield topic, partition and committed offset of each commit of a group; for a share group the start offset.
+    """Yield topic, partition and committed offset of each readable commit; for a share group the start offset.
 
     ``partition`` is a partition of ``topic``, a coordinator's topic. ``names`` maps topic ids to topic names.
-    Unreadable records are skipped.
     """
     for record in _records(topic, partition):
         if record.key is None or record.value is None:

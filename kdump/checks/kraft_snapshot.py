@@ -2,8 +2,7 @@
 
 The name has the end offset and the epoch. Offsets in the file begin at 0. The first batch is a control batch that
 begins with SNAPSHOT_HEADER. The last batch ends with SNAPSHOT_FOOTER. A node renames a snapshot to its final name when
-it is complete, so a truncated snapshot is damaged. Source: KIP-630 and Kafka's classes Snapshots, RecordsSnapshotReader
-and KafkaMetadataLog (3.0).
+it is complete, so a truncated snapshot is damaged. Source: KIP-630; Snapshots, RecordsSnapshotReader (3.0).
 """
 
 from __future__ import annotations

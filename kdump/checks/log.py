@@ -167,9 +167,9 @@ class LogCheck:
     def finish(self, cut: Sequence[int] = (), vanished: Iterable[int] = ()) -> Iterator[Finding]:
         """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
-        ``cut`` has the base offsets of segments whose index points past the end of their log, ``vanished`` the offsets
-        that both indexes have, but no batch. Compaction does not explain a gap after such a segment, or with such an
-        offset.
+        Compaction does not explain a gap after a segment in ``cut`` or with an offset in ``vanished``. ``cut`` has the
+        base offsets of segments whose index points past their log, ``vanished`` offsets in both indexes that no batch
+        has.
         """
         lost = [
             gap
@@ -397,8 +397,8 @@ class LogCheck:
     def _is_usual(self, batch: Batch) -> bool:
         """Return whether the header of a batch needs no further check.
 
-        It needs none if the batch follows the previous one without a gap, with the same leader epoch and timestamp
-        type, and without a producer.
+        It needs none if it has no producer, and continues the previous batch with equal leader epoch and timestamp
+        type.
         """
         header = batch.header
         base, epoch = header.base_offset, header.partition_leader_epoch

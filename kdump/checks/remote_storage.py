@@ -1,7 +1,6 @@
 """Compares ``__remote_log_metadata``, which lists copied segments, with remote storage and the local log (KIP-405).
 
-A broker finds the listed segments (RemoteLogSegmentMetadata) by leader epoch and offset. It never reads or deletes
-segments that are not listed.
+A broker finds listed segments by leader epoch and offset. It never reads or deletes a segment that is not listed.
 """
 
 from __future__ import annotations

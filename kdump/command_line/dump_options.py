@@ -61,8 +61,7 @@ def named_columns(
 ) -> tuple[Column, ...]:
     """Return the columns that --fields names: columns of ``known``, and fields of decoded payloads.
 
-    Raises UsageError for unknown and ``hidden`` columns, for fields of payloads unless ``decodes``, and for names with
-    unprintable characters.
+    Raises UsageError for unknown, ``hidden`` and unprintable names, and for fields of payloads unless ``decodes``.
     """
     names = [part.strip() for part in ",".join(fields).split(",")]
     of_payloads = [column for column in map(rows.decoded_field, names) if column is not None]

@@ -1,7 +1,6 @@
 """Runs ``kdump dump`` with several processes: divides the input into pieces, and prints the pieces in order.
 
-A process assumes where its part of a large segment begins. If the earlier part ends elsewhere, it prints the part again
-(:mod:`kdump.parallel.chunks`).
+A process assumes the start of its part of a large segment. If the earlier part ends elsewhere, the part is redone.
 """
 
 from __future__ import annotations

@@ -404,8 +404,7 @@ def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
 def redactor(*, redact: bool, file: str | None, fields: Sequence[str] = ()) -> Redactor | None:
     """Return the hasher of payloads, or None unless ``redact``. Its secret comes from ``file`` or the environment.
 
-    ``fields`` are the fields of decoded payloads to hash. Raises UsageError if the secret is missing or a field is
-    invalid, and UnreadableError.
+    ``fields`` are the fields of decoded payloads to hash. Raises UsageError and UnreadableError.
     """
     if not redact:
         if file is not None:

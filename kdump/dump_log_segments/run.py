@@ -43,8 +43,7 @@ class DumpRun:
     ) -> None:
         """Create a run with the output of ``release`` (None for the newest).
 
-        ``jobs`` processes print a large segment (None: as many as is fastest). Above 1, ``out`` must be standard
-        output.
+        ``jobs`` processes print a large segment (None: as many as is fastest); above 1 ``out`` must be stdout.
         """
         self.dialect, self.options, self.out = dialect, options, out
         self.release, self.jobs = release, jobs

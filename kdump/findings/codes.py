@@ -19,8 +19,7 @@ _START: Final = "Run the command of the finding, if it has one."
 class FindingCode(str):
     """A row: the code, its level, the condition, the action, and Kafka's class or KIP.
 
-    The level is the highest that a finding with this code can have. It can be lower: a finding on a file that a broker
-    removes anyway is a remark.
+    A finding with this code has this level or a lower one: on a file that a broker removes anyway it is a remark.
     """
 
     level: str

@@ -53,7 +53,7 @@ class MetaProperties(NamedTuple):
 
     @property
     def node_id(self) -> int | None:
-        """The node's number by the version (PropertiesUtils.loadRequiredIntProp); None if there is none."""
+        """The node's number: ``broker.id`` in version 0, ``node.id`` in version 1; None without a valid number."""
         found = self.values.get(NODE.get(self.version or 0, ""))
         return None if found is None else java_integer(found, 32)
 

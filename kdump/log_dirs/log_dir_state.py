@@ -95,8 +95,7 @@ class LogDirState(NamedTuple):
 class LogDirStates:
     """Reads the files of each log dir once. ``readers``: file name -> function that parses the file.
 
-    ``report`` receives broken files as damage, unreadable files as failures. ``known``: (place, path of the log dir) ->
-    state that was read before.
+    ``report`` receives broken files as damage, unreadable files as failures. ``known``: (place, path) -> known state.
     """
 
     def __init__(

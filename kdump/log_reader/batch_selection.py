@@ -132,11 +132,10 @@ class BatchSelection:
             yield from self._read(batch, file, outcome, looks=looks)
 
     def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
-        """Return the valid batches at the start of a run as one item, and the item's records.
+        """Return the valid batches at the start of a run as one item, and the item's records. Any thread may call this.
 
         Return None if no batch is valid, if records must be selected by the outcome of a transaction, or if the batches
-        reach the last stable offset. The filter must select all records, or all committed ones. Any thread may call
-        this.
+        reach the last stable offset. The filter must select all records, or all committed ones.
         """
         if not _is_plain(run):
             return None

@@ -139,8 +139,7 @@ def within(
 ) -> Iterator[Segment]:
     """Yield the segments among ``chosen`` that may hold records within the times of a filter.
 
-    ``skipped`` is called with the size (bytes) of each other segment. ``note`` is called with a sentence if segments
-    after the range were skipped.
+    ``skipped`` is called with the size (bytes) of each other segment, ``note`` with a sentence on skipped later ones.
     """
     spans = dict(_spans(partition))
     kept = [one for one in chosen if not _is_before(spans[one.path], wanted.since)]

@@ -108,9 +108,8 @@ CHUNK: Final = 1 << 13
 class CleanerWalk:
     """Reads the batches of segments like the log cleaner. ``say`` receives a text for each unreadable range.
 
-    Batches with a wrong CRC are yielded too, because neither Cleaner nor MemoryRecords.filterTo verifies the CRC: a
-    cleaning writes their records again with a valid CRC. ``spoiled`` receives a text for each such batch, and for a
-    damaged end of a segment.
+    Batches with a wrong CRC are yielded too: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and a
+    cleaning writes their records with a valid CRC. ``spoiled`` receives a text for each such batch and damaged end.
     """
 
     def __init__(

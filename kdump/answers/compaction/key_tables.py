@@ -123,8 +123,8 @@ class OffsetMap(KeyFacts):
 
         Returns the number of records, the number of tombstones, the number of records for each index in REASONS, and
         the bytes of superseded records. With ``listed`` also the offset and reason of each removed record.
-        ``discards``: the cleaning removes all records, also those after ``latest``. ``keeps``: it keeps a key's newest
-        tombstone.
+        ``discards``: the cleaning removes all records, also those after ``latest``. ``keeps``: it keeps the newest
+        tombstones.
         """
         records = tombstones = size = 0
         gone = [0] * len(REASONS)

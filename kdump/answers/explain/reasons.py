@@ -371,8 +371,8 @@ def _is_old(question: Question, span: int) -> bool:
 def after_damage(question: Question) -> Cause | None:
     """A fetch of the offset does not find the record, because damaged bytes come before its batch.
 
-    A broker reads from an index entry on, and returns the first batch that ends at or after the offset. It verifies no
-    CRCs (LogSegment.translateOffset).
+    A broker reads from an index entry on, without verifying CRCs, to the first batch that ends at or after the offset
+    (LogSegment.translateOffset).
     """
     seen = question.seen
     damage = None if seen is None else question.block.log.damage_before(seen.batch)
