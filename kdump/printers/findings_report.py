@@ -259,14 +259,17 @@ class JsonReport:
         self._out.write(json_line(line))
 
 
+def kind_of(finding: Finding) -> str:
+    return "remark" if finding.is_remark else "finding"
+
+
 def finding_line(finding: Finding) -> dict[str, object]:
     """Return a finding or remark as a JSON object."""
     values = finding._asdict()
     check = values.pop("kind")
     del values["poison"]  # the advice contains this fact
     values["commands"] = [path_text(command) for command in finding.commands]
-    kind = "remark" if finding.is_remark else "finding"
-    line = {"kind": kind, "version": VERSION, "check": check, "code": finding.code, **values}
+    line = {"kind": kind_of(finding), "version": VERSION, "check": check, "code": finding.code, **values}
     return {
         name: path_text(value) if isinstance(value, str) else value for name, value in line.items()
     }  # texts may contain paths

@@ -7,7 +7,7 @@ The document has no keys or values of records. The fields ``metadata`` and ``raw
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -17,15 +17,16 @@ from kdump.answers.collector import Place, as_json
 from kdump.answers.metadata.events import without_secrets
 from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.replica_diff import BrokerReplica
+from kdump.answers.statistics import PartitionStatistics
 from kdump.broker_start.started import verdicts
 from kdump.errors import SILENT, Reporter
-from kdump.findings import status
+from kdump.findings import Finding, status
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.primitives.terminal import path_text, shell_path, shell_pattern, shell_word
 from kdump.primitives.timestamps import iso
 from kdump.printers.answer_tables.metadata import details_text
-from kdump.printers.findings_report import CheckSummary, finding_line, start_lines, summary_line
+from kdump.printers.findings_report import CheckSummary, finding_line, kind_of, start_lines, summary_line
 from kdump.report.gathering import live_of
 
 if TYPE_CHECKING:
@@ -55,10 +56,17 @@ PAYLOAD: Final = ("metadata", "raw")
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """The answer of one command: its command line and its lines."""
+    """The answer of one command: its command line and its lines.
+
+    ``held`` has the lines as JSON objects, or as smaller objects from which JSON objects are made when they are read.
+    """
 
     command: str
-    lines: list[Line] = field(default_factory=list)
+    held: Sequence[Line | AnswerLine | Finding] = ()
+
+    def lines(self, kind: str | None = None) -> Iterator[Line]:
+        """Yield the lines of all kinds or of one ``kind``."""
+        return (_object(one) for one in self.held if kind in {None, _kind(one)})
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class LogDirReport:
     def lines(self, name: str, kind: str | None = None) -> list[Line]:
         """Return the lines of an answer, of all kinds or of one ``kind``. Empty if the report lacks the answer."""
         answer = self.answers.get(name)
-        return [] if answer is None else [line for line in answer.lines if kind in {None, line["kind"]}]
+        return [] if answer is None else list(answer.lines(kind))
 
     def command(self, name: str) -> str:
         return self.answers[name].command
@@ -94,14 +102,15 @@ class LogDirReport:
             "aroundMs": self.around,
             "said": list(self.messages),
             "answers": {
-                name: {"command": answer.command, "lines": answer.lines} for name, answer in self.answers.items()
+                name: {"command": answer.command, "lines": list(answer.lines())}
+                for name, answer in self.answers.items()
             },
         }
 
     def as_lines(self) -> Iterator[Line]:
         """Yield the lines of all answers, each with the field ``answer`` first."""
         for name, answer in self.answers.items():
-            for line in answer.lines:
+            for line in answer.lines():
                 yield {"answer": name, **line}
 
 
@@ -142,67 +151,76 @@ def document(
 ) -> LogDirReport:
     """Return the document of the gathered answers. This also reads the metadata log, and compares replicas."""
     at, now = request.at, request.now()
-    stats = _lines(found.statistics.answer(at))
+    stats = list(found.statistics.answer(at))
     answers = {
         "check": ReportAnswer(request.line("check", "--headers-only", *now), _check_lines(found)),
-        "du": ReportAnswer(request.line("du"), _lines(found.usage.answer(at))),
-        "du-topics": ReportAnswer(request.line("du", "--by", "topic"), _lines(found.usage.topics())),
+        "du": ReportAnswer(request.line("du"), list(found.usage.answer(at))),
+        "du-topics": ReportAnswer(request.line("du", "--by", "topic"), found.usage.topics()),
         "stats": ReportAnswer(request.line("stats", "--hours"), stats),
         "hours": _hottest(request, found, stats),
-        "damage": ReportAnswer(request.line("dump", "--batches", "--every-replica"), _lines(found.damage.answer(at))),
+        "damage": ReportAnswer(request.line("dump", "--batches", "--every-replica"), list(found.damage.answer(at))),
         "retention": ReportAnswer(
-            request.line("retention", *now, *request.with_configs()), _lines(found.retention.answer(at))
+            request.line("retention", *now, *request.with_configs()), list(found.retention.answer(at))
         ),
         "forecast": _forecast(request, found),
-        "transactions": ReportAnswer(request.line("transactions", *now), _lines(found.transactions.answer(at))),
+        "transactions": ReportAnswer(request.line("transactions", *now), list(found.transactions.answer(at))),
         "groups": ReportAnswer(request.line("groups", *now), _without_payload(found.groups.answer(at))),
     }
     events = _events(request, partitions, say)
     if events is not None:
         answers["metadata"] = events
-    answers["timeline"] = _timeline(request, _lines(found.events.answer(at)), answers)
+    answers["timeline"] = _timeline(request, map(as_json, found.events.answer(at)), answers)
     pairs = _pairs(request, partitions, say)
     if pairs is not None:
         answers["diff"] = pairs
     return LogDirReport(request.paths, at, request.around, answers, tuple(messages))
 
 
-def _lines(lines: Iterable[AnswerLine]) -> list[Line]:
-    return [as_json(line) for line in lines]
+def _object(line: Line | AnswerLine | Finding) -> Line:
+    if isinstance(line, dict):
+        return line
+    return finding_line(line) if isinstance(line, Finding) else as_json(line)
+
+
+def _kind(line: Line | AnswerLine | Finding) -> str:
+    if isinstance(line, dict):
+        return str(line["kind"])
+    return kind_of(line) if isinstance(line, Finding) else line.kind
 
 
 def _without_payload(lines: Iterable[AnswerLine]) -> list[Line]:
-    return [{name: None if name in PAYLOAD else value for name, value in line.items()} for line in _lines(lines)]
+    return [{name: None if name in PAYLOAD else value for name, value in line.items()} for line in map(as_json, lines)]
 
 
-def _check_lines(found: ReportCollectors) -> list[Line]:
-    summary, lines = CheckSummary(), []
+def _check_lines(found: ReportCollectors) -> list[Line | AnswerLine | Finding]:
+    summary = CheckSummary()
+    lines: list[Line | AnswerLine | Finding] = []
     for one in found.checked:
         summary.segments += one.segments
         summary.batches += one.batches
         summary.size += one.size
         summary.add(one.findings, one.folder)
-        lines += [finding_line(finding) for finding in one.findings]
+        lines += one.findings
     held = [finding for one in found.checked for finding in one.findings]
     for start in found.started:
         lines += start_lines(start.result)
         new = start.join(held)
         summary.add(new)
         held += new
-        lines += [finding_line(finding) for finding in new]
+        lines += new
     failed = not found.found_all or any(one.failed for one in found.checked)
     summary.verdicts = verdicts(found.started, [one for one in held if not one.is_remark], unreadable=failed)
     return [*lines, summary_line(summary, 1 if failed else status(held))]
 
 
-def _hottest(request: ReportRequest, found: ReportCollectors, stats: Iterable[Line]) -> ReportAnswer:
+def _hottest(request: ReportRequest, found: ReportCollectors, stats: Iterable[AnswerLine]) -> ReportAnswer:
     sizes = Counter[tuple[str, int]]()
     for line in stats:
-        if line["kind"] == "stats":
-            sizes[line["topic"], line["partition"]] += line["logBytes"]
+        if isinstance(line, PartitionStatistics):
+            sizes[line.topic, line.partition] += line.log_bytes
     hours = found.statistics.hours_of([key for key, _ in sizes.most_common(HOTTEST)])
     lines = [
-        {"kind": "hour", "topic": topic, "partition": number, **as_json(hour)}
+        {"kind": "hour", "topic": path_text(topic), "partition": number, **as_json(hour)}
         for (topic, number), of_partition in hours.items()
         for hour in of_partition
     ]
@@ -241,7 +259,7 @@ def _events(request: ReportRequest, partitions: Iterable[Partition], say: Report
             key=lambda event: event.offset,
         )
     options = ("--events",) if around is not None else ("--events", *request.now())
-    return ReportAnswer(" ".join(["kdump", "metadata", *map(shell_path, request.paths), *options]), _lines(kept))
+    return ReportAnswer(" ".join(["kdump", "metadata", *map(shell_path, request.paths), *options]), kept)
 
 
 def _timeline(request: ReportRequest, logged: Iterable[Line], answers: dict[str, ReportAnswer]) -> ReportAnswer:
@@ -249,10 +267,10 @@ def _timeline(request: ReportRequest, logged: Iterable[Line], answers: dict[str,
     lines = [_happened(line["atMs"], line["what"], _name(line), line["text"], line["logDir"]) for line in logged]
     lines += [
         _happened(line["timestampMs"], line["what"], line["name"], details_text(line["details"]) or "")
-        for line in (answers["metadata"].lines if "metadata" in answers else ())
+        for line in (answers["metadata"].lines() if "metadata" in answers else ())
     ]
     commits: dict[str, int] = {}
-    for line in answers["groups"].lines:
+    for line in answers["groups"].lines():
         if line["kind"] == "offset" and line["commitTimestampMs"]:
             commits[line["groupId"]] = max(commits.get(line["groupId"], 0), line["commitTimestampMs"])
     lines += [_happened(ms, "last commit", group, "no commit after it") for group, ms in commits.items()]
@@ -287,7 +305,7 @@ def _pairs(request: ReportRequest, partitions: Iterable[Partition], say: Reporte
     ]
     found = replica_diff.pairs(replica_diff.by_partition(replicas))
     lines = replica_diff.compare_all(found, records=False, report=Reporter(say.damage, fail=say.fail))
-    return ReportAnswer(request.line("diff", paths=names), _lines(lines))
+    return ReportAnswer(request.line("diff", paths=names), list(lines))
 
 
 def _place_name(place: Place) -> str:

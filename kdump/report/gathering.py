@@ -126,7 +126,7 @@ class ReportPass:
         self._files = LogDirPass([into.usage], say, states)
         self._logs = LogDirPass(into.of_logs, say, states)
         self._coordinators = LogDirPass(into.of_coordinators, say, states)
-        self._dirs = LogDirs(into.how.dispensable)
+        self.dirs = LogDirs(into.how.dispensable)
 
     def run(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
@@ -143,7 +143,7 @@ class ReportPass:
         if not partition.segments and not holds_a_log(partition.others, log_dirs=True):
             return
         tap = None if log is None else self._logs.alongside(place._replace(partition=log))
-        checked = whole_partition.check(partition, self._into.how, self._dirs, self._progress, tap)
+        checked = whole_partition.check(partition, self._into.how, self.dirs, self._progress, tap)
         if tap is not None:
             tap.close()
         for error in checked.failed:
@@ -179,9 +179,11 @@ def gather(
     """
     if workers is not None:
         gather_with(workers, into, partial(_feed, asked), partitions, say._replace(progress=progress))
+        dirs = LogDirs()
     else:
-        ReportPass(into, asked, say, progress).run(partitions)
-    dirs = LogDirs()
+        reader = ReportPass(into, asked, say, progress)
+        reader.run(partitions)
+        dirs = reader.dirs
     across = tuple(
         across_log_dirs.check([one for one in partitions if asked.takes(Name(one.topic, one.partition))], dirs)
     )

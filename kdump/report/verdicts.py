@@ -160,10 +160,10 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 def _fatal(report: LogDirReport) -> Iterator[ReportVerdict]:
     """Yield a sentence for each reason that prevents a start and is not in a broker's verdict."""
-    named = [id(line) for text in _summary(report).get("verdicts", ()) for line in _named_in(report, text)]
+    named = [line for text in _summary(report).get("verdicts", ()) for line in _named_in(report, text)]
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in report.lines("check", "finding"):
-        if line["fatal"] and id(line) not in named:
+        if line["fatal"] and line not in named:
             alike.setdefault((line["check"], line["advice"]), []).append(line)
     for (_, advice), lines in alike.items():
         files = list(dict.fromkeys(line["file"] for line in lines))
@@ -286,7 +286,8 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
             (f"{report.command('retention')} --config '*:retention.ms=604800000'",),
             "retention",
         )
-    goes = [line for line in report.lines("retention", "segment") if line["deletable"]]
+    segments = report.lines("retention", "segment")
+    goes = [line for line in segments if line["deletable"]]
     if goes:
         total = size(sum(line["bytes"] for line in goes))
         yield ReportVerdict(
@@ -296,7 +297,7 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
             (report.command("retention"),),
             "retention",
         )
-    blocking = [line for line in report.lines("retention", "segment") if line["blocks"]]
+    blocking = [line for line in segments if line["blocks"]]
     if blocking:
         count = sum(line["blocks"] for line in blocking)
         names = [f"{line['baseOffset']} of {line['topic']}-{line['partition']}" for line in blocking]
