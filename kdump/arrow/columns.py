@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kdump.arrow import recorded, schema
 from kdump.arrow import typed as typed_columns
+from kdump.formats.record import LARGE
 from kdump.primitives import compression
 from kdump.primitives.terminal import path_text
 from kdump.printers import json_text
@@ -130,6 +131,8 @@ class Rows:
 
     def add(self, item: SelectedBatch) -> None:
         self._turn_to(self._objects)
+        if self._ends and len(item.records) == 1 and item.records[0].size >= LARGE:
+            self._done.append(self._made())
         self._objects.add(item.records)
         self._ends.append(len(self._objects))
         self._batches.append(item)

@@ -5,6 +5,7 @@ Both classes take batch after batch, then return an array for each wanted field 
 
 from __future__ import annotations
 
+from array import array
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ from kdump import kernel
 from kdump.errors import DamageError
 from kdump.formats.record import Record
 from kdump.log_reader.batch_selection import RECORD_COST
-from kdump.primitives.encodings import java_utf8
+from kdump.primitives.encodings import java_text
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kdump.formats.record import Header
     from kdump.kernel.arrow import Buffers
     from kdump.kernel.lines import Lines
     from kdump.log_reader.filter import Filter
@@ -53,18 +55,57 @@ class Objects:
         if self._turned is None:
             self._turned = list(zip(*self._records, strict=True))
         values = self._turned[_FIELD[field]]
-        return _headers(values, kind) if field == "headers" else pa.array(values, kind)
+        if field == "headers":
+            return _headers(values, kind)
+        if len(values) == 1 and isinstance(values[0], bytes):
+            return _of_one(values[0], kind)
+        return pa.array(values, kind)
 
 
-def _headers(values: Sequence[tuple[Any, ...]], kind: pa.DataType) -> pa.Array:
+def _of_one(value: bytes, kind: pa.DataType) -> pa.Array:
+    """Return an array of one value without a copy of the value, which may be as large as a batch."""
     import pyarrow as pa
 
-    flat = list(chain.from_iterable(values))
-    keys = pa.array([java_utf8(header.key) for header in flat], pa.string())
-    contents = pa.array([header.value for header in flat], pa.binary())
-    entries = pa.StructArray.from_arrays([keys, contents], fields=list(kind.value_type))
+    ends = array("i", [0, len(value)])
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(ends), pa.py_buffer(value)])
+
+
+def _headers(values: Sequence[Sequence[Header]], kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    count = sum(map(len, values))
+    keys, contents = _Binary(count), _Binary(count)
+    for header in chain.from_iterable(values):  # a list of all header objects would take up to 40 times the memory
+        keys.add(java_text(header.key))
+        contents.add(header.value)
+    entries = pa.StructArray.from_arrays(
+        [keys.array(pa.string()), contents.array(pa.binary())], fields=list(kind.value_type)
+    )
     ends = pa.array(accumulate(map(len, values), initial=0), pa.int32())
     return pa.ListArray.from_arrays(ends, entries, type=kind)
+
+
+class _Binary:
+    """``count`` values for an array of bytes or text, without an object for each value."""
+
+    def __init__(self, count: int) -> None:
+        self._ends, self._content, self._valid = array("i", [0]) * (count + 1), bytearray(), bytearray(count + 7 >> 3)
+        self._number = self._nulls = 0
+
+    def add(self, value: bytes | None) -> None:
+        if value is None:
+            self._nulls += 1
+        else:
+            self._valid[self._number >> 3] |= 1 << (self._number & 7)
+            self._content += value
+        self._number += 1
+        self._ends[self._number] = len(self._content)
+
+    def array(self, kind: pa.DataType) -> pa.Array:
+        import pyarrow as pa
+
+        buffers = [pa.py_buffer(each) for each in (self._valid, self._ends, self._content)]
+        return pa.Array.from_buffers(kind, self._number, buffers, self._nulls)
 
 
 class KernelColumns:

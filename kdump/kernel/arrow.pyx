@@ -26,6 +26,7 @@ ALL = (-(1 << 63), (1 << 63) - 1)
 
 _MOST = 0x7FFFFFFF // 3  # offsets have 32 bits, and valid UTF-8 may have three times the bytes of its source
 cdef Py_ssize_t _FIRST_ROOM = 1 << 12
+cdef Py_ssize_t _MOST_ROOM = 4 << 20
 
 cdef int _OFFSET = RECORD_NUMBERS.index("offset")
 cdef int _TIMESTAMP = RECORD_NUMBERS.index("timestamp")
@@ -88,11 +89,12 @@ cdef class Memory:
         return True
 
     cdef bytearray take(self):
-        """Return the bytes, and start again with memory for slightly more bytes."""
-        self.reserve(1)
+        """Return the bytes, and start again with memory for slightly more bytes, at most _MOST_ROOM."""
+        if not self.room:
+            self.grow(1)
         taken = self.memory
         PyByteArray_Resize(taken, self.used)
-        self.least = max(_FIRST_ROOM, self.used + self.used // 16)
+        self.least = max(_FIRST_ROOM, min(_MOST_ROOM, self.used + self.used // 16))
         self.used = self.room = 0
         return taken
 

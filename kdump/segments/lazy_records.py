@@ -144,10 +144,13 @@ class BatchRecords(LazyRecords):
 
 
 def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield lists of consecutive records. A list ends after CHUNK records, or after LARGE bytes or more."""
+    """Yield lists of consecutive records: CHUNK records, or LARGE bytes or less, or one larger record."""
     some: list[Record] = []
     size = 0
     for record in records:
+        if some and size + record.size > LARGE:
+            yield some
+            some, size = [], 0
         some.append(record)
         size += record.size
         if size >= LARGE or len(some) == CHUNK:

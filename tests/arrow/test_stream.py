@@ -16,6 +16,8 @@ from kdump.arrow.stream import NAMES
 from kdump.errors import UnreadableError, UsageError
 from testing import GOLDEN, ROOT, forge
 from testing.processes import kdump as run
+from tests.commands.test_limits import peak_of
+from tests.commands.test_limits import write as written
 from tests.log_reader.test_reader import TIME, write
 from tools.prove.spark import differences
 
@@ -138,3 +140,30 @@ assert not {"pandas", "numpy"} & sys.modules.keys() and pyarrow.default_memory_p
 """
     env = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
     subprocess.run([sys.executable, "-c", script], check=True, env=env, cwd=ROOT)
+
+
+@pytest.mark.parametrize("filters", [{}, {"header": {"h": None}}], ids=["kernel", "objects"])
+def test_a_record_of_many_headers_takes_no_object_for_each(tmp_path, filters):
+    """A header of 3 bytes takes 8 bytes of offsets and its own bytes in Arrow; an object would take 100 or more."""
+    headers = [(b"h", None), (b"", b"x"), (b"h", b"")] * 30_000
+    path = written(tmp_path, forge.batch([forge.record(b"k", b"v", headers=headers)]))
+    rows(path, **filters)  # imports what it needs
+    found, peak = peak_of(lambda: kdump.open(path, **filters).to_arrow(["headers"]).read_all())
+    assert peak < 8 * path.stat().st_size
+    [[*stored]] = found.column("headers").to_pylist()
+    assert [(one["key"].encode(), one["value"]) for one in stored] == headers
+
+
+@pytest.mark.parametrize("magic", [1, 2])
+def test_a_large_value_is_held_twice_at_most(tmp_path, magic):
+    small, large = b"s", bytes(8 << 20)
+    if magic == 1:
+        entries = [forge.entry(number, forge.message(1, None, value)) for number, value in enumerate((small, large))]
+        path, filters = written(tmp_path, b"".join(entries)), {}
+    else:
+        records = [forge.record(None, value, offset=number) for number, value in enumerate((small, large))]
+        path, filters = written(tmp_path, forge.batch(records)), {"grep": b"^"}
+    rows(path, **filters)
+    found, peak = peak_of(lambda: list(kdump.open(path, **filters).to_arrow(["value"])))
+    assert b"".join(value for batch in found for value in batch.column(0).to_pylist()) == small + large
+    assert peak < 2.2 * len(large)

@@ -476,6 +476,33 @@ def test_what_cannot_be_found_is_reported_before_spark_starts(monkeypatch, tmp_p
         export(tmp_path, out=tmp_path / "out", options={"isolation": "dirty"})
 
 
+@pytest.mark.parametrize(
+    ("files", "is_free"),
+    [
+        ({}, True),
+        ({".kdump-1": "x"}, True),
+        ({"part-0.parquet": "x"}, False),
+        ({"part-0.parquet": "x", "_commit.json": '{"a": 1}'}, True),
+        ({"part-0.parquet": "x", "_commit.json.new": '{"a": 1}'}, True),
+        ({"part-0.parquet": "x", "_commit.json.new": '{"a": '}, False),
+        ({"part-0.parquet": "x", "_commit.json.new": ""}, False),
+        ({"_commit.json.new": '{"a": '}, True),
+    ],
+)
+def test_an_output_that_is_taken_is_refused_before_spark_starts(monkeypatch, tmp_path, files, is_free):
+    """A text that was not completely written completes no commit."""
+    monkeypatch.setattr(session, "start", None)
+    folder = segment(tmp_path / "t-0", range(3))
+    out = tmp_path / "out"
+    out.mkdir()
+    for name, text in files.items():
+        (out / name).write_text(text)
+    kind, says = (TypeError, "not callable") if is_free else (KdumpError, "exists")
+    with pytest.raises(kind, match=says):
+        export(folder, out=out)
+    assert sorted(path.name for path in out.iterdir()) == sorted(files)
+
+
 def test_it_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -194,13 +194,14 @@ class _Search:
         if batch.last_offset < first:
             return True
         try:
-            if batch.last_offset > last and batch.base_offset > last and not self.seen.waiting:
+            base = batch.base_offset  # decompresses a message of magic 0 or 1
+            if base > last and not self.seen.waiting:
                 return False
             marker = marker_of(batch)
             if marker is not None and batch.producer_id is not None:
                 self.seen.end_transaction(batch.producer_id, batch.last_offset, marker)
-            if batch.base_offset <= last:
-                self._take(segment, batch, marker)
+            if base <= last:
+                self._take(segment, batch, base, marker)
         except DamageError as error:
             self._lose_some(segment, batch, error)
         return True
@@ -211,16 +212,16 @@ class _Search:
         lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
         self.seen.lost.append(lost)
 
-    def _take(self, segment: Segment, batch: RecordBatch, marker: str | None) -> None:
+    def _take(self, segment: Segment, batch: RecordBatch, base: int, marker: str | None) -> None:
         """Add the records of a batch at the requested offsets. Raises DamageError."""
-        count, records = 0, []
+        count, found = 0, list[tuple[int, bytes | None, bool]]()  # without the values, which may be large
 
         def offsets() -> Iterator[int]:
             nonlocal count
             for record in batch.records():
                 count += 1
                 if record.offset in self._offsets:
-                    records.append(record)
+                    found.append((record.offset, record.key, record.value is None))
                 yield record.offset
 
         numbers = offsets()
@@ -231,7 +232,7 @@ class _Search:
         span = Span(
             path=segment.name,
             position=batch.position,
-            base=batch.base_offset,
+            base=base,
             last=batch.last_offset,
             epoch=batch.partition_leader_epoch,
             producer_id=producer,
@@ -242,14 +243,13 @@ class _Search:
         self.seen.batches.append(span)
         if wrong is not None:
             self._lose_some(segment, batch, wrong)
-        for record in records:
+        for offset, key, is_tombstone in found:
             ended: TransactionEnd = "none"
             if batch.is_transactional and not batch.is_control and producer is not None:
                 ended = "open"
-                if record.offset < self._opened.get(producer, record.offset + 1):
-                    self.seen.waiting.setdefault(producer, []).append(record.offset)
-            key, is_tombstone = record.key, record.value is None
-            self.seen.add(Sighting(record.offset, span, key, is_tombstone, marker, ended))
+                if offset < self._opened.get(producer, offset + 1):
+                    self.seen.waiting.setdefault(producer, []).append(offset)
+            self.seen.add(Sighting(offset, span, key, is_tombstone, marker, ended))
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
         """Add a damaged range, or a truncated batch at the end that no broker is still writing."""

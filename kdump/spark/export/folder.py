@@ -8,13 +8,13 @@ other stores copy each file.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError
 from kdump.output import files, parts
 from kdump.output.access import ANY
+from kdump.primitives.encodings import is_json
 from kdump.spark.failures import try_to, writing
 
 if TYPE_CHECKING:
@@ -206,19 +206,12 @@ class Folder:
         """
         is_there, new = self.exists(name), name + NEW
         if self.exists(new):
-            if is_there or not self._is_json(new):
+            if is_there or not is_json(self.read_text(new)):
                 self.delete(new)
             else:
                 self._replace(self, new, name)
                 is_there = True
         return is_there
-
-    def _is_json(self, name: str) -> bool:
-        try:
-            json.loads(self.read_text(name))
-        except ValueError:
-            return False
-        return True
 
     def _replace(self, source: Folder, old: str, name: str) -> None:
         with writing(f"{self.shown}/{name}"):

@@ -17,6 +17,7 @@ from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.log_dirs.remote import HADOOP_NAMES, is_remote, without_secret
 from kdump.log_reader.header_scan import attempt
 from kdump.output import files
+from kdump.primitives.encodings import is_json
 from kdump.spark import session
 from kdump.spark.export import account, counting, parquet
 from kdump.spark.export.commit import COMMIT, publish, recover, written
@@ -156,10 +157,16 @@ _LOCAL: Final = re.compile(r"(?:file:(?://)?)?((?!.*://).*)", re.DOTALL)
 
 
 def _is_free(folder: Path) -> bool:
-    """Return whether a path does not exist, or has only the files of an unfinished export."""
+    """Return whether a path does not exist, or has only the files of an unfinished export.
+
+    The run completes a commit with a complete text, and deletes a text that was not completely written.
+    """
     try:
         names = {path.name for path in folder.iterdir()}
-        return bool(names & {COMMIT, COMMIT + NEW}) or all(name.startswith(".kdump-") for name in names)
+        new = COMMIT + NEW
+        if COMMIT in names or (new in names and is_json((folder / new).read_text("utf-8", "replace"))):
+            return True
+        return all(name.startswith(".kdump-") or name == new for name in names)
     except FileNotFoundError:
         return True
     except OSError:  # Spark reports it
