@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from kdump.answers.collector import as_json
 from kdump.primitives.terminal import harmless_line
@@ -32,6 +32,18 @@ class AnswerTable(NamedTuple):
     """The commands printed below the rows, without folding: pairs of purpose and command line."""
     spare: Sequence[str] = ()
     """Columns that may be omitted on a narrow terminal, in the order of omission."""
+
+    @classmethod
+    def of(
+        cls, title: str, rows: Iterable[Mapping[str, object]], right: Iterable[str] = (), **more: Any
+    ) -> AnswerTable:
+        """Return a table of rows, each from the names of all columns to its cells; ``more`` are further fields."""
+        columns: tuple[str, ...] = ()
+        cells = []
+        for row in rows:
+            columns = columns or tuple(row)
+            cells.append(tuple(row.values()))
+        return cls(title, columns, cells, frozenset(right), **more)
 
     def below(self) -> Iterator[str]:
         """Yield the commands below the rows, each after a comment: together the lines are a shell script."""

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine
     from kdump.answers.compaction.compacted_logs import HeldBack
 
-_DUE: Final = ("partition", "due", "ratio", "clean", "dirty", "from", "to", "why")
-_GOES: Final = (
-    *("partition", "records", "keys", "superseded", "bytes"),
-    *("tombstones", "expired", "keyless", "aborted", "markers"),
-)
+_DUE_RIGHT: Final = ("ratio", "clean", "dirty", "from", "to")
 _HELD: Final = ("partition", "from", "bytes", "held back by")
 
 
@@ -29,10 +25,11 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     freed = size(sum(line.superseded_bytes for line in partitions if line.due))
     of = f"{due} of {many(len(partitions), 'compacted partition')} {'is' if due == 1 else 'are'} due"
     title = f"{of}; superseded records in {'it' if due == 1 else 'them'}: {freed}"
-    yield AnswerTable(title, _DUE, list(map(_due, partitions)), frozenset(_DUE[2:-1]), spare=("from", "to", "clean"))
+    yield AnswerTable.of(title, map(_due, partitions), _DUE_RIGHT, spare=("from", "to", "clean"))
     if partitions:
         title = "Records that a cleaning would remove now: superseded, expired tombstones, keyless, aborted, markers"
-        yield AnswerTable(title, _GOES, list(map(_goes, partitions)), frozenset(_GOES[1:]))
+        rows_of_goes = list(map(_goes, partitions))
+        yield AnswerTable.of(title, rows_of_goes, rows_of_goes[0].keys() - {"partition"})
     if held := [_held(line, one) for line in partitions for one in line.held_back]:
         total = size(sum(line.uncleanable_bytes for line in partitions))
         yield AnswerTable(f"The cleaner cannot reach {total}", _HELD, held, frozenset(_HELD[1:3]))
@@ -49,29 +46,29 @@ def _held(line: PartitionCompaction, one: HeldBack) -> tuple[object, ...]:
     return f"{line.topic}-{line.partition}", one.from_offset, size(one.bytes), one.why
 
 
-def _due(line: PartitionCompaction) -> tuple[object, ...]:
-    return (
-        f"{line.topic}-{line.partition}",
-        "yes" if line.due else "no",
-        f"{line.dirty_ratio:.3f}",
-        size(line.clean_bytes),
-        size(line.dirty_bytes),
-        line.first_dirty_offset,
-        line.first_uncleanable_offset,
-        line.why,
-    )
+def _due(line: PartitionCompaction) -> dict[str, object]:
+    return {
+        "partition": f"{line.topic}-{line.partition}",
+        "due": "yes" if line.due else "no",
+        "ratio": f"{line.dirty_ratio:.3f}",
+        "clean": size(line.clean_bytes),
+        "dirty": size(line.dirty_bytes),
+        "from": line.first_dirty_offset,
+        "to": line.first_uncleanable_offset,
+        "why": line.why,
+    }
 
 
-def _goes(line: PartitionCompaction) -> tuple[object, ...]:
-    return (
-        f"{line.topic}-{line.partition}",
-        line.records,
-        line.keys,
-        line.superseded,
-        size(line.superseded_bytes),
-        line.tombstones,
-        line.removable_tombstones,
-        line.keyless,
-        line.aborted,
-        line.markers,
-    )
+def _goes(line: PartitionCompaction) -> dict[str, object]:
+    return {
+        "partition": f"{line.topic}-{line.partition}",
+        "records": line.records,
+        "keys": line.keys,
+        "superseded": line.superseded,
+        "bytes": size(line.superseded_bytes),
+        "tombstones": line.tombstones,
+        "expired": line.removable_tombstones,
+        "keyless": line.keyless,
+        "aborted": line.aborted,
+        "markers": line.markers,
+    }

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from kdump.answers.replica_diff import RecordFacts
 
 _NUMBERS: Final = frozenset({"offset", "from", "only left", "only right", "differ", "end left", "end right"})
-_PAIRS: Final = (
-    "partition",
-    "left",
-    "right",
-    "verdict",
-    "differ",
-    "only left",
-    "only right",
-    "end left",
-    "end right",
-    "why",
-)
 _LONGEST: Final = 40
 """Characters of a key or value in a table."""
 
@@ -43,22 +31,21 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     if len(sides) == 1:
         title += "; left: {}, right: {}".format(*sides.pop())
     rows = [
-        (
-            f"{pair.topic}-{pair.partition}",
-            *((pair.left, pair.right) if several else ()),
-            pair.verdict,
-            pair.differ,
-            pair.only_left,
-            pair.only_right,
-            pair.end_left,
-            pair.end_right,
-            pair.because,
-        )
+        {
+            "partition": f"{pair.topic}-{pair.partition}",
+            **({"left": pair.left, "right": pair.right} if several else {}),
+            "verdict": pair.verdict,
+            "differ": pair.differ,
+            "only left": pair.only_left,
+            "only right": pair.only_right,
+            "end left": pair.end_left,
+            "end right": pair.end_right,
+            "why": pair.because,
+        }
         for pair in pairs
         if not pair.same
     ]
-    columns = [name for name in _PAIRS if several or name not in {"left", "right"}]
-    yield AnswerTable(title, columns, rows, _NUMBERS)
+    yield AnswerTable.of(title, rows, _NUMBERS)
     records = [
         (f"{line.topic}-{line.partition}", line.offset, _shown(line.left), _shown(line.right))
         for line in lines

@@ -22,71 +22,61 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     partitions = [line for line in lines if isinstance(line, PartitionUsage)]
     if partitions:
         yield _totals(partitions)
-        yield AnswerTable("Folders", _FOLDER_COLUMNS, list(map(_folder, partitions)), _RIGHT, spare=_FOLDER_SPARE)
+        yield AnswerTable.of("Folders", map(_folder, partitions), _RIGHT, spare=_FOLDER_SPARE)
     if topics := [line for line in lines if isinstance(line, TopicUsage)]:
-        yield AnswerTable("Topics, current replicas", _TOPIC_COLUMNS, list(map(_topic, topics)), _RIGHT)
+        yield AnswerTable.of("Topics, current replicas", map(_topic, topics), _RIGHT)
     if segments := [line for line in lines if isinstance(line, SegmentUsage)]:
-        yield AnswerTable("Segments", _SEGMENT_COLUMNS, list(map(_segment, segments)), _RIGHT, spare=_SEGMENT_SPARE)
+        yield AnswerTable.of("Segments", map(_segment, segments), _RIGHT, spare=_SEGMENT_SPARE)
     if others := [line for line in lines if isinstance(line, OtherUsage)]:
         rows = [(line.path, line.what, size(line.bytes), optional_size(line.disk_bytes)) for line in others]
         yield AnswerTable("Beside the partitions", ("path", "what", "bytes", "on disk"), rows, _RIGHT)
 
 
-_FOLDER_COLUMNS: Final = (
-    *("all files", "log", "on disk", "deleted", "segments", "earliest", "latest", "oldest", "newest"),
-    *("state", "log dir", "folder"),
-)
-
 _FOLDER_SPARE: Final = ("earliest", "latest", "segments", "oldest", "newest", "deleted", "log dir", "on disk", "log")
 
 
-def _folder(line: PartitionUsage) -> tuple[object, ...]:
-    return (
-        size(line.all_bytes),
-        size(line.log_bytes),
-        optional_size(line.disk_bytes),
-        optional_size(line.deleted_bytes or None),
-        line.segments,
-        line.earliest,
-        line.latest,
-        time(line.oldest_ms),
-        time(line.newest_ms),
-        line.state,
-        line.log_dir,
-        line.folder,
-    )
+def _folder(line: PartitionUsage) -> dict[str, object]:
+    return {
+        "all files": size(line.all_bytes),
+        "log": size(line.log_bytes),
+        "on disk": optional_size(line.disk_bytes),
+        "deleted": optional_size(line.deleted_bytes or None),
+        "segments": line.segments,
+        "earliest": line.earliest,
+        "latest": line.latest,
+        "oldest": time(line.oldest_ms),
+        "newest": time(line.newest_ms),
+        "state": line.state,
+        "log dir": line.log_dir,
+        "folder": line.folder,
+    }
 
 
-_TOPIC_COLUMNS: Final = ("topic", "all files", "log", "on disk", "partitions", "replicas")
+def _topic(line: TopicUsage) -> dict[str, object]:
+    return {
+        "topic": line.topic,
+        "all files": size(line.all_bytes),
+        "log": size(line.log_bytes),
+        "on disk": optional_size(line.disk_bytes),
+        "partitions": line.partitions,
+        "replicas": line.replicas,
+    }
 
-
-def _topic(line: TopicUsage) -> tuple[object, ...]:
-    return (
-        line.topic,
-        size(line.all_bytes),
-        size(line.log_bytes),
-        optional_size(line.disk_bytes),
-        line.partitions,
-        line.replicas,
-    )
-
-
-_SEGMENT_COLUMNS: Final = ("bytes", "indexes", "on disk", "written", "base offset", "state", "log dir", "folder")
 
 _SEGMENT_SPARE: Final = ("indexes", "written", "state", "log dir", "on disk")
 
 
-def _segment(line: SegmentUsage) -> tuple[object, ...]:
-    return (
-        size(line.bytes),
-        size(line.index_bytes),
-        optional_size(line.disk_bytes),
-        time(line.modified_ms),
-        line.base_offset,
-        line.state,
-        line.log_dir,
-        line.folder,
-    )
+def _segment(line: SegmentUsage) -> dict[str, object]:
+    return {
+        "bytes": size(line.bytes),
+        "indexes": size(line.index_bytes),
+        "on disk": optional_size(line.disk_bytes),
+        "written": time(line.modified_ms),
+        "base offset": line.base_offset,
+        "state": line.state,
+        "log dir": line.log_dir,
+        "folder": line.folder,
+    }
 
 
 def _totals(partitions: Sequence[PartitionUsage]) -> AnswerTable:

@@ -6,15 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from kdump.answers.groups.lines import (
-    CommitLine,
-    CommittedLine,
-    GroupLine,
-    GroupMemberLine,
-    MissingLine,
-    UnreadLine,
-    WriterLine,
-)
+from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine, WriterLine
 from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
 
@@ -22,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sized
 
     from kdump.answers.collector import AnswerLine
+    from kdump.answers.groups.lines import GroupMemberLine
 
-_GROUPS: Final = ("group", "type", "state", "members", "protocol", "epoch", "coordinator")
-_MEMBERS: Final = ("group", "member", "client", "host", "instance", "epoch", "assigned", "target")
 _OFFSETS: Final = ("group", "topic", "partition", "offset", "log end", "lag", "committed", "remark")
 _COMMITS: Final = ("group", "topic", "partition", "at", "time", "offset", "remark")
 _WRITERS: Final = ("rank", "group", "coordinator", "bytes", "commits", "tombstones", "group records", "first", "last")
@@ -49,9 +40,10 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     if writers:
         yield AnswerTable(f"{_count(writers)} wrote into __consumer_offsets", _WRITERS, writers, _NUMBERS)
     else:
-        yield AnswerTable(_count(groups), _GROUPS, [_group(line) for line in groups], _NUMBERS, spare=_SPARE)
+        yield AnswerTable.of(_count(groups), map(_group, groups), _NUMBERS, spare=_SPARE)
+    if members := [_member(group, member) for group in groups for member in group.members]:
+        yield AnswerTable.of("members", members, _NUMBERS, spare=_SPARE)
     rest = (
-        ("members", _MEMBERS, [_member(group, member) for group in groups for member in group.members]),
         ("offsets", _OFFSETS, [_offset(line) for line in lines if isinstance(line, CommittedLine)]),
         (
             "commits of each group in the order of the log",
@@ -69,36 +61,36 @@ def _count(groups: Sized) -> str:
     return "1 group" if len(groups) == 1 else f"{len(groups)} groups"
 
 
-def _group(line: GroupLine) -> tuple[object, ...]:
+def _group(line: GroupLine) -> dict[str, object]:
     kind = "simple" if line.is_simple else line.type
     protocol = " ".join(filter(None, (line.protocol_type, line.protocol))) or None
     state = line.state if line.problem is None else f"{line.state} ({line.problem})"
-    return (
-        line.group_id or NO_NAME,
-        kind,
-        state,
-        len(line.members),
-        protocol,
-        line.group_epoch,
-        line.coordinator_partition,
-    )
+    return {
+        "group": line.group_id or NO_NAME,
+        "type": kind,
+        "state": state,
+        "members": len(line.members),
+        "protocol": protocol,
+        "epoch": line.group_epoch,
+        "coordinator": line.coordinator_partition,
+    }
 
 
-def _member(group: GroupLine, member: GroupMemberLine) -> tuple[object, ...]:
+def _member(group: GroupLine, member: GroupMemberLine) -> dict[str, object]:
     assigned, target = member.topic_partitions, member.target_topic_partitions
     if member.tasks is not None:
         held = {"active": member.tasks.active, "standby": member.tasks.standby, "warmup": member.tasks.warmup}
         assigned = tuple(f"{name} {' '.join(tasks)}" for name, tasks in held.items() if tasks)
-    return (
-        group.group_id or NO_NAME,
-        member.member_id,
-        member.client_id,
-        member.client_host,
-        member.instance_id,
-        member.member_epoch,
-        None if assigned is None else ", ".join(assigned),
-        None if target is None or target == assigned else ", ".join(target),
-    )
+    return {
+        "group": group.group_id or NO_NAME,
+        "member": member.member_id,
+        "client": member.client_id,
+        "host": member.client_host,
+        "instance": member.instance_id,
+        "epoch": member.member_epoch,
+        "assigned": None if assigned is None else ", ".join(assigned),
+        "target": None if target is None or target == assigned else ", ".join(target),
+    }
 
 
 def _offset(line: CommittedLine) -> tuple[object, ...]:

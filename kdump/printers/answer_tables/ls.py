@@ -14,18 +14,6 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
 
-_PARTITION_COLUMNS: Final = (
-    "partition",
-    "segments",
-    "size",
-    "earliest",
-    "latest",
-    "oldest",
-    "newest",
-    "state",
-    "log dir",
-)
-_SEGMENT_COLUMNS: Final = ("file", "size", "first", "end", "oldest", "newest", "state")
 _RIGHT: Final = frozenset({"segments", "size", "earliest", "latest", "first", "end"})
 
 
@@ -34,35 +22,36 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     if partitions:
         title = f"{counted(len(partitions), 'partition')}, {size(sum(line.log_bytes for line in partitions))} of log"
         spare = ("log dir", "state", "oldest", "segments")
-        yield AnswerTable(title, _PARTITION_COLUMNS, list(map(_partition, partitions)), _RIGHT, spare=spare)
+        yield AnswerTable.of(title, map(_partition, partitions), _RIGHT, spare=spare)
     segments = [line for line in lines if isinstance(line, SegmentSpan)]
     if segments:
         title = f"{counted(len(segments), 'segment')}, {size(sum(line.bytes for line in segments))}"
-        yield AnswerTable(
-            title,
-            _SEGMENT_COLUMNS,
-            list(map(_segment, segments)),
-            _RIGHT,
-            spare=("state", "oldest", "first"),
-        )
+        yield AnswerTable.of(title, map(_segment, segments), _RIGHT, spare=("state", "oldest", "first"))
     if not lines:
         yield AnswerTable("There is no partition here.", (), ())
 
 
-def _partition(line: PartitionUsage) -> tuple[object, ...]:
-    return (
-        f"{line.topic}-{line.partition}",
-        line.segments,
-        size(line.log_bytes),
-        line.earliest,
-        line.latest,
-        time(line.oldest_ms),
-        time(line.newest_ms),
-        line.state,
-        line.log_dir,
-    )
+def _partition(line: PartitionUsage) -> dict[str, object]:
+    return {
+        "partition": f"{line.topic}-{line.partition}",
+        "segments": line.segments,
+        "size": size(line.log_bytes),
+        "earliest": line.earliest,
+        "latest": line.latest,
+        "oldest": time(line.oldest_ms),
+        "newest": time(line.newest_ms),
+        "state": line.state,
+        "log dir": line.log_dir,
+    }
 
 
-def _segment(line: SegmentSpan) -> tuple[object, ...]:
-    times = time(line.oldest_ms), time(line.newest_ms)
-    return line.file, size(line.bytes), line.base_offset, line.end_offset, *times, line.state
+def _segment(line: SegmentSpan) -> dict[str, object]:
+    return {
+        "file": line.file,
+        "size": size(line.bytes),
+        "first": line.base_offset,
+        "end": line.end_offset,
+        "oldest": time(line.oldest_ms),
+        "newest": time(line.newest_ms),
+        "state": line.state,
+    }

@@ -22,49 +22,41 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.snapshot_writer import Written
     from kdump.answers.metadata.tree import NodeLine
 
-PARTITIONS = ("topic", "partition", "leader", "leader epoch", "replicas", "isr", "elr", "moving")
-
 
 def topics(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     found = cast("list[answer.TopicLine]", lines)
     yield _topics(found)
     rows = [
-        (
-            line.topic,
-            each.partition,
-            _leader(each),
-            each.leader_epoch,
-            _list(each.replicas),
-            _list(each.isr) or None,
-            _list(each.elr) or None,
-            _moving(each),
-        )
+        {
+            "topic": line.topic,
+            "partition": each.partition,
+            "leader": None if each.leader < 0 else each.leader,
+            "leader epoch": each.leader_epoch,
+            "replicas": _list(each.replicas),
+            "isr": _list(each.isr) or None,
+            "elr": _list(each.elr) or None,
+            "moving": _moving(each),
+        }
         for line in found
         for each in line.partitions
     ]
     if rows:
-        yield AnswerTable("Partitions", PARTITIONS, rows, frozenset(("partition", "leader", "leader epoch")))
+        yield AnswerTable.of("Partitions", rows, ("partition", "leader", "leader epoch"))
 
 
 def _topics(lines: Iterable[answer.TopicLine]) -> AnswerTable:
     rows = [
-        (
-            line.topic,
-            line.topic_id,
-            len(line.partitions),
-            sum(each.leader < 0 for each in line.partitions),
-            sum(len(each.isr) < len(each.replicas) for each in line.partitions),
-            _pairs(line.configs),
-        )
+        {
+            "topic": line.topic,
+            "id": line.topic_id,
+            "partitions": len(line.partitions),
+            "no leader": sum(each.leader < 0 for each in line.partitions),
+            "under-replicated": sum(len(each.isr) < len(each.replicas) for each in line.partitions),
+            "configs": _pairs(line.configs),
+        }
         for line in lines
     ]
-    names = ("topic", "id", "partitions", "no leader", "under-replicated", "configs")
-    title = f"Topics: {len(rows)}"
-    return AnswerTable(title, names, rows, frozenset(("partitions", "no leader", "under-replicated")))
-
-
-def _leader(line: answer.PartitionLine) -> object:
-    return None if line.leader < 0 else line.leader
+    return AnswerTable.of(f"Topics: {len(rows)}", rows, ("partitions", "no leader", "under-replicated"))
 
 
 def _moving(line: answer.PartitionLine) -> str | None:
@@ -121,16 +113,15 @@ def _controllers(found: ClusterImage) -> AnswerTable:
     voters = {voter["voterId"]: id_text(voter["voterDirectoryId"]) for voter in found.voters or ()}
     known = found.cluster.controllers
     rows = [
-        (
-            number,
-            "yes" if number in found.voter_ids else "no",
-            voters.get(number),
-            _endpoints(known[number]) if number in known else None,
-        )
+        {
+            "controller": number,
+            "voter": "yes" if number in found.voter_ids else "no",
+            "directory": voters.get(number),
+            "endpoints": _endpoints(known[number]) if number in known else None,
+        }
         for number in sorted({*known, *found.voter_ids})
     ]
-    names = ("controller", "voter", "directory", "endpoints")
-    return AnswerTable(f"Controllers: {len(rows)}", names, rows, frozenset(("controller",)))
+    return AnswerTable.of(f"Controllers: {len(rows)}", rows, ("controller",))
 
 
 def _features(found: ClusterImage) -> AnswerTable:
@@ -217,16 +208,8 @@ def differences(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
 
 NAMES = frozenset(
     (
-        "partitionId",
-        "brokerId",
-        "controllerId",
-        "resourceType",
-        "resourceName",
-        "name",
-        "entity",
-        "key",
-        "id",
-        "tokenId",
+        *("partitionId", "brokerId", "controllerId", "resourceType", "resourceName"),
+        *("name", "entity", "key", "id", "tokenId"),
     )
 )
 """The fields that identify a changed record."""

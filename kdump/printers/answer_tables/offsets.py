@@ -14,19 +14,8 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
 
-COLUMNS: Final = (
-    "partition",
-    "earliest",
-    "latest",
-    "high watermark",
-    "last stable",
-    "held back",
-    "epoch",
-    "newest timestamp",
-    "at offset",
-)
-SPARE: Final = ("at offset", "epoch", "newest timestamp", "high watermark", "earliest")
-NUMBERS: Final = frozenset(COLUMNS) - {"partition", "newest timestamp"}
+_SPARE: Final = ("at offset", "epoch", "newest timestamp", "high watermark", "earliest")
+_RIGHT: Final = ("earliest", "latest", "high watermark", "last stable", "held back", "epoch", "at offset")
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
@@ -37,7 +26,7 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
         f"{counted(len(found), 'partition')}, {stopped or 'none'} with offsets held back from read_committed consumers"
     )
     found.sort(key=lambda line: line.last_stable - line.latest)
-    yield AnswerTable(title, COLUMNS, [_row(line) for line in found], NUMBERS, spare=SPARE)
+    yield AnswerTable.of(title, map(_row, found), _RIGHT, spare=_SPARE)
     looked_up = [
         (f"{line.topic}-{line.partition}", for_people(one.time_ms), one.offset, for_people(one.timestamp_ms))
         for line in found
@@ -52,15 +41,15 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
         )
 
 
-def _row(line: PartitionOffsets) -> tuple[object, ...]:
-    return (
-        f"{line.topic}-{line.partition}",
-        line.earliest,
-        line.latest,
-        line.high_watermark,
-        line.last_stable,
-        line.latest - line.last_stable,
-        line.leader_epoch,
-        for_people(line.max_timestamp_ms),
-        line.max_timestamp_offset,
-    )
+def _row(line: PartitionOffsets) -> dict[str, object]:
+    return {
+        "partition": f"{line.topic}-{line.partition}",
+        "earliest": line.earliest,
+        "latest": line.latest,
+        "high watermark": line.high_watermark,
+        "last stable": line.last_stable,
+        "held back": line.latest - line.last_stable,
+        "epoch": line.leader_epoch,
+        "newest timestamp": for_people(line.max_timestamp_ms),
+        "at offset": line.max_timestamp_offset,
+    }

@@ -14,52 +14,45 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
 
-BREAKS: Final = ("partition", "offset", "producer", "epoch", "what", "expected", "found")
-COLUMNS: Final = (
-    "partition",
-    "producer",
-    "epoch",
-    "last sequence",
-    "last timestamp",
-    "coordinator epoch",
-    "open from",
+_RIGHT: Final = (
+    *("offset", "producer", "epoch", "expected", "found"),
+    *("last sequence", "coordinator epoch", "open from"),
 )
-NUMBERS: Final = frozenset({*BREAKS, *COLUMNS}) - {"partition", "what", "last timestamp"}
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield breaks in sequences, then producers; those with an open transaction come first."""
     known = list(lines)
     breaks = [
-        (
-            f"{one.topic}-{one.partition}",
-            one.offset,
-            one.producer_id,
-            one.producer_epoch,
-            one.what,
-            one.expected,
-            one.found,
-        )
+        {
+            "partition": f"{one.topic}-{one.partition}",
+            "offset": one.offset,
+            "producer": one.producer_id,
+            "epoch": one.producer_epoch,
+            "what": one.what,
+            "expected": one.expected,
+            "found": one.found,
+        }
         for one in known
         if isinstance(one, SequenceBreak)
     ]
     if breaks:
-        yield AnswerTable(f"{counted(len(breaks), 'break')} in sequences", BREAKS, breaks, NUMBERS)
+        yield AnswerTable.of(f"{counted(len(breaks), 'break')} in sequences", breaks, _RIGHT)
     producers = [one for one in known if isinstance(one, ActiveProducer)]
     producers.sort(key=lambda one: one.current_transaction_start_offset is None)
     count = sum(one.current_transaction_start_offset is not None for one in producers)
     title = f"{counted(len(producers), 'producer')}, {count or 'none'} with an open transaction"
     title += " (see kdump transactions)" if count else ""
-    yield AnswerTable(title, COLUMNS, [_row(one) for one in producers], NUMBERS)
+    yield AnswerTable.of(title, map(_row, producers), _RIGHT)
 
 
-def _row(one: ActiveProducer) -> tuple[object, ...]:
-    return (
-        f"{one.topic}-{one.partition}",
-        one.producer_id,
-        one.producer_epoch,
-        one.last_sequence,
-        for_people(one.last_timestamp_ms),
-        one.coordinator_epoch,
-        one.current_transaction_start_offset,
-    )
+def _row(one: ActiveProducer) -> dict[str, object]:
+    return {
+        "partition": f"{one.topic}-{one.partition}",
+        "producer": one.producer_id,
+        "epoch": one.producer_epoch,
+        "last sequence": one.last_sequence,
+        "last timestamp": for_people(one.last_timestamp_ms),
+        "coordinator epoch": one.coordinator_epoch,
+        "open from": one.current_transaction_start_offset,
+    }

@@ -9,12 +9,7 @@ from kdump.errors import many
 from kdump.primitives.timestamps import iso
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import size
-from kdump.rebuild.account import (
-    RebuildWarning,
-    RebuiltMetadata,
-    RebuiltNode,
-    RebuiltPartition,
-)
+from kdump.rebuild.account import RebuildWarning, RebuiltMetadata, RebuiltNode, RebuiltPartition
 from kdump.rebuild.coordinators import RebuiltGroup, RebuiltTransaction
 from kdump.rebuild.metadata import ClusterChange
 
@@ -120,18 +115,17 @@ def _groups(lines: list[RebuiltGroup]) -> Iterator[AnswerTable]:
     for line in lines:
         kinds.setdefault(line.type, []).append(line)
     rows = [
-        (
-            kind,
-            len(held),
-            sum(line.offsets for line in held),
-            _oldest(held),
-            sum(line.expired for line in held) or None,
-        )
+        {
+            "type": kind,
+            "groups": len(held),
+            "offsets": sum(line.offsets for line in held),
+            "oldest commit": _oldest(held),
+            "expire at the first start": sum(line.expired for line in held) or None,
+        }
         for kind, held in sorted(kinds.items())
     ]
     if rows:
-        names = ("type", "groups", "offsets", "oldest commit", "expire at the first start")
-        yield AnswerTable(f"Groups: {len(lines)}", names, rows, frozenset((names[1], names[2], names[4])))
+        yield AnswerTable.of(f"Groups: {len(lines)}", rows, ("groups", "offsets", "expire at the first start"))
 
 
 def _oldest(groups: list[RebuiltGroup]) -> str | None:
@@ -142,14 +136,13 @@ def _oldest(groups: list[RebuiltGroup]) -> str | None:
 def _transactions(lines: list[RebuiltTransaction]) -> Iterator[AnswerTable]:
     if lines:
         rows = [
-            (
-                line.transactional_id,
-                line.producer_id,
-                line.state,
-                "hangs" if line.hangs else "its coordinator ends it",
-                ", ".join(line.partitions),
-            )
+            {
+                "transactional id": line.transactional_id,
+                "producer id": line.producer_id,
+                "state": line.state,
+                "after the start": "hangs" if line.hangs else "its coordinator ends it",
+                "partitions": ", ".join(line.partitions),
+            }
             for line in lines
         ]
-        names = ("transactional id", "producer id", "state", "after the start", "partitions")
-        yield AnswerTable("Open transactions", names, rows, frozenset(("producer id",)))
+        yield AnswerTable.of("Open transactions", rows, ("producer id",))

@@ -14,26 +14,9 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
 
-_COLUMNS: Final = (
-    "partition",
-    "segment",
-    "next offset",
-    "bytes",
-    "largest time",
-    "time source",
-    "due from",
-    "reason",
-    "why",
-)
 _RIGHT: Final = frozenset({"segment", "next offset", "bytes"})
 _TOPIC_COLUMNS: Final = (
-    "topic",
-    "cleanup.policy",
-    "retention.ms",
-    "retention.bytes",
-    "local ms",
-    "local bytes",
-    "set by",
+    *("topic", "cleanup.policy", "retention.ms", "retention.bytes", "local ms", "local bytes", "set by"),
 )
 
 
@@ -55,10 +38,9 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
         if not found and (found is blocking or found is unknown):
             continue
         total = size(sum(line.bytes for line in found))
-        yield AnswerTable(
+        yield AnswerTable.of(
             f"{counted(len(found), 'segment')} {title[len(found) != 1]}: {total}",
-            _COLUMNS,
-            list(map(_segment, found)),
+            map(_segment, found),
             _RIGHT,
             spare=("time source", "next offset", "due from", "reason", "largest time"),
         )
@@ -66,18 +48,18 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     yield AnswerTable("Configs", _TOPIC_COLUMNS, topics, frozenset(_TOPIC_COLUMNS[2:6]))
 
 
-def _segment(line: SegmentRetention) -> tuple[object, ...]:
-    return (
-        f"{line.topic}-{line.partition}",
-        line.base_offset,
-        line.next_offset,
-        size(line.bytes),
-        time(line.largest_timestamp_ms),
-        line.largest_from,
-        time(line.deletable_at_ms),
-        line.reason,
-        line.why,
-    )
+def _segment(line: SegmentRetention) -> dict[str, object]:
+    return {
+        "partition": f"{line.topic}-{line.partition}",
+        "segment": line.base_offset,
+        "next offset": line.next_offset,
+        "bytes": size(line.bytes),
+        "largest time": time(line.largest_timestamp_ms),
+        "time source": line.largest_from,
+        "due from": time(line.deletable_at_ms),
+        "reason": line.reason,
+        "why": line.why,
+    }
 
 
 def _topic(line: TopicRetention) -> tuple[object, ...]:

@@ -27,49 +27,45 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
 
 def _versions(lines: list[SchemaLine]) -> AnswerTable:
     rows = [
-        (one.subject, one.version, one.id, one.schema_type, one.state, len(one.references), iso_or_ms(one.timestamp_ms))
+        {
+            "subject": one.subject,
+            "version": one.version,
+            "id": one.id,
+            "type": one.schema_type,
+            "state": one.state,
+            "references": len(one.references),
+            "written": iso_or_ms(one.timestamp_ms),
+        }
         for one in lines
     ]
-    return AnswerTable(
-        "",
-        ("subject", "version", "id", "type", "state", "references", "written"),
-        rows,
-        right=frozenset({"version", "id", "references"}),
-        spare=("written", "references"),
-    )
+    return AnswerTable.of("", rows, ("version", "id", "references"), spare=("written", "references"))
 
 
 def _subjects(lines: list[SubjectLine]) -> AnswerTable:
     rows = [
-        (
-            one.subject,
-            one.state,
-            ", ".join(map(str, one.versions)),
-            (one.config or {}).get("compatibilityLevel"),
-            one.mode,
-        )
+        {
+            "subject": one.subject,
+            "state": one.state,
+            "versions": ", ".join(map(str, one.versions)),
+            "compatibility": (one.config or {}).get("compatibilityLevel"),
+            "mode": one.mode,
+        }
         for one in lines
     ]
-    return AnswerTable("", ("subject", "state", "versions", "compatibility", "mode"), rows, spare=("mode",))
+    return AnswerTable.of("", rows, spare=("mode",))
 
 
 def _history(lines: list[HistoryLine]) -> AnswerTable:
     rows = [
-        (
-            one.offset,
-            iso_or_ms(one.timestamp_ms),
-            one.keytype or f"no record of a registry: {one.why}",
-            one.subject,
-            one.version,
-            one.id,
-            "removed" if one.tombstone else "soft-deleted" if one.schema_deleted else "",
-        )
+        {
+            "offset": one.offset,
+            "written": iso_or_ms(one.timestamp_ms),
+            "record": one.keytype or f"no record of a registry: {one.why}",
+            "subject": one.subject,
+            "version": one.version,
+            "id": one.id,
+            "deletes": "removed" if one.tombstone else "soft-deleted" if one.schema_deleted else "",
+        }
         for one in lines
     ]
-    return AnswerTable(
-        "",
-        ("offset", "written", "record", "subject", "version", "id", "deletes"),
-        rows,
-        right=frozenset({"offset", "version", "id"}),
-        spare=("written",),
-    )
+    return AnswerTable.of("", rows, ("offset", "version", "id"), spare=("written",))

@@ -15,33 +15,12 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine
     from kdump.answers.statistics import Spread
 
-_COLUMNS: Final = (
-    *("partition", "log", "batches", "records", "records per batch", "bytes per batch", "codecs", "first", "last"),
-    *("transactional", "control"),
-)
 _SPARE: Final = (
-    "control",
-    "transactional",
-    "first",
-    "records per batch",
-    "last",
-    "bytes per batch",
-    "batches",
-    "codecs",
-)
-_RECORDS: Final = (
-    "partition",
-    "uncompressed",
-    "ratio",
-    "tombstones",
-    "keys",
-    "values",
-    "per key",
-    "per value",
-    "largest",
+    *("control", "transactional", "first", "records per batch", "last", "bytes per batch", "batches", "codecs"),
 )
 _RECORDS_SPARE: Final = ("largest", "per key", "per value", "tombstones", "ratio", "keys", "values")
-_WHAT_IF: Final = ("topic", "codec", "size now", "new size", "new / now", "error", "batches compressed")
+_LEFT: Final = {"partition", "codecs", "topic", "codec", "log dir"}
+"""The columns that are aligned to the left."""
 
 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
@@ -50,77 +29,75 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     names = {(line.topic, line.partition) for line in partitions}
     folders = f" in {counted(len(partitions), 'folder')}" if len(names) < len(partitions) else ""
     title = f"{counted(len(names), 'partition')}{folders}, {total} of log; per batch: mean, median, 99th percentile"
-    right = frozenset(_COLUMNS) - {"partition", "codecs"}
-    rows = list(map(_partition, partitions))
-    if folders:
-        rows = [(*row, line.log_dir) for row, line in zip(rows, partitions, strict=True)]
-    yield AnswerTable(title, (*_COLUMNS, "log dir") if folders else _COLUMNS, rows, right, spare=_SPARE)
+    rows = [_partition(line) | ({"log dir": line.log_dir} if folders else {}) for line in partitions]
+    yield _table(title, rows, _SPARE)
     if any(line.uncompressed_bytes is not None for line in partitions):
-        rows = list(map(_records, partitions))
-        right = frozenset(_RECORDS) - {"partition"}
-        yield AnswerTable(
-            "Records; per key and value: mean, median, 99th percentile", _RECORDS, rows, right, spare=_RECORDS_SPARE
-        )
+        title = "Records; per key and value: mean, median, 99th percentile"
+        yield _table(title, list(map(_records, partitions)), _RECORDS_SPARE)
     if producers := [line for line in lines if isinstance(line, ProducerStatistics)]:
         yield _sums("Producers", "producer id", [(line.topic, line.producer_id, line) for line in producers])
     if hours := [line for line in lines if isinstance(line, HourStatistics)]:
         yield _sums("Hours", "hour", [(line.topic, time(line.hour_ms), line) for line in hours])
     if answers := [line for line in lines if isinstance(line, WhatIfAnswer)]:
-        yield AnswerTable(
-            "Size if compressed with other codecs", _WHAT_IF, list(map(_what_if, answers)), frozenset(_WHAT_IF[2:])
-        )
+        yield _table("Size if compressed with other codecs", list(map(_what_if, answers)))
 
 
-def _partition(line: PartitionStatistics) -> tuple[object, ...]:
+def _table(title: str, rows: Sequence[dict[str, object]], spare: Sequence[str] = ()) -> AnswerTable:
+    return AnswerTable.of(title, rows, rows[0].keys() - _LEFT if rows else (), spare=spare)
+
+
+def _partition(line: PartitionStatistics) -> dict[str, object]:
     codecs = ", ".join(f"{name} {share(one.bytes, line.log_bytes)}" for name, one in line.codecs.items())
-    return (
-        f"{line.topic}-{line.partition}",
-        size(line.log_bytes),
-        line.batches,
-        line.records,
-        _spread(line.records_per_batch),
-        _spread(line.bytes_per_batch),
-        codecs,
-        time(line.first_timestamp_ms),
-        time(line.last_timestamp_ms),
-        line.transactional_batches,
-        line.control_batches,
-    )
+    return {
+        "partition": f"{line.topic}-{line.partition}",
+        "log": size(line.log_bytes),
+        "batches": line.batches,
+        "records": line.records,
+        "records per batch": _spread(line.records_per_batch),
+        "bytes per batch": _spread(line.bytes_per_batch),
+        "codecs": codecs,
+        "first": time(line.first_timestamp_ms),
+        "last": time(line.last_timestamp_ms),
+        "transactional": line.transactional_batches,
+        "control": line.control_batches,
+    }
 
 
-def _records(line: PartitionStatistics) -> tuple[object, ...]:
+def _records(line: PartitionStatistics) -> dict[str, object]:
     largest = line.largest_values[0] if line.largest_values else None
-    return (
-        f"{line.topic}-{line.partition}",
-        optional_size(line.uncompressed_bytes),
-        line.ratio,
-        line.tombstones,
-        optional_size(line.key_bytes),
-        optional_size(line.value_bytes),
-        _spread(line.key_sizes),
-        _spread(line.value_sizes),
-        None if largest is None else f"{size(largest.bytes)} at {largest.offset}",
-    )
+    return {
+        "partition": f"{line.topic}-{line.partition}",
+        "uncompressed": optional_size(line.uncompressed_bytes),
+        "ratio": line.ratio,
+        "tombstones": line.tombstones,
+        "keys": optional_size(line.key_bytes),
+        "values": optional_size(line.value_bytes),
+        "per key": _spread(line.key_sizes),
+        "per value": _spread(line.value_sizes),
+        "largest": None if largest is None else f"{size(largest.bytes)} at {largest.offset}",
+    }
 
 
 def _sums(
     title: str, name: str, found: Sequence[tuple[str, object, ProducerStatistics | HourStatistics]]
 ) -> AnswerTable:
-    rows = [(topic, what, line.batches, line.records, size(line.bytes)) for topic, what, line in found]
-    columns = ("topic", name, "batches", "records", "bytes")
-    return AnswerTable(title, columns, rows, frozenset(columns) - {"topic"})
+    rows = [
+        {"topic": topic, name: what, "batches": line.batches, "records": line.records, "bytes": size(line.bytes)}
+        for topic, what, line in found
+    ]
+    return _table(title, rows)
 
 
-def _what_if(line: WhatIfAnswer) -> tuple[object, ...]:
-    return (
-        line.topic,
-        line.codec,
-        size(line.current_bytes),
-        size(line.bytes),
-        share(line.bytes, line.current_bytes),
-        f"± {size(line.error_bytes)}",
-        line.sampled,
-    )
+def _what_if(line: WhatIfAnswer) -> dict[str, object]:
+    return {
+        "topic": line.topic,
+        "codec": line.codec,
+        "size now": size(line.current_bytes),
+        "new size": size(line.bytes),
+        "new / now": share(line.bytes, line.current_bytes),
+        "error": f"± {size(line.error_bytes)}",
+        "batches compressed": line.sampled,
+    }
 
 
 def _spread(found: Spread | None) -> str | None:

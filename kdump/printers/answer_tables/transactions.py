@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 ORDER: Final = ("hanging", "open", "aborted", "committed")
 COLUMNS: Final = ("partition", "from offset", "producer", "epoch", "transactional id", "state")
-IDS: Final = ("transactional id", "state", "producer", "epoch", "started", "timeout", "partitions")
 NAMED: Final = 3
 """Maximum number of partitions in one sentence."""
 CLOCKS: Final = {
@@ -52,13 +51,8 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     states = ", ".join(f"{count} {state}" for state, count in sorted(Counter(one.state for one in ids).items()))
     busy = [one for one in ids if one.partitions]
     if ids:
-        yield AnswerTable(
-            f"{counted(len(ids), 'transactional id')}: {states}",
-            IDS,
-            [_id_row(one) for one in busy],
-            NUMBERS,
-            spare=("epoch", "timeout", "started"),
-        )
+        title = f"{counted(len(ids), 'transactional id')}: {states}"
+        yield AnswerTable.of(title, map(_id_row, busy), NUMBERS, spare=("epoch", "timeout", "started"))
 
 
 def _row(one: PartitionTransaction) -> tuple[object, ...]:
@@ -105,14 +99,13 @@ def _commands(found: Iterable[PartitionTransaction]) -> Iterator[tuple[str, str]
         )
 
 
-def _id_row(one: TransactionalId) -> tuple[object, ...]:
-    started = for_people(one.start_time_ms)
-    return (
-        one.transactional_id,
-        one.state,
-        one.producer_id,
-        one.producer_epoch,
-        started,
-        "never" if one.timeout_ms == NEVER else span(one.timeout_ms),
-        ", ".join(one.partitions),
-    )
+def _id_row(one: TransactionalId) -> dict[str, object]:
+    return {
+        "transactional id": one.transactional_id,
+        "state": one.state,
+        "producer": one.producer_id,
+        "epoch": one.producer_epoch,
+        "started": for_people(one.start_time_ms),
+        "timeout": "never" if one.timeout_ms == NEVER else span(one.timeout_ms),
+        "partitions": ", ".join(one.partitions),
+    }
