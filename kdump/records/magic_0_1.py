@@ -126,10 +126,6 @@ class Message(RecordBatch):
         return self._offset
 
     @property
-    def count(self) -> None:
-        return None
-
-    @property
     def crc(self) -> int:
         return self._header.crc
 
@@ -173,38 +169,6 @@ class Message(RecordBatch):
     @property
     def max_timestamp(self) -> int:
         return self.timestamp
-
-    @property
-    def partition_leader_epoch(self) -> None:
-        return None
-
-    @property
-    def producer_id(self) -> None:
-        return None
-
-    @property
-    def producer_epoch(self) -> None:
-        return None
-
-    @property
-    def base_sequence(self) -> None:
-        return None
-
-    @property
-    def last_sequence(self) -> None:
-        return None
-
-    @property
-    def is_transactional(self) -> bool:
-        return False
-
-    @property
-    def is_control(self) -> bool:
-        return False
-
-    @property
-    def delete_horizon_ms(self) -> None:
-        return None
 
     @property
     def raw(self) -> memoryview:

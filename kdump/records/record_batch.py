@@ -98,7 +98,8 @@ class Batches:  # no ABC: isinstance(), called for each batch, would take five t
 class RecordBatch(Batches):
     """A batch of magic 2, or one entry (message or wrapper) of magic 0 or 1.
 
-    Fields that magic 0 and 1 do not have are None. Properties raise DamageError for an invalid stored value.
+    Fields that magic 0 and 1 do not have are None, which is what this class returns for them. Properties raise
+    DamageError for an invalid stored value.
     """
 
     __slots__ = ("limit", "position", "size")
@@ -139,9 +140,9 @@ class RecordBatch(Batches):
         """The first offset. A wrapper of magic 0 or 1 is decompressed for the offset of its first inner message."""
 
     @property
-    @abstractmethod
     def count(self) -> int | None:
         """The number of records that the header claims."""
+        return None
 
     @property
     def is_whole(self) -> bool:
@@ -171,37 +172,37 @@ class RecordBatch(Batches):
         """The greatest timestamp in ms, as stored; -1 if the batch has no timestamp."""
 
     @property
-    @abstractmethod
-    def partition_leader_epoch(self) -> int | None: ...
+    def partition_leader_epoch(self) -> int | None:
+        return None
 
     @property
-    @abstractmethod
-    def producer_id(self) -> int | None: ...
+    def producer_id(self) -> int | None:
+        return None
 
     @property
-    @abstractmethod
-    def producer_epoch(self) -> int | None: ...
+    def producer_epoch(self) -> int | None:
+        return None
 
     @property
-    @abstractmethod
-    def base_sequence(self) -> int | None: ...
+    def base_sequence(self) -> int | None:
+        return None
 
     @property
-    @abstractmethod
-    def last_sequence(self) -> int | None: ...
+    def last_sequence(self) -> int | None:
+        return None
 
     @property
-    @abstractmethod
-    def is_transactional(self) -> bool: ...
+    def is_transactional(self) -> bool:
+        return False
 
     @property
-    @abstractmethod
-    def is_control(self) -> bool: ...
+    def is_control(self) -> bool:
+        return False
 
     @property
-    @abstractmethod
     def delete_horizon_ms(self) -> int | None:
         """The time from which the cleaner may remove tombstones and markers of the batch (KIP-534), in ms."""
+        return None
 
     @abstractmethod
     def records(self, limit: int | None = None) -> Iterator[Record]:
