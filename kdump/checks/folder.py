@@ -94,7 +94,7 @@ def check(
     if is_log_dir:
         for error in dirs.inside(partition).failed:
             fail(error)
-    yield from _no_files(partition)
+    yield from _no_files(partition, dirs)
     for entry in partition.others:
         if INDEX_NAME.fullmatch(entry.name):
             continue  # the check of the segments reads it
@@ -105,10 +105,10 @@ def check(
             fail(error)
 
 
-def _no_files(partition: Partition) -> Iterator[Finding]:
+def _no_files(partition: Partition, dirs: LogDirs) -> Iterator[Finding]:
     """Yield the findings on folders, pipes, sockets and devices with the names of segments or indexes.
 
-    Such a segment had records if its index is there.
+    Such a segment had records if its index is there. They are not missing if all are below the log start offset.
     """
     special = [segment.entry for segment in partition.segments if segment.special]
     for entry in sorted((*special, *partition.folders)) if partition.topic is not None else ():
@@ -118,6 +118,9 @@ def _no_files(partition: Partition) -> Iterator[Finding]:
         what = entry.special or "folder"
         index = file_names.beside_log(entry.name, file_names.INDEX)
         is_lost = suffix == file_names.LOG and any(each.name == index for each in partition.others)
+        if is_lost:
+            later = [each.base_offset or 0 for each in partition.segments if (each.base_offset or 0) > int(stem)]
+            is_lost = not later or min(later) > (dirs.facts(partition, lambda _: None).log_start or 0)
         text = f"a {what} has the name of an index: a broker cannot use it as a file"
         if suffix == file_names.LOG:
             text = f"a {what} has the name of a segment: a broker does not read it"

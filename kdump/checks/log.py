@@ -82,6 +82,11 @@ class GapLimits(NamedTuple):
     """A cleaner may have removed records below this offset. None if there are followers: they copy a leader's gaps."""
     stopped_at: int | None = None
     """The log end offset at which the broker stopped: batches from there on have wrong offsets."""
+    high_watermark: int | None = None
+    """The high watermark: the log had a batch that ended there.
+
+    A cleaner does not compact the newest segment, so compaction explains no gap in it around the high watermark.
+    """
 
 
 UNKNOWN: Final = GapLimits()
@@ -95,6 +100,7 @@ class LogCheck:
     ``records``: check the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
     leader-epoch-checkpoint, or None without the file. ``gaps``: the facts that may explain gaps in offsets. ``at`` is
     the current time in ms. A wrong checksum below ``log_start`` is only a remark: no consumer receives these records.
+    So is all damage in a segment whose offsets are all below it.
     """
 
     def __init__(
@@ -135,6 +141,7 @@ class LogCheck:
         self._file, self._active = "", False
         self._segment: Segment | None = None
         self._base: int | None = None
+        self._until: int | None = None
         self.findings: list[Finding] = []
         self._has_epoch_finding = self._has_two_writers = False
         self._time_types: list[tuple[int | None, str, int]] = []
@@ -149,9 +156,20 @@ class LogCheck:
         """Whether other processes can check batches: only with compiled code, and without decoding records."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
-    def begin(self, file: str, base_offset: int | None, *, active: bool, segment: Segment | None = None) -> None:
-        """Begin a segment. ``base_offset`` is None for a name without an offset, ``segment`` for a snapshot."""
-        self._file, self._active, self._has_epoch_finding = file, active, False
+    def begin(
+        self,
+        file: str,
+        base_offset: int | None,
+        *,
+        active: bool,
+        segment: Segment | None = None,
+        until: int | None = None,
+    ) -> None:
+        """Begin a segment. ``base_offset`` is None for a name without an offset, ``segment`` for a snapshot.
+
+        ``until`` is the base offset of the next segment, or None.
+        """
+        self._file, self._active, self._has_epoch_finding, self._until = file, active, False, until
         before, self._segment = self._segment, segment
         self._epoch_until = 0
         if base_offset is not None:
@@ -164,19 +182,28 @@ class LogCheck:
         self._remarks.forget()
         self._epoch, self._epoch_until = -1, 0
 
-    def finish(self, cut: Sequence[int] = (), vanished: Iterable[int] = ()) -> Iterator[Finding]:
+    def finish(
+        self,
+        cut: Sequence[int] = (),
+        vanished: Iterable[int] = (),
+        restored: Sequence[tuple[int, int]] = (),
+    ) -> Iterator[Finding]:
         """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
         Compaction does not explain a gap after a segment in ``cut`` or with an offset in ``vanished``. ``cut`` has the
         base offsets of segments whose index points past their log, ``vanished`` offsets in both indexes that no batch
-        has.
+        has. ``restored`` are the ranges of offsets (begin, end) in segments that a start restores: no gaps.
         """
+        self._gaps = [
+            gap for gap in self._gaps if not any(begin <= gap.first and gap.until <= end for begin, end in restored)
+        ]
         lost = [
             gap
             for gap in self._gaps
             if (not self.compacted and (gap.active or self._limits.cleaned is False))
             or self._is_lost_segment(gap)
             or (self._limits.stopped_at is not None and gap.until >= self._limits.stopped_at)
+            or (gap.active and gap.first < (self._limits.high_watermark or 0) < gap.until)
             or (gap.after is not None and any(gap.after <= base < gap.until for base in cut))
             or any(gap.first <= offset < gap.until for offset in vanished)
         ]
@@ -265,7 +292,7 @@ class LogCheck:
         if isinstance(region, Padding):
             reason = ZEROS if region.size >= record_layout.UP_TO_MAGIC else FEW_ZEROS
             text = f"{region} follow the last batch: {reason}"
-            if self._active or region.size < record_layout.LOG_OVERHEAD.size:
+            if self._active or region.size < record_layout.LOG_OVERHEAD.size or self._is_below:
                 self._say(Code.ZERO_TAIL, text, region.position, level=Level.REMARK)
                 return
             text = f"{region} follow the last batch of a segment that is not the last: consumers fail at these bytes"
@@ -275,13 +302,18 @@ class LogCheck:
 
             found = log_end.tail(self._segment, region)
             level, advice = (Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, "")
-            self._say(Code.END_OF_LOG, found.text, region.position, level=level, offset=self.next_offset, advice=advice)
+            text = found.text
+            if self._is_below:
+                level, advice, text = Level.REMARK, "", text + self._below
+            elif region.size < record_layout.UP_TO_MAGIC and self.next_offset == self._until is not None:
+                level, advice = Level.REMARK, ""
+                text += f". Consumers ignore {many(region.size, 'byte')}, and the next segment continues the offsets"
+            self._say(Code.END_OF_LOG, text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
             level, advice, text, until = Level.LOG, LOG_ADVICE, str(region), region.missing_until
             # a broker skips a batch by its size, even if its checksum is wrong
-            if region.kind == Code.CRC and until is not None and until <= self._log_start:
-                level, advice = Level.REMARK, ""
-                text += f", below the log start offset {self._log_start}: no consumer receives these records"
+            if self._is_below or (region.kind == Code.CRC and until is not None and until <= self._log_start):
+                level, advice, text = Level.REMARK, "", text + self._below
             self._say(
                 region.kind,
                 text,
@@ -294,7 +326,18 @@ class LogCheck:
             )
             self.next_offset = until if until is not None else self.next_offset
 
+    @property
+    def _is_below(self) -> bool:
+        """Whether all offsets of the segment are below the log start offset."""
+        return self._until is not None and self._until <= self._log_start
+
+    @property
+    def _below(self) -> str:
+        return f", below the log start offset {self._log_start}: no consumer receives these records"
+
     def _gap(self, position: int, first: int, until: int, after: int | None = None) -> None:
+        if until <= self._log_start:
+            return
         if after is None:
             self._compacted_until = max(until, self._compacted_until)
         if len(self._gaps) < MOST_GAPS:

@@ -81,8 +81,8 @@ def check(
     state = PartitionState()
     options = _Options(read, log, fail, tap, jobs)
     above: int | None = None
-    for segment in segments:
-        base = segment.base_offset or 0
+    bases = [segment.base_offset or 0 for segment in segments]
+    for number, (segment, base) in enumerate(zip(segments, bases, strict=True)):
         if above is not None and any(above < one < base for one in partition.unnamed):
             state = PartitionState()
             if log is not None:
@@ -90,8 +90,9 @@ def check(
         above = base
         active = segment.base_offset is None or segment.base_offset >= newest
         is_last = last in {None, segment.path}
+        until = bases[number + 1] if number + 1 < len(bases) else None
         try:
-            checked = _segment(segment, state, options, active=active, is_last=is_last)
+            checked = _segment(segment, state, options, active=active, is_last=is_last, until=until)
         except UnreadableError as error:
             fail(error)
             state = PartitionState()
@@ -157,7 +158,7 @@ def _newest(partition: Partition, segments: list[Segment], fail: Callable[[Unrea
 
 
 def _segment(
-    segment: Segment, state: PartitionState, options: _Options, *, active: bool, is_last: bool
+    segment: Segment, state: PartitionState, options: _Options, *, active: bool, is_last: bool, until: int | None
 ) -> CheckedSegment:
     """Check one segment, and update ``state``, the state after the previous segment.
 
@@ -195,7 +196,7 @@ def _segment(
             if log is None:
                 run(walk.walk(source, runs=DATA), [indexes])
             else:
-                _begin(segment, log, is_last=is_last)
+                _begin(segment, log, is_last=is_last, until=until)
                 may_share = options.jobs > 1 and options.tap is None and log.may_share
                 if not (may_share and _share(options.jobs, source, log, indexes)):
                     run(_regions(segment, source, log, options.tap), [log, indexes])
@@ -213,10 +214,10 @@ def _segment(
     return CheckedSegment(segment.name, source.size, checker.batches, findings)
 
 
-def _begin(segment: Segment, log: LogCheck, *, is_last: bool) -> None:
+def _begin(segment: Segment, log: LogCheck, *, is_last: bool, until: int | None) -> None:
     named = SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
     base = segment.base_offset if named else None  # the number may be the last offset of a compressed set
-    log.begin(segment.name, base, active=is_last, segment=segment)
+    log.begin(segment.name, base, active=is_last, segment=segment, until=until)
 
 
 def _share(jobs: int, source: OpenSource, log: LogCheck, indexes: _IndexPass) -> bool:

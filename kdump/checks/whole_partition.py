@@ -18,7 +18,7 @@ from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
-from kdump.log_dirs.partition import index_swaps, with_index_swaps
+from kdump.log_dirs.partition import index_swaps, least_cleaned, with_index_swaps
 from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
@@ -255,6 +255,7 @@ def _log(
             cleaned=_is_cleaned(part, options, place),
             first_dirty=place.first_dirty if part.topic in options.alone else None,
             stopped_at=None if folder.leftover_of(part) else _stopped_at(place),
+            high_watermark=None if folder.leftover_of(part) else place.high_watermark,
         ),
         at=options.at,
         log_start=place.log_start or 0,
@@ -266,12 +267,13 @@ def _log(
         if any(error.path == each.path for each in live):
             log.forget()
 
+    restored = tuple(_restored(part, live, fail)) if len(live) < len(part.segments) else ()
     if swaps or len(live) < len(part.segments):
         part = part._replace(segments=tuple(with_index_swaps(live, swaps)))
     for checked in partition.check(part, read, log, fail, tap, options.jobs):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
     wrong = [finding for finding in of_indexes if not finding.is_remark]
-    findings = [*log.findings, *log.finish(tuple(_cut(part, wrong)), _vanished(wrong) if wrong else ())]
+    findings = [*log.findings, *log.finish(tuple(_cut(part, wrong)), _vanished(wrong) if wrong else (), restored)]
     faults = [finding for finding in findings if not finding.is_remark]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in faults)
     return _Log(log, live, findings + of_indexes, faults + wrong, damaged)
@@ -311,6 +313,28 @@ def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
             sibling = f"{name.partition('.')[0]}{times}"
             if base is not None and not (each.code == Code.NO_LOG and sibling in empty):
                 yield base
+
+
+def _restored(
+    part: Partition, live: Sequence[Segment], fail: Callable[[UnreadableError], None]
+) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of offsets (begin, end) in ``.swap`` segments that a start restores beside the ``live`` ones."""
+    suffix = f".{file_names.LOG}.{file_names.SWAP}"
+    swaps = [each for each in part.segments if each.path.endswith(suffix) and not each.special]
+    if not swaps or swaps == live:
+        return
+    from kdump.recovery.segment_end import FailsError, read_next_offset
+
+    least = least_cleaned(part)
+    for each in swaps:
+        base = each.base_offset or 0
+        if least is None or base < least:
+            try:
+                yield base, read_next_offset(each, "last_offset") or base
+            except FailsError:  # the dry start reports it
+                continue
+            except UnreadableError as error:
+                fail(error)
 
 
 def _vanished(found: Sequence[Finding]) -> set[int]:

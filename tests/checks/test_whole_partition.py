@@ -629,9 +629,12 @@ def test_a_lost_segment_of_a_compacted_log_shows_past_the_cleaners_checkpoint(
 
 
 @pytest.mark.parametrize(
-    ("point", "mark", "marker", "lost"), [(2, 2, True, 1), (2, 2, False, 0), (2, 8, True, 0), (8, 2, True, 0)]
+    ("point", "mark", "marker", "lost"),
+    [(2, 2, True, 1), (2, 2, False, 0), (2, 8, True, 0), (8, 2, True, 0), (2, 3, False, 1), (2, 7, False, 0)],
 )
-def test_a_gap_past_the_end_of_a_clean_stop_is_no_compaction(tmp_path, point, mark, marker, lost):
+def test_a_gap_past_the_end_of_a_clean_stop_or_around_the_high_watermark_is_no_compaction(
+    tmp_path, point, mark, marker, lost
+):
     """A bit of a base offset was changed: a broker of 3.9.2 served the batch with offset 1108 instead of 108."""
     place = folder(tmp_path, (0, one(0) + one(1) + one(7)))
     for name, offset in (("recovery-point-offset-checkpoint", point), ("replication-offset-checkpoint", mark)):
@@ -699,6 +702,53 @@ def test_damage_below_the_log_start_is_a_remark(tmp_path):
     for start, left in ((1, 1), (2, 1), (3, 0)):
         (tmp_path / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {start}\n")
         assert len(findings(place, status=3 if left else 0)) == left
+
+
+@pytest.mark.parametrize(
+    "data", [b"", one(0)[:70], one(0) + b"\1" * 90, one(0) + bytes(60), one(0, crc=1)[:20], one(0)]
+)
+def test_what_is_wrong_with_a_segment_below_the_log_start_is_a_remark(tmp_path, data):
+    place = folder(tmp_path, (0, data), (2, one(2)))
+    assert findings(place, status=3) != []
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 2\n")
+    assert findings(place, status=0) == []
+
+
+def test_a_folder_with_the_name_of_a_segment_below_the_log_start_is_a_remark(tmp_path):
+    place = folder(tmp_path, (0, one(0)), (1, one(1)))
+    (place / f"{0:020}.log").unlink()
+    (place / f"{0:020}.log").mkdir()
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    assert "no-file" in [line["code"] for line in findings(place, status=3)]
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 1\n")
+    assert [line["code"] for line in findings(place, status=4)] == ["no-log"]
+
+
+@pytest.mark.parametrize(("size", "base", "status"), [(1, 1, 0), (16, 1, 0), (17, 1, 3), (5, 2, 3)])
+def test_a_few_bytes_after_an_older_segment_stop_no_consumer(tmp_path, size, base, status):
+    """A reader needs 17 bytes for a header up to the magic. Offset 1 is lost if the next segment has base 2."""
+    place = folder(tmp_path, (0, one(0) + b"\1" * size), (base, one(base)))
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    assert (findings(place, status=status) == []) == (status == 0)
+
+
+def test_a_segment_that_a_start_restores_leaves_no_gap(tmp_path):
+    place = folder(tmp_path, (0, one(0)), (1, one(1)), (2, one(2)))
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    log = place / f"{1:020}.log"
+    log.rename(f"{log}.swap")
+    ids = whole_partition.CheckOptions(ids={"orders": "A"})
+    (part,) = Finder(Wanted(leftovers=True)).find([str(place)], None)
+    assert Code.GAP not in [each.code for each in whole_partition.check(part, ids, log_dir.LogDirs()).findings]
+    log.with_name(f"{log.name}.swap").rename(log)
+    os.mkfifo(f"{log}.swap")  # a broker takes regular files only
+    assert findings(place, status=0) == []
+    log.with_name(f"{log.name}.swap").unlink()
+    log.rename(f"{log}.swap")
+    (place / f"{0:020}.log.cleaned").write_bytes(b"")  # a start removes the .swap
+    (part,) = Finder(Wanted(leftovers=True)).find([str(place)], None)
+    assert Code.GAP in [each.code for each in whole_partition.check(part, ids, log_dir.LogDirs()).findings]
 
 
 @pytest.mark.parametrize(("point", "snapshot", "status"), [(2, None, 0), (1, None, 3), (2, 9, 3), (None, None, 3)])
