@@ -78,7 +78,7 @@ class CheckedPaths(NamedTuple):
             states = dirs.read_so_far()
             found = (dry_start(each, self.options, known, self.whole, states) for each in self.brokers)
             yield from started.started(
-                map(self._selected, found), self.partitions, results, self.image, self.configs, self.wanted, dirs
+                map(self._selected, found), self.partitions, results, self.image, self.configs, self.wanted
             )
         except StoreError as error:  # a disk error becomes a part of the result
             fail(error)

@@ -305,7 +305,8 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
     newest, is recovered, or is read for the producer state; the ``.index`` of an older segment, which the first fetch
     opens (``LazyIndex.get``). A broker can open a pipe or a device, and reads no entries from it. But it cannot resize
     one as an index of the newest or of a recovered segment (``AbstractIndex.resize``), nor set the position of a pipe
-    as a ``.txnindex`` (``TransactionIndex.openChannel``).
+    as a ``.txnindex`` (``TransactionIndex.openChannel``). From 4.0 on, recovery then truncates the
+    segment, and NullPointerException ends the broker, because the index has no memory map (4.2.2, 4.4.0).
     """
     logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     bases = [each.base_offset or 0 for each in logs]
@@ -323,7 +324,9 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
             if entry.special == "device" if is_txn else is_flushed and entry.special in {"pipe", "device"}:
                 continue
             if is_txn or not is_flushed:
-                raise StopsError(cause, is_io=True)
+                ends = not (is_txn or how.clean) and how.release.forgives_io and entry.special in {"pipe", "device"}
+                text = f"NullPointerException: it is a {entry.special}, and recovery cannot use it as an index"
+                raise StopsError(cause._replace(text=text) if ends else cause, is_io=not ends)
             if suffix == file_names.TIME_INDEX:
                 unread.append(cause)
             else:

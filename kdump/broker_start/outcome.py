@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kdump.findings.codes import FindingCode
     from kdump.recovery.segment_end import Cut
 
@@ -121,6 +123,10 @@ class BrokerStart(NamedTuple):
     """The reasons why ``starts``, an outcome or an offset is None."""
     clean: frozenset[str] = frozenset()
     """The log dirs with ``.kafka_cleanshutdown``."""
+    checkpointed: Mapping[tuple[str | None, int | None], Mapping[str, int]] = {}
+    """Partition -> the end offsets in the checkpoints of the log dirs, by the kind of checkpoint."""
+    lacks_remote_storage: bool = False
+    """Whether the first log dir shows that the broker has no remote storage: RemoteIndexCache makes a folder in it."""
 
     @property
     def offline_log_dirs(self) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ class Context(NamedTuple):
     takes: Callable[[str, int], bool] = lambda _topic, _number: True
     """Whether --topic and --partition select a partition."""
     tiered: Container[str] | None = None
-    """The topics with remote storage, from the metadata log; None without a metadata log."""
+    """The topics with remote storage, from the metadata log; None if they are unknown."""
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
@@ -146,6 +146,33 @@ class _StartFindings:
                 yield from self._damaged_future(log)
         if absent:
             yield self._absent(absent)
+        if any(cause.code is Code.METADATA_ELSEWHERE for cause in self.start.unknown):
+            yield from self._checkpointed()
+
+    def _checkpointed(self) -> Iterator[Finding]:
+        """Yield the findings on partitions without a folder that only checkpoints name, because metadata is unknown.
+
+        A broker that stops writes recovery points and high watermarks of all its logs, and of no others.
+        """
+        if not set(self.start.log_dirs) <= self.start.clean:
+            return
+        for (topic, number), reached in sorted(self.start.checkpointed.items(), key=str):
+            if topic is None or number is None or (topic, number) in self.by_partition or topic == CLUSTER_METADATA:
+                continue
+            most = min(reached.values()) if len(reached) > 1 else 0
+            if most > 0 and self.context.takes(topic, number):
+                name = f"{topic}-{number}"
+                yield Finding(
+                    level=Level.LOG,
+                    file=posixpath.join(self.start.log_dirs[0], name),
+                    kind=Code.PARTITION_MISSING,
+                    text=f"{self.broker} stopped with a log of {name}, but has no folder of it: "
+                    f"{many_are(most, 'record')} missing ({evidence_text(reached)})",
+                    expected=f"a folder {name}",
+                    found="no folder",
+                    missing=most,
+                    advice=f"Another replica or a backup may have the records. {NO_COMMAND}",
+                )
 
     def _counts(self, cause: StartCause) -> bool:
         """Return False for a missing ``meta.properties`` if the log dir may be a copy, or belong to a broker of 0.8."""
@@ -466,7 +493,7 @@ class _StartFindings:
         )
 
     def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:
-        """Return the finding on an empty log that a start creates, because the partition's log dir is offline.
+        """Return the finding on an empty log that a start can create, because the partition's log dir is offline.
 
         The finding on the offline log dir reports the records in its folders.
         """
@@ -477,7 +504,7 @@ class _StartFindings:
             level=Level.LOG,
             file=posixpath.join(log.log_dir or self.start.log_dirs[0], name),
             kind=Code.PARTITION_MISSING,
-            text=f"the log dir of {name} is offline: a start creates an empty log in {log.log_dir}{missing}",
+            text=f"the log dir of {name} is offline: a start can create an empty log in {log.log_dir}{missing}",
             missing=most,
             advice="Repair the offline log dir before a broker starts: clients would write to the new empty log.",
         )
@@ -555,13 +582,15 @@ class _StartFindings:
         )  # reported with the stray folder
         is_clean = log.log_dir in self.start.clean
         beyond = {what: offset for what, offset in evidence.items() if offset > (end or 0)}
-        if is_clean and end and beyond and proves_end(end, log.recovery_point, evidence):
+        mark = log.high_watermark if len(self.context.replicas.get((log.topic, log.partition), ())) == 1 else None
+        if is_clean and end and beyond and proves_end(end, log.recovery_point, evidence, high_watermark=mark):
+            by = "recovery point proves" if log.recovery_point == end else "other files prove"
             yield Finding(
                 level=Level.REMARK,
                 file=where,
                 kind=Code.HIGH_WATERMARK,
                 text=f"another file names a higher log end ({evidence_text(beyond)}), but after the clean stop the "
-                f"recovery point proves that the log ends at offset {end}: no record is missing",
+                f"{by} that the log ends at offset {end}: no record is missing",
                 offset=end,
                 found=most,
             )
@@ -700,18 +729,25 @@ class _StartFindings:
         least = max(min(reached.values()), deleted)
         is_certain = tiered is not None or set(reached) != {EPOCHS}
         shown = ", ".join(f"{what}: {offset}" for what, offset in reached.items())
+        compacted = self._may_be_compacted(log)
+        gone = "the first segment is" if compacted else many_are(first - least, "record")
         yield Finding(
             level=Level.LOG if is_certain else Level.REMARK,
             file=log.path or "",
             kind=Code.RECORDS_MISSING,
-            text=f"{many_are(first - least, 'record')} missing: the log begins at offset {first}, but had offsets "
-            f"from {least} on ({shown})" + ("" if is_certain else ", unless the topic is in remote storage"),
+            text=f"{gone} missing: the log begins at offset {first}, but had offsets from {least} on ({shown})"
+            + (f"; compaction may have removed some of the {many(first - least, 'record')} before" if compacted else "")
+            + ("" if is_certain else ", unless the topic is in remote storage"),
             offset=least,
             expected=f"{least} or lower",
             found=first,
-            missing=first - least if is_certain else None,
+            missing=(0 if compacted else first - least) if is_certain else None,
             advice=self._elsewhere(log),
         )
+
+    def _may_be_compacted(self, log: LogStart) -> bool:
+        """Return whether the metadata log says that the topic is compacted: then the number of records is unknown."""
+        return bool(self.context.ids) and log.topic in self.context.compacted
 
     def _start_raised(self, log: LogStart, least: int) -> Finding:
         """Return the finding on a log start offset that DeleteRecords cannot have set.
@@ -719,16 +755,18 @@ class _StartFindings:
         DeleteRecords would also have raised the start offset of the first leader epoch.
         """
         name, first = f"{log.topic}-{log.partition}", log.checkpoint_start or 0
+        compacted = self._may_be_compacted(log)
         return Finding(
             level=Level.LOG,
             file=posixpath.join(log.log_dir or "", file_names.LOG_STARTS),
             kind=Code.LOG_START_RAISED,
-            text=f"log start offset {first} of {name} hides {many(first - least, 'record')}: the leader epochs of the "
-            f"log begin at offset {least}, so no broker deleted the records below {first}",
+            text=f"log start offset {first} of {name} hides {'up to ' if compacted else ''}"
+            f"{many(first - least, 'record')}: the leader epochs of the log begin at offset {least}, so no broker "
+            f"deleted the records below {first}",
             offset=least,
             expected=f"{least} or no line",
             found=first,
-            loses=first - least,
+            loses=0 if compacted else first - least,
             advice="Correct the line of the checkpoint before a broker starts: a broker deletes the segments below "
             f"offset {first}.",
             commands=(self._log_start_command(log, least),),

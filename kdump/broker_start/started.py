@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from contextlib import suppress
-from functools import partial
+from operator import ne
 from typing import TYPE_CHECKING
 
 from kdump.broker_start.log_folder import KnownLog
-from kdump.broker_start.shortfall import CommittedOffsets, checkpointed
+from kdump.broker_start.shortfall import CommittedOffsets
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from kdump.checks.whole_partition import CheckedPartition
     from kdump.findings import Finding
     from kdump.log_dirs.finder import Wanted
-    from kdump.log_dirs.log_dir_state import LogDirState, LogDirStates, Offsets
     from kdump.log_dirs.partition import Partition
 
 
@@ -135,12 +135,10 @@ def started(
     image: ClusterImage | None,
     configs: Mapping[str, str],
     wanted: Wanted,
-    dirs: LogDirStates,
 ) -> Iterator[Started]:
     """Yield each dry start with its findings.
 
-    ``partitions`` are all partitions found, ``results`` their checks, ``image`` the image of the metadata log,
-    ``dirs`` the files of their log dirs.
+    ``partitions`` are all partitions found, ``results`` their checks, ``image`` the image of the metadata log.
     """
     groups = CommittedOffsets(partitions)
     facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
@@ -165,10 +163,9 @@ def started(
         mine = {log_dir: by_dir[log_dir] for log_dir in result.log_dirs if log_dir in by_dir}
         of_broker = [part for held in mine.values() for part in held]
         log_dirs = {log_dir: held[0] for log_dir, held in reversed(mine.items())}
-        marks = checkpointed(partial(_offsets, dirs.of(part)) for part in log_dirs.values())
         context = Context(
             facts,
-            lambda topic, number, marks=marks: {  # type: ignore[misc]  # bound now
+            lambda topic, number, marks=result.checkpointed: {  # type: ignore[misc]  # bound now
                 **marks.get((topic, number), {}),
                 **groups.of(topic, number),
             },
@@ -180,7 +177,7 @@ def started(
             compacted,
             bool(configs.get("node.id", configs.get("broker.id"))),
             lambda topic, number: wanted.takes(Name(topic, number)),
-            tiered,
+            () if tiered is None and result.lacks_remote_storage else tiered,
         )
         made = findings(result, context)
         is_here = all(part.files is LOCAL for part in of_broker)
@@ -221,31 +218,37 @@ def _closed(partitions: Sequence[Partition]) -> set[str]:
     """Return the folders whose log was closed before the broker was killed (:attr:`LogEvidence.is_closed`).
 
     A broker preallocates both indexes of the newest segment (AbstractIndex), and trims them when it closes the log. If
-    more than a fifth of a log dir's logs are trimmed, none counts as closed.
+    more than a fifth of a log dir's logs are trimmed, none counts as closed. A log with one index of the size that a
+    broker preallocates in this log dir is not closed: another program changed the other index.
     """
     found: set[str] = set()
-    by_dir: dict[str, dict[str, bool]] = {}
+    by_dir: dict[str, dict[str, tuple[int, int]]] = {}
     for part in partitions:
-        is_closed = _is_closed(part)
-        if is_closed is not None:
-            by_dir.setdefault(part.log_dir, {})[part.files.shown(part.folder)] = is_closed
+        sizes = _index_sizes(part)
+        if sizes is not None:
+            by_dir.setdefault(part.log_dir, {})[part.files.shown(part.folder)] = sizes
     for each in by_dir.values():
-        closed = {folder for folder, is_closed in each.items() if is_closed}
-        found |= closed if 4 * len(closed) <= len(each) - len(closed) else set()
+        trimmed = {folder for folder, sizes in each.items() if _are_trimmed(*sizes)}
+        opened = Counter(sizes for folder, sizes in each.items() if folder not in trimmed)
+        usual = max(opened, key=opened.__getitem__, default=(-1, -1))
+        closed = {folder for folder in trimmed if all(map(ne, each[folder], usual))}
+        found |= closed if 4 * len(trimmed) <= len(each) - len(trimmed) else set()
     return found
 
 
-def _is_closed(part: Partition) -> bool | None:
-    """Return whether the indexes of the newest segment are trimmed; None if unknown or the folder is not in use."""
+def _are_trimmed(index: int, times: int) -> bool:
+    return index <= OffsetIndex.layout.size or not is_preallocated(index, times)
+
+
+def _index_sizes(part: Partition) -> tuple[int, int] | None:
+    """Return the sizes of the newest segment's indexes; None if one is missing or the folder is not in use."""
     logs = [each for each in part.segments if each.path.endswith(f".{file_names.LOG}")]
     if part.topic in {None, CLUSTER_METADATA} or not logs or leftover_of(part):
         return None
     stem = posixpath.basename(logs[-1].path).removesuffix(f".{file_names.LOG}")
     sizes = {entry.name: entry.size for entry in part.others}
     index, times = (sizes.get(f"{stem}.{suffix}") for suffix in file_names.PREALLOCATED)
-    if index is None or times is None:
-        return None
-    return index <= OffsetIndex.layout.size or not is_preallocated(index, times)
+    return None if index is None or times is None else (index, times)
 
 
 def _facts(
@@ -288,10 +291,6 @@ def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:
         node: tuple(id_text(each) for each in fields.get("logDirs") or ())
         for node, fields in sorted(image.cluster.brokers.items())
     }
-
-
-def _offsets(state: LogDirState, name: str) -> Offsets:
-    return state.offsets.get(name, {})
 
 
 def _directories(log_dirs: Mapping[str, Partition]) -> dict[str, str]:

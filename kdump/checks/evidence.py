@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.offset_index import OffsetIndex
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.internal_topics.decode import DecodedRecord
     from kdump.log_dirs.partition import Partition, Segment
+
+
+SNAPSHOT: Final = "producer snapshot"
 
 
 def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
@@ -46,7 +49,7 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
         and file_names.is_padded(stem := entry.name.partition(".")[0])
     ]
     if any(snapshots):
-        found["producer snapshot"] = max(snapshots)
+        found[SNAPSHOT] = max(snapshots)
     bases = [named[0] for entry in part.others if (named := _index_base(entry.name)) is not None]
     if any(bases):
         found["index file"] = max(bases)
@@ -55,13 +58,17 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
     return found
 
 
-def proves_end(end: int, recovery_point: int | None, evidence: Mapping[str, int]) -> bool:
+def proves_end(
+    end: int, recovery_point: int | None, evidence: Mapping[str, int], *, high_watermark: int | None = None
+) -> bool:
     """Return whether ``end`` is certain to be the end of the log after a clean stop.
 
-    A broker that stops writes the log end as recovery point (LogManager.shutdown). ``evidence``: kind of file -> the
-    end that it proves. At most one kind may prove a later end, because its file may be damaged.
+    A broker that stops writes the log end as recovery point (LogManager.shutdown) and as the name of a producer
+    snapshot. ``evidence``: kind of file -> the end that it proves. At most one kind may prove a later end, because its
+    file may be damaged. ``high_watermark`` is that of a log without followers: it is the log end, too.
     """
-    return recovery_point == end and sum(offset > end for offset in evidence.values()) <= 1
+    later = sum(offset > end for offset in evidence.values())
+    return later <= 1 and (recovery_point == end or high_watermark == evidence.get(SNAPSHOT) == end)
 
 
 def indexed_end(segment: Segment) -> int:
@@ -90,12 +97,18 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
 
     A broker that deletes segments or records raises the start offset of the first epoch to the log start offset
     (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames a segment's log before
-    its indexes (LogSegment.changeFileSuffixes). In a tiered topic the epochs begin at the first remote offset.
+    its indexes (LogSegment.changeFileSuffixes). In a tiered topic the epochs begin at the first remote offset. A
+    log without a time entry was empty, as compaction leaves it: there is no limit if it was first.
     """
     found: dict[str, int] = {}
     logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}
     bases = [named for entry in part.others if (named := _index_base(entry.name)) is not None]
     alone = [base for base, stem in bases if stem not in logs]
+    first = next((each.base_offset or 0 for each in part.segments if each.path.endswith(f".{LOG}")), 0)
+    before = {stem for base, stem in bases if base < first}
+    times = {entry.name: entry.size for entry in part.others} if before else {}
+    if before and all(times.get(f"{stem}.{TIME_INDEX}") == 0 for stem in before):
+        return {}
     if alone:
         found["index file"] = min(alone)
     if epochs:

@@ -500,6 +500,25 @@ def test_an_index_without_its_log_reports_a_lost_first_segment(broker):
     assert (status, [code for code, _ in found]) == (4, ["no-log"])
 
 
+def test_a_lost_segment_that_compaction_left_empty_had_no_records(broker):
+    folder = broker / "d2" / "idem-0"
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    compacts = metadata_value(
+        "ConfigRecord", resourceType=2, resourceName="idem", name="cleanup.policy", value="compact"
+    )
+    log.write_bytes(log.read_bytes() + records(compacts, base=5))
+    begin_at(folder, 24)
+    epochs(folder, (0, 0))
+    done = kdump("check", *(str(broker / each) for each in DIRS))
+    assert done.returncode == 3
+    assert b"the first segment is missing: the log begins at offset 24" in done.stdout
+    assert b"compaction may have removed some of the 24 records" in done.stdout
+    for suffix in ("index", "timeindex"):
+        (folder / f"{0:020}.{suffix}").write_bytes(b"")
+    status, found = findings(broker)
+    assert (status, [code for code, _ in found]) == (4, ["no-log"])
+
+
 def test_a_log_start_above_the_leader_epochs_hides_records(broker):
     checkpoint = broker / "d2" / "log-start-offset-checkpoint"
     checkpoint.write_text("0\n1\nidem 0 1\n")
@@ -567,8 +586,21 @@ def test_a_folder_in_the_place_of_the_marker_counts(broker):
 def test_a_broker_alone_takes_a_lost_metadata_log_from_the_controllers(broker):
     shutil.rmtree(broker / "d1" / "__cluster_metadata-0")
     assert findings(broker)[0] == 3
-    status, found = findings(broker, configs=("node.id=1", "process.roles=broker"))
+    configs = ("node.id=1", "process.roles=broker")
+    status, found = findings(broker, configs=configs)
     assert (status, found) == (0, set())
+    marks = {"replication-offset-checkpoint": 2, "recovery-point-offset-checkpoint": 2}
+    for name, offset in marks.items():
+        (broker / "d2" / name).write_text(f"0\n1\nidem 0 {offset}\n")
+    (broker / "d1" / "log-start-offset-checkpoint").write_text("0\n1\nplain 0 1\n")
+    epochs(broker / "d1" / "plain-0", (0, 0))
+    assert findings(broker, configs=configs) == (3, {("log-start-raised", None)})
+    (broker / "d1" / "remote-log-index-cache").mkdir()  # the topic may be in remote storage
+    assert findings(broker, configs=configs) == (0, set())
+    shutil.rmtree(broker / "d2" / "idem-0")
+    assert findings(broker, configs=configs) == (3, {("partition-missing", 2)})
+    (broker / "d1" / ".kafka_cleanshutdown").unlink()  # a deletion may be newer than the checkpoints
+    assert findings(broker, configs=configs)[1] == set()
 
 
 def test_a_file_in_the_place_of_a_partition_takes_its_log_dir_offline(broker):
@@ -636,7 +668,7 @@ def test_a_log_that_is_begun_elsewhere_names_the_offline_log_dir(broker, is_file
     else:
         (broker / "d2" / "idem-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
     done = kdump("check", str(broker / "d1"), str(broker / "d2"), "--config", "node.id=1")
-    assert b"is offline: a start creates an empty log in " in done.stdout
+    assert b"is offline: a start can create an empty log in " in done.stdout
     assert (done.returncode, b"but has no folder" in done.stdout, b"backup" in done.stdout) == (3, False, False)
 
 
@@ -887,6 +919,13 @@ def test_a_closed_segment_beside_open_logs_shows_that_a_newer_one_is_lost(broker
     assert missing == [f"idem-{number}" for number in range(reported)]
 
 
+@pytest.mark.parametrize("suffix", ["index", "timeindex"])
+def test_an_open_log_with_one_changed_index_is_not_closed(broker, suffix):
+    _after_a_kill(broker, closed=0)
+    (broker / "d2" / "idem-0" / f"{0:020}.{suffix}").write_bytes(b"")
+    assert ("records-missing", None) not in findings(broker)[1]
+
+
 def test_a_clean_stop_closes_all_segments(broker):
     _after_a_kill(broker, closed=1)
     (broker / "d2" / ".kafka_cleanshutdown").touch()
@@ -986,6 +1025,26 @@ def test_an_index_that_is_no_file(broker, kind, base, suffix, offline):
     status, found = findings(broker)
     assert status == (3 if offline else 0)
     assert ("index-unreadable" in {code for code, _ in found}) == offline
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix", "release", "starts"),
+    [
+        ("pipe", "index", "4.4.0", False),
+        ("/dev/null", "timeindex", "4.2.2", False),
+        ("/dev/null", "index", "3.9.2", True),
+        ("socket", "index", "4.4.0", True),
+        ("pipe", "txnindex", "4.4.0", True),
+    ],
+)
+def test_after_a_kill_an_index_that_is_no_file_can_end_a_broker(broker, kind, suffix, release, starts):
+    """Recovery of 4.0 and later truncates a segment whose indexes it cannot resize, and reads them again."""
+    _segments_with_a_folder(broker, f"{9:020}.x")
+    (broker / "d2" / ".kafka_cleanshutdown").unlink()
+    _special(broker / "d2" / "idem-0" / f"{2:020}.{suffix}", kind)
+    start, _ = started(broker, release=release)
+    assert (start["starts"], codes(start["fatal"])) == ((True, []) if starts else (False, ["index-unreadable"]))
+    assert [each[-2:] for each in start["offlineLogDirs"]] == (["d2"] if starts else [])
 
 
 @pytest.mark.parametrize(("kind", "offline"), [("pipe", True), ("socket", True), ("/dev/null", False)])
