@@ -23,7 +23,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -209,6 +209,8 @@ class Run:
                 self.machines[base.release].end()
                 truth = observe(self.machines[base.release], base, folder, 60)
                 self.counts["starts again, without an answer"] += 1
+                if is_unanswered(truth):
+                    truth = replace(truth, starts=False, why="no answer")
             self.counts["starts of many"] += len(some.changes) > 1
             offline = set(cast("list[str]", start.get("offlineLogDirs", [])))
             foreseen = bool(start) and start["starts"] is not False and truth.starts and truth.offline == offline
