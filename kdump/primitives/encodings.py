@@ -1,7 +1,4 @@
-"""Converts bytes to text, in the encodings that a user can select for keys and values, or as Java decodes UTF-8.
-
-Also reads the numbers in a text as Java does.
-"""
+"""Converts bytes to text in the encodings that a user can select, and reads UTF-8 and numbers as Java does."""
 
 from __future__ import annotations
 

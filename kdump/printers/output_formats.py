@@ -1,6 +1,6 @@
 """The output formats of a dump: the printer of each format by name.
 
-The module of a printer is imported when its format is chosen, so that ``kdump --help`` imports none of them.
+A printer's module is imported when its format is chosen. :class:`HidingPrinter` hides secrets in all formats.
 """
 
 from __future__ import annotations

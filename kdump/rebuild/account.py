@@ -1,4 +1,4 @@
-"""The account of a rebuilt cluster: ``account.json``, and the lines of ``--plan``."""
+"""The account of a rebuilt cluster, which ``cluster`` fills: ``account.json``, and the lines of ``--plan``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reads a large segment in parts by several processes or threads, with results in file order.
 
 The state at the start of each part is assumed, and checked when the previous part is finished. If it was wrong, the
-part is read again (:mod:`kdump.parallel.chunks`).
+part is read again (:mod:`kdump.parallel.chunks`). A run from :func:`read_headers` reads its records on first use.
 """
 
 from __future__ import annotations
