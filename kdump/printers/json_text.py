@@ -60,7 +60,7 @@ def content(column: Column, data: bytes, encoding: Encoding) -> str:
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Yield :func:`payload` in pieces, then ``before`` and, unless it is utf8, the encoding in a field ``mark``."""
+    """Yield :func:`payload` in pieces, then ``before``, then a field ``mark`` with the encoding unless that is utf8."""
     from kdump.rows.pieces import to_pieces
 
     pieces = to_pieces(data, encoding)

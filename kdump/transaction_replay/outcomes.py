@@ -228,7 +228,7 @@ class TransactionFollower:
         return bool(self._entries)
 
     def skip(self, end_offset: int) -> None:
-        """Skip non-transactional batches. Call it only if ``.txnindex`` has no entries and no damage came before."""
+        """Skip non-transactional batches before ``end_offset``. No index entry and no damage may come before them."""
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:

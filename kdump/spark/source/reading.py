@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 TRAILING: Final = "trailing"
 """The kind of damage for a truncated batch at the end of a file."""
 GROWING: Final = "a broker was writing this batch when the file was listed"
-"""The reason for a truncated batch that a broker is still writing, or that is complete now. It is not an error."""
+"""The reason of a truncated batch that a broker is writing, or has completed since the listing. It is not an error."""
 UNREADABLE: Final = "unreadable"
 """The kind of damage for bytes that a failing disk does not return, with ``skipUnreadable``."""
 DAMAGED_BYTES: Final = 8 << 20

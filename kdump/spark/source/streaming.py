@@ -54,7 +54,7 @@ class TriggerLimits(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Bytes of a segment that a trigger reads. ``until``: the mark after them. ``live``: offsets by file names."""
+    """Bytes of a segment that a trigger reads. ``until``: the mark after them. ``live``: :class:`Split` explains it."""
 
     partition: Partition
     segment: Segment
