@@ -89,7 +89,7 @@ class PartitionListing(DiskUsage):
         yield from sorted(lines, key=lambda line: (line.topic, line.partition, line.log_dir, line.folder))
 
 
-HELP: Final = """List partitions, or the segments of a partition's folder.
+HELP: Final = """List partitions, or the segments of a partition folder.
 
 \b
 Examples:

@@ -359,7 +359,7 @@ Examples:
   kdump diff b1.tar.gz b2.tar.gz b3.tar.gz --topic orders --records -o jsonl
   kdump diff /b1/data1,/b1/data2 /b2/data1,/b2/data2 --jobs 2
 
-Each PATH has the files of one broker: a log dir, several separated by commas, a partition's folder or an archive. The
+Each PATH has the files of one broker: a log dir, several separated by commas, a partition folder or an archive. The
 brokers are compared in pairs, from the higher log start offset on. Equal bytes are not decoded; `kdump check` shows
 whether they are valid.
 

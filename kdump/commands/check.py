@@ -66,7 +66,7 @@ def command(
       kdump check /var/kafka --remote /var/tiered
       kdump check /backup/orders-0 -o jsonl | jq 'select(.check == "recovery")'
 
-    PATH is a segment, a partition's folder, a log dir, a glob, an archive (tar, zip) or a folder in one
+    PATH is a segment, a partition folder, a log dir, a glob, an archive (tar, zip) or a folder in one
     (bundle.zip:d1). If a log is damaged, a dry run shows the bytes that a starting broker would truncate. After a
     clean stop it truncates none, after an unclean stop all from the first bad batch above the recovery point on. With
     --remote the segments there are checked too, and __remote_log_metadata is compared with them.

@@ -143,7 +143,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
       kdump dump /var/kafka --topic orders --remote /var/tiered
       kdump dump orders-0 -f '%o %T %k %s\\n'
 
-    PATH is a segment of any name, a glob, a partition's folder, a log dir, an archive (tar, zip), or a
+    PATH is a segment of any name, a glob, a partition folder, a log dir, an archive (tar, zip), or a
     folder in one (bundle.zip:d1). - is standard input. Segments are read in offset order. kdump reads the replica with
     the newest leader epoch and log end; a note names the others.
 

@@ -49,8 +49,8 @@ def command(
       kdump rebuild-index /var/kafka --topic orders --out fresh
       kdump rebuild-index 00000000000000000064.log --out new --entry-offset first
 
-    PATH is a segment, a partition's folder, a log dir or a glob. The new files have the segment's name. Those of
-    a partition's folder are written to a folder of the same name in --out. Stop the broker before you move them to a
+    PATH is a segment, a partition folder, a log dir or a glob. The new files have the segment's name. Those of
+    a partition folder are written to a folder of the same name in --out. Stop the broker before you move them to a
     log. Earlier segments are read if transactions may have begun there. As with a broker, there is no .txnindex without
     aborted transactions.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "Look": {
-        "ls": "List partitions, or the segments of a partition's folder.",
+        "ls": "List partitions, or the segments of a partition folder.",
         "dump": "Print the records of Kafka's log segments.",
         "get": "Show one record, or its batch, field by field.",
         "sql": "Query logs, and the results of commands, with SQL (DuckDB).",

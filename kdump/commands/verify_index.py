@@ -37,7 +37,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
       kdump verify-index orders-0/00000000000000000000.timeindex
       kdump verify-index -q /var/kafka || echo "indexes are wrong"
 
-    PATH is an index file, a segment, a partition's folder, a log dir, a glob or an archive. Entries may have the first
+    PATH is an index file, a segment, a partition folder, a log dir, a glob or an archive. Entries may have the first
     or the last offset of a batch, because releases differ. Padding, empty files and gaps in coverage are remarks. Give
     whole folders instead of single segments if you can: a transaction may begin in an earlier segment.
 

@@ -32,12 +32,12 @@ def read(data: Bytes) -> CleanShutdown:
     try:
         content = json.loads(bytes(data))
     except (ValueError, RecursionError) as fault:  # RecursionError for deep nesting
-        raise DamageError("json", f"a clean shutdown file is not JSON: {fault}") from None
+        raise DamageError("json", f"a clean shutdown marker is not JSON: {fault}") from None
     if not isinstance(content, dict):
-        raise DamageError("json", "a clean shutdown file is not a JSON object", found=type(content).__name__)
+        raise DamageError("json", "a clean shutdown marker is not a JSON object", found=type(content).__name__)
     version, epoch = content.get("version", CURRENT_VERSION), content.get("brokerEpoch")
     if type(version) is not int or type(epoch) not in (int, type(None)):
-        raise DamageError("json", "a clean shutdown file does not hold whole numbers", found=content)
+        raise DamageError("json", "a clean shutdown marker does not hold whole numbers", found=content)
     return CleanShutdown(version, epoch)
 
 

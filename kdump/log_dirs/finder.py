@@ -310,7 +310,7 @@ class Finder:
         is_text = _is_text(head)
         if is_text or not may_begin_damaged:
             what = "text, not a file of Kafka's" if is_text else "not a file of Kafka's"
-            hint = "name a segment, a partition's folder or a log dir; "
+            hint = "name a segment, a partition folder or a log dir; "
             hint += f"a damaged segment is read under its own name, such as {0:0{file_names.PADDED}}.{file_names.LOG}"
             raise UnreadableError(shown, f"it is {what}: {wrong}", hint)
         self.note(f"{shown} does not begin like a segment ({wrong}), but kdump reads it")
@@ -462,7 +462,7 @@ class Finder:
         """Return whether to read a subfolder. A skipped leftover is reported as a note.
 
         Outside a log dir, a folder that is named like a partition may be a log dir, such as ``broker-1``. A folder that
-        is the marker of a clean shutdown is never read, because it may be a link to any folder.
+        is the clean shutdown marker is never read, because it may be a link to any folder.
         """
         if in_log_dir and folder.name == file_names.CLEAN_SHUTDOWN:
             return False

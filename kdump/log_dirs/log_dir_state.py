@@ -1,4 +1,4 @@
-"""Reads the files that describe a log dir: ``meta.properties``, checkpoints, and the marker of a clean shutdown.
+"""Reads the files that describe a log dir: ``meta.properties``, checkpoints, and the clean shutdown marker.
 
 Broken files are reported as damage, unreadable files as failures. Partition folders are not read.
 """
@@ -83,7 +83,7 @@ class LogDirState(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Whether the log dir has the marker of a clean shutdown."""
+        """Whether the log dir has the clean shutdown marker."""
         return file_names.CLEAN_SHUTDOWN in self.sound
 
     @property
@@ -109,14 +109,14 @@ class LogDirStates:
         self._known = dict(known or {})
 
     def of(self, partition: Partition) -> LogDirState:
-        """Return the state of the log dir that holds a partition's folder."""
+        """Return the state of the log dir that holds a partition folder."""
         key = partition.files, partition.log_dir
         if key not in self._known:
             self._known[key] = self._read(*key, self._readers, partition.beside, partition.path_beside)
         return self._known[key]
 
     def inside(self, partition: Partition) -> LogDirState:
-        """Return the state of a partition's folder as a log dir. Its files are read in order of name."""
+        """Return the state of a partition folder as a log dir. Its files are read in order of name."""
         key = partition.files, partition.folder
         if key not in self._known:
             path_of = partial(posixpath.join, partition.folder)
@@ -181,7 +181,7 @@ class LogDirStates:
 
 
 def _is_folder(files: Files, path: str) -> bool:
-    """Return whether the marker of a clean shutdown is a folder, which a broker accepts too."""
+    """Return whether the clean shutdown marker is a folder, which a broker accepts too."""
     marker = files.look(path)
     return marker is not None and marker.is_folder
 

@@ -1,6 +1,6 @@
 """Partitions and segments as the finder returns them: paths, sizes and offsets of files. No batch is decoded here.
 
-Also the state of a partition's folder after a start (``.swap`` files), and groups of partitions for workers.
+Also the state of a partition folder after a start (``.swap`` files), and groups of partitions for workers.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def one(offset, *, count=1, **rest):
 
 
 def folder(tmp_path, *segments, parents=False, **files):
-    """A partition's folder: segments as (base offset, bytes), other files by name."""
+    """A partition folder: segments as (base offset, bytes), other files by name."""
     place = tmp_path / "orders-0"
     place.mkdir(parents=parents)
     for base, data in segments:
@@ -591,7 +591,7 @@ def test_a_file_that_is_none_of_kafkas_is_called_so_and_not_a_damaged_log(tmp_pa
     done = kdump("check", path)
     assert (done.returncode, done.stdout.count(b"DAMAGED"), done.stdout.count(b"salvage")) == (1, 0, 0)
     assert f"error: {path}: it is {what} of Kafka's: byte 16 holds {data[16]}" in done.stderr.decode()
-    assert b"name a segment, a partition's folder or a log dir" in done.stderr
+    assert b"name a segment, a partition folder or a log dir" in done.stderr
     torn = tmp_path / "customer.log"
     torn.write_bytes(data)
     status = 1 if what.startswith("text") else 3

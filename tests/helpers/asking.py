@@ -1,4 +1,4 @@
-"""Running answering commands: their lines on one partition's folder, and what they print."""
+"""Running answering commands: their lines on one partition folder, and what they print."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LINES: Final = {
 }
 """Command lines of the answering commands; ``{folder}`` is the folder of :func:`subject`."""
 NEW_CLUSTER: Final = ("--cluster-id", "kdumpTestsAAAAAAAAAAAA", "--release", "4.3.1")
-"""Options that rebuild-cluster needs for a single partition's folder."""
+"""Options that rebuild-cluster needs for a single partition folder."""
 _INTERNAL: Final = {
     "schemas": (
         "_schemas-0",
@@ -49,7 +49,7 @@ _INTERNAL: Final = {
 
 
 def subject(request: pytest.FixtureRequest) -> tuple[str, bytes]:
-    """Return the input of the command line named ``name`` in a test: a partition's folder with a record of 5 KB."""
+    """Return the input of the command line named ``name`` in a test: a partition folder with a record of 5 KB."""
     call = getattr(request.node, "callspec", None)
     name = call.params.get("name", "") if call is not None else ""
     folder, key, value = _INTERNAL.get(name.split(" ")[0], ("t-0", b"k", bytes(5000)))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def write(log_dir: Path, partition: str, segments: Mapping[int | str, bytes], **beside: str | bytes) -> Path:
-    """Write a partition's folder: segments by base offset or file name, other files by name (``__`` is a dot)."""
+    """Write a partition folder: segments by base offset or file name, other files by name (``__`` is a dot)."""
     folder = log_dir / partition
     folder.mkdir(parents=True, exist_ok=True)
     for base, content in segments.items():
@@ -28,7 +28,7 @@ def replica(
     name: str = "orders-0",
     epochs: Mapping[int, int] | None = None,
 ) -> Path:
-    """Write a partition's folder with the start offsets of leader epochs."""
+    """Write a partition folder with the start offsets of leader epochs."""
     if epochs is None:
         return write(broker, name, segments)
     lines = "".join(f"{epoch} {start}\n" for epoch, start in epochs.items())

@@ -576,7 +576,7 @@ def _named(folder: Path, state: str) -> Path:
 
 @change
 def folder_lost(scene: Scene) -> str | None:
-    """A partition's folder is lost."""
+    """A partition folder is lost."""
     folder = scene.rng.choice(scene.folders(internal=True))
     if folder.name == METADATA:
         return None
@@ -586,7 +586,7 @@ def folder_lost(scene: Scene) -> str | None:
 
 @change
 def folder_named(scene: Scene) -> str | None:
-    """A partition's folder is -stray, -delete or -future, or there is such a copy."""
+    """A partition folder is -stray, -delete or -future, or there is such a copy."""
     folder, state = scene.folder, scene.rng.choice(["stray", "delete", "future"])
     target, copies = _named(folder, state), scene.rng.random() < 0.5
     if copies and scene.second is not None and state == "future" and scene.rng.random() < 0.5:

@@ -95,7 +95,7 @@ def topic_history(
 
 
 class OtherCopy(NamedTuple):
-    """A partition's folder on another broker. ``name`` is the path of its log dir in messages."""
+    """A partition folder on another broker. ``name`` is the path of its log dir in messages."""
 
     name: str
     place: Place

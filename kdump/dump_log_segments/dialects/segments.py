@@ -176,7 +176,7 @@ V0_10_0: Final = V0_9_0_1._replace(
 
 V0_10_1: Final = V0_10_0._replace(
     since=(0, 10, 1),
-    why="timestamps (KIP-33); a decoder option turns --print-data-log on",
+    why="timestamps (KIP-33); a decoder switch turns --print-data-log on",
     inner_magic_must_match=False,
     decoders_imply_print=True,
     message=V0_10_0.message.replace(" isvalid:", " {timestamp_type}: {timestamp} isvalid:"),
