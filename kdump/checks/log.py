@@ -1,5 +1,7 @@
 """Checks the batches of a partition: their order, and defects that a correct CRC does not reveal (:class:`LogCheck`).
 
+A valid log may get remarks (:class:`LogRemarks`): transactions that are open at its end, timestamps in the future.
+
 Offsets, leader epochs and producers are followed across segments. Compaction and lost batches both leave gaps in
 offsets. Only the whole partition shows the cause of a gap, so gaps are reported after the last segment.
 """
@@ -13,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
-from kdump.checks.log_remarks import LogRemarks
 from kdump.errors import DamageError, LimitError, many, offsets_are
-from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Level, salvage, text_of
+from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Level, remark, salvage, text_of
 from kdump.findings.codes import Code
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
@@ -55,12 +56,84 @@ SPECIAL: Final = UNUSUAL & ~(record_layout.TIMESTAMP_TYPE_FLAG | record_layout.T
 MOST_GAPS: Final = 1000
 AT_ONCE: Final = 1 << 20
 """The number of bytes of two segments that are compared at a time."""
+TOLERANCE: Final = 3_600_000
+"""Allowed difference between clocks in ms: the default of ``message.timestamp.after.max.ms`` (KIP-937, 3.6)."""
 
 
 ZEROS_ADVICE: Final = (
     "A broker trims a preallocated file when the next segment begins, so another program wrote these zeros. Copy the "
     "file, truncate the copy at this byte (truncate -s), and check the copy."
 )
+
+
+class _FirstBatch(NamedTuple):
+    file: str
+    position: int
+    offset: int
+    value: int
+    """A producer id, or a timestamp in ms."""
+
+
+class LogRemarks:
+    """Follows the transactions and timestamps of batches. ``at``: the current time in ms; None accepts any time."""
+
+    def __init__(self, at: int | None) -> None:
+        self.latest = INT64_END if at is None else at + TOLERANCE
+        """The largest timestamp in ms that is not in the future."""
+        self._open: dict[int, _FirstBatch] = {}
+        self._future: _FirstBatch | None = None
+        self._batches_of_future = 0
+
+    def batch(self, file: str, batch: Batch) -> None:
+        """Add a batch. Callers may skip batches without a producer whose timestamps are not above ``latest``."""
+        header = batch.header
+        if header.max_timestamp > self.latest:
+            position = batch.position + record_layout.BATCH_HEADER.offsets["max_timestamp"]
+            self._future = self._future or _FirstBatch(file, position, batch.base_offset, header.max_timestamp)
+            self._batches_of_future += 1
+        if batch.is_control:
+            self._open.pop(header.producer_id, None)
+        elif batch.is_transactional:
+            place = _FirstBatch(file, batch.position, batch.base_offset, header.producer_id)
+            self._open.setdefault(header.producer_id, place)
+
+    def is_open(self, producer_id: int) -> bool:
+        return producer_id in self._open
+
+    def forget(self) -> None:
+        """Drop the open transactions, because bytes that were not read may contain their markers."""
+        self._open.clear()
+
+    def finish(self) -> Iterator[Finding]:
+        """Yield a remark on open transactions and one on future timestamps, each with its first batch."""
+        if self._open:
+            first = min(self._open.values(), key=lambda place: place.offset)
+            text = (
+                f"{many(len(self._open), 'transaction')} without an end marker: read_committed consumers wait at the "
+                f"first one, which producer {first.value} began at offset {first.offset}"
+            )
+            advice = "'kdump transactions' shows which ones hang."
+            yield remark(
+                first.file, Code.OPEN_TRANSACTION, text, position=first.position, offset=first.offset, advice=advice
+            )
+        if self._future is not None:
+            from kdump.primitives.timestamps import iso_or_ms
+
+            time = iso_or_ms(self._future.value)
+            text = (
+                f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future (first: {time}): "
+                "retention by time keeps them until that time"
+            )
+            yield remark(
+                self._future.file,
+                Code.FUTURE_TIMESTAMP,
+                text,
+                position=self._future.position,
+                offset=self._future.offset,
+                expected=f"{iso_or_ms(self.latest)} or earlier",
+                found=time,
+                advice="'kdump retention' shows the segments that are kept.",
+            )
 
 
 class _Gap(NamedTuple):
