@@ -40,7 +40,6 @@ class _State:
     at_once = 0
     """The number of open :func:`at_once` blocks."""
     interrupts = 0
-    """The number of KeyboardInterrupts so far."""
 
 
 def heed(numbers: Iterable[int]) -> None:

@@ -73,8 +73,6 @@ class Layout(Generic[T]):
 
 
 class Read(NamedTuple):
-    """A value and the position after it."""
-
     value: int
     end: int
 

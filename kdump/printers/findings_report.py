@@ -452,7 +452,6 @@ def _text(value: str | None) -> str | None:
 
 
 STYLES: Final[dict[Tone, str]] = {"title": "1", "note": "2", "derived": "33", "log": "1;31", "good": "1;32", "": ""}
-"""SGR parameters."""
 
 
 class TerminalReport(PlainReport):

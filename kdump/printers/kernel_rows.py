@@ -74,7 +74,6 @@ class KernelRows:
         self.shapes: dict[object, Shape] = {}
         self._literals: dict[str, bytes | None] = {}
         self._decoder: tuple[PayloadDecoder, str] | None = None
-        """The decoder of the current batch, and its topic."""
         self._decoded: DecodedText | None = None
         self._headers_way = _WAYS.get(encoding, encoding)
         if redactor is not None:

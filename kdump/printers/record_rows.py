@@ -98,7 +98,6 @@ class RecordRows:
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:
-        """Return the object that makes rows in compiled code."""
         raise NotImplementedError
 
     def _of_kernel(self) -> KernelRows:

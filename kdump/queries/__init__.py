@@ -5,4 +5,3 @@ from typing import Final
 MEMORY: Final = 128 << 20
 """Default limit of DuckDB's memory, in bytes."""
 FORMATS: Final = ("table", "csv", "jsonl", "parquet", "arrow")
-"""The output formats of a query."""

@@ -158,7 +158,6 @@ class Engine:
 
     @property
     def names(self) -> list[str]:
-        """The names of all views and macros."""
         return [*self.views, *SECOND_NAMES, *MACROS]
 
     def connect(self) -> duckdb.DuckDBPyConnection:
@@ -263,7 +262,6 @@ class Running:
 
     @property
     def seconds(self) -> float:
-        """The seconds since the start of the query."""
         return time.monotonic() - self._began
 
     def _next(self) -> Any:

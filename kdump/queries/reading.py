@@ -157,7 +157,6 @@ class SqlInputs(NamedTuple):
     decoder: PayloadDecoder | None = None
     """Decodes payloads for the column ``decoded``."""
     typed: TypedColumns | None = None
-    """The typed columns of a subject."""
 
     schemas: str | None = None
     """The path of the schema registry's topic; None: it is in the paths of the query."""

@@ -92,7 +92,6 @@ class LogDirReport:
         return self.answers[name].command
 
     def as_object(self) -> Line:
-        """Return the document as one JSON object."""
         return {
             "kind": "report",
             "version": VERSION,

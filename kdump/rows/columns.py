@@ -176,7 +176,6 @@ DAMAGE: Final = (
     Column("missingFrom", "long", "damage.missing_from", "The first offset that may be missing: the one after the last valid batch.", optional=True),
     Column("missingUntil", "long", "damage.missing_until", "The first offset of the next valid batch: the offsets in between are missing.", optional=True),
 )
-"""The columns of a damaged range."""
 
 # fmt: on
 KINDS: Final = {"record": RECORD, "batch": BATCH, "damage": DAMAGE}

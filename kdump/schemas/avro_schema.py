@@ -39,8 +39,6 @@ class Primitive:
 
 @dataclass(slots=True)
 class Fixed:
-    """A fixed number of bytes."""
-
     name: str
     size: int
     logical: Logical | None = None

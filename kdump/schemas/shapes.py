@@ -39,8 +39,6 @@ class JsonText:
 
 @dataclass(frozen=True, slots=True)
 class StructShape:
-    """A struct: named fields, in order."""
-
     fields: tuple[tuple[str, Shape], ...]
 
 

@@ -81,8 +81,6 @@ def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable:
 
 
 class ListedDamage(NamedTuple):
-    """A damaged range in the manifest."""
-
     file: str
     position: int
     length: int

@@ -32,8 +32,6 @@ TASKS_OF_DAMAGE: Final = 2
 
 
 class Counted(NamedTuple):
-    """The account of a split, and its damaged ranges."""
-
     account: SplitAccount
     lost: list[Damage]
 

@@ -104,7 +104,6 @@ class LocalLock:
             return None
 
     def touch(self, text: str) -> None:  # noqa: ARG002  the file has it already
-        """Set the time of the lock to now."""
         os.utime(self._path)
 
     def age(self) -> float | None:
