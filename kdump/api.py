@@ -506,9 +506,9 @@ class Log:
         return frames.to_parquet(rows, path, overwrite=overwrite, inputs=self._paths, note=self.notes.append)
 
     def _begin(self, take: Take) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
-        """Begin an iteration, with its own damage and notes; return its reader, its partitions, and ``lost``.
+        """Begin an iteration with its own damage and notes; return its reader, its partitions, and a function.
 
-        ``lost`` takes its damage. Raises UsageError for an unknown subject of a schema.
+        The function adds damage to the iteration's own. Raises UsageError for an unknown subject of a schema.
         """
         self._typed()
         damage: list[tuple[str, Damage]] = []

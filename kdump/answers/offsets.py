@@ -160,7 +160,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 class Offsets(Collector):
     """Gathers the offsets of partitions, and looks up ``times`` (ms).
 
-    Of several replicas it reports the one with the newest leader epoch at its log end, then the greatest end offset.
+    Of several replicas it reports the one with the newest leader epoch, then the greatest end offset.
     """
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:

@@ -35,7 +35,7 @@ From: TypeAlias = Literal["timeindex", "mtime"]
 class AgedSegment(NamedTuple):
     """A segment. ``next_offset`` is the base offset of the next segment, or the log end offset.
 
-    ``largest`` is its largest timestamp or its last write time, ``modified`` its last write time, in ms; or None.
+    ``largest`` is its largest timestamp, else its last write time; ``modified`` is its last write time (ms or None).
     """
 
     base_offset: int

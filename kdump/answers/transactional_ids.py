@@ -79,7 +79,7 @@ class _CoordinatorLog:
 class TransactionalIds(Collector):
     """Collects the last state of each transactional id.
 
-    Of several replicas it reports the one with the newest leader epoch at its log end, then the greatest end offset.
+    Of several replicas it reports the one with the newest leader epoch, then the greatest end offset.
     """
 
     def __init__(self) -> None:

@@ -192,7 +192,7 @@ class Repairs:
         ]
 
     def _directory(self, cause: StartCause) -> str | None:
-        """Return the registered directory id that no log dir has, or None unless there is exactly one."""
+        """Return the registered directory id that no log dir has; None if there are none or several such ids."""
         file = posixpath.dirname(_properties(cause.file or ""))
         known = {each for path, each in self._directories.items() if posixpath.normpath(path) != file}
         candidates = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]

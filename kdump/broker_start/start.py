@@ -492,8 +492,8 @@ class _BrokerRun:
     ) -> None:
         """Create an empty log in the assigned log dir, or in the first live log dir if none is assigned.
 
-        If a log dir is offline, the log may be in it. Then no log is created for a directory id that no live log dir
-        has, unless it is ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
+        If a log dir is offline, the log may be in it. Then a log with a directory id that no live log dir has is
+        created only if the id is ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
         """
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, but none of its log dirs has the folder"

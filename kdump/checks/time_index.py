@@ -133,7 +133,7 @@ class TimeIndexCheck(IndexFileCheck):
         """Yield the findings.
 
         ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct. Unless
-        ``readable``, the log was not read to its end; then missing entries and entries past the end are not reported.
+        ``readable``, the log was read only in part: missing entries and entries past its end are not reported.
         """
         if readable:
             for slot in self._slots[self._at :]:

@@ -33,7 +33,7 @@ class TxnIndexCheck(IndexFileCheck):
     advice = ADVICE
 
     def __init__(self, file: str, data: bytes | None, base_offset: int) -> None:
-        """``data`` is None without a file, which is valid if no transaction with data was aborted."""
+        """``data`` is None if the file is missing, which is valid if no transaction with data was aborted."""
         super().__init__(file)
         self.exists = data is not None
         self.data = data or b""

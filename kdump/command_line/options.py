@@ -174,7 +174,7 @@ SHOW_SECRETS: Final[Decorator] = Shared.option(
 class Redact(Shared):
     """``--redact`` without a value, or with fields of decoded payloads: ``--redact value.email,key.id``.
 
-    The next word is its value only if it looks like a field and is not a file: in ``--redact PATH`` it is an argument.
+    The next word is the value only if it looks like a field and no file has this name: a PATH stays an argument.
     """
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:

@@ -155,7 +155,7 @@ def _with_in(words: Sequence[str]) -> str | None:
 
 
 def _first_record(path: str, command: str) -> str | None:
-    """Return the first record of a path as an argument of a command. None without a topic, except for ``get``."""
+    """Return the first record of a path as an argument of ``command``, or None. Only ``get`` needs no topic."""
     from kdump.api import open as open_log
 
     try:

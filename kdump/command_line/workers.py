@@ -102,9 +102,9 @@ class WhoReads(NamedTuple):
     def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:
         """Return the workers that read partitions, or None if this process reads them.
 
-        Without --master, this process reads the partitions if there is only one, or if one of them is in a store.
-        Without --jobs, it also reads them if they have fewer than ``much`` bytes. Raises UsageError for inputs that
-        only this machine can read, and KdumpError if Spark does not start.
+        Without --master, this process reads the partitions if there is only one, or if one is in a store. Without
+        --jobs, this process also reads partitions that together have fewer than ``much`` bytes. Raises UsageError for
+        inputs that only this machine can read, and KdumpError if Spark does not start.
         """
         if self.master is None:
             jobs = costs.processes_beside(partitions, much) if self.jobs is None else self.jobs

@@ -26,7 +26,7 @@ DELETE_HORIZON_FLAG: Final = 0x40
 
 
 class LogOverhead(NamedTuple):
-    """The first fields of each entry of a log, of any magic, and of each message inside a wrapper."""
+    """The first fields of a log entry of any magic, and of a message inside a wrapper."""
 
     offset: Int64
     size: Int32

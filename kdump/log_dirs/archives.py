@@ -65,7 +65,7 @@ _MANY_DIGITS: Final = re.compile(rb"[0-9]{256}")
 
 
 class Extent(NamedTuple):
-    """A range of data of a member: its position in the member, its size, and its position in the archive, in bytes."""
+    """A range of a member's data: its position in the member, its size, and its position in the archive, in bytes."""
 
     position: int
     size: int

@@ -148,8 +148,8 @@ class Finder:
         """Yield the partitions in ``paths``, in the order of ``paths``; in a folder in order of topic and partition.
 
         If ``files`` is None, a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder in
-        ``paths`` are one partition, except copies of a segment under other names, which are partitions of their own.
-        Partitions that are only in remote storage come last.
+        ``paths`` are one partition. A copy of a segment under another name is a partition of its own. Partitions that
+        are only in remote storage come last.
         """
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
 
 BLOCK: Final = 1 << 20
-"""Maximum number of bytes of one read, and of one decompressed block except blocks of zstd."""
+"""Largest read, and largest decompressed block (except of zstd), in bytes."""
 _STEP: Final = 1 << 14
 """Bytes given to a decompressor at a time, because it copies the remaining input at the end of each small member."""
 _ZSTD_STEP: Final = 1 << 13

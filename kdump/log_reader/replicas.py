@@ -198,7 +198,7 @@ def _spare_copies(partitions: Iterable[Partition]) -> list[Partition]:
 
 
 def _shown(partition: Partition) -> str:
-    """Return the folder of a log, or the path of its file if it has only one."""
+    """Return the folder of a log, or the path of its only file."""
     alone = len(partition.segments) == 1 and not partition.is_listed
     return partition.segments[0].name if alone else partition.files.shown(partition.folder)
 
@@ -224,7 +224,7 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
     """Return name of a partition -> number of folders with this name, at any depth below ``paths``.
 
     The result is empty if a path is not a local folder, or if there are links. An unreadable folder counts as empty.
-    A folder without subfolders, such as most partition folders, is not searched: its link count shows that it has none.
+    The link count of a folder shows whether it has subfolders. Most partition folders have none, and are not searched.
     """
     names: Counter[Name] = Counter()
     left: list[str] = []

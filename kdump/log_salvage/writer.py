@@ -135,7 +135,7 @@ def write_log_starts(out: Path, starts: Iterable[PartitionOffset], access: Acces
 
 
 def write_unread(out: Path, errors: Iterable[UnreadableError], access: Access) -> None:
-    """Write UNREAD, the list of the inputs that could not be read, unless there are none. Raises OSError."""
+    """Write UNREAD, the list of the inputs that could not be read, if there are any. Raises OSError."""
     found = {str(error.path): error.reason for error in errors}
     if found:
         text = json.dumps([{"path": path_text(path), "reason": reason} for path, reason in found.items()], indent=1)

@@ -196,7 +196,7 @@ def topic_names(image: ClusterImage | None) -> dict[bytes, str]:
 
 
 def partition_count(image: ClusterImage | None, topic: str) -> int | None:
-    """Return the number of partitions of a topic; None without an image, or if it has no such topic."""
+    """Return the number of partitions of a topic; None if there is no image or no such topic."""
     found = None if image is None else image.topics.by_name.get(topic)
     return None if found is None else len(found.partitions)
 
