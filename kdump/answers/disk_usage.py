@@ -64,8 +64,8 @@ class Bytes(NamedTuple):
 class PartitionUsage:
     """A partition folder. ``state``: current, metadata, deleted, future, stray, unknown.
 
-    ``deleted_bytes`` is the size of its ``.deleted`` files. ``oldest_ms`` is the largest timestamp of its first batch,
-    ``newest_ms`` of its last.
+    ``deleted_bytes``: its ``.deleted`` files. ``oldest_ms``, ``newest_ms``: largest timestamps of its first and last
+    batch.
     """
 
     kind: ClassVar[str] = "partition"

@@ -1,7 +1,6 @@
 """Compares two replicas of a log record by record (:func:`differences`), and reads leader epochs (:func:`lineage`).
 
-Equal bytes are skipped without decoding, also if the replicas have different segments. Source of the epochs: KIP-101,
-KIP-279 and Kafka's class LeaderEpochFileCache.
+Equal bytes are skipped without decoding, even in different segments. Source of the epochs: KIP-101, KIP-279.
 """
 
 from __future__ import annotations

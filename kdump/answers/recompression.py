@@ -1,8 +1,7 @@
 """Computes the sizes of topics in other codecs, for ``kdump stats``: it compresses all batches, or a sample, in memory.
 
 The checksums of batches decide the sample, so every run gives the same answer, with any number of processes. The ratio
-of the sample gives the estimate for the partition. The error is 1.96 standard errors of the ratio, plus the bytes that
-unlike batches may add.
+of the sample gives the estimate for the partition. The error is 1.96 standard errors, plus the bytes of unlike batches.
 """
 
 from __future__ import annotations

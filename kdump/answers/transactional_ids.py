@@ -162,8 +162,7 @@ class TransactionalIds(Collector):
 class KnownIds:
     """All transactional ids by producer id.
 
-    ``is_whole``: every partition of ``__transaction_state`` is in the paths. ``condition`` states the assumed number of
-    partitions if there is no metadata log.
+    ``is_whole``: every partition of the topic is in the paths. ``condition``: its number of partitions, if assumed.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """The question ``transactions``: open, hanging, committed and aborted transactions of partitions.
 
-It computes the answers of ``kafka-transactions.sh`` (KIP-664) from logs and ``__transaction_state``. It ends no
-transaction: lines have the commands that do.
+It gives the answers of ``kafka-transactions.sh`` (KIP-664) from files. It ends no transaction, but prints how to.
 """
 
 from __future__ import annotations

@@ -38,8 +38,7 @@ class TableResult:
     def to_parquet(self, path: str | PathLike[str], *, overwrite: bool = False) -> int:
         """Write the table to a Parquet file, which appears when it is complete; return the number of rows.
 
-        Raises UsageError if ``path`` exists and ``overwrite`` is False, or if it is in an input. Raises
-        UnreadableError if the disk returns an error.
+        Raises UsageError if ``path`` is in an input, or exists without ``overwrite``; UnreadableError for a disk error.
         """
         return to_parquet(self.to_arrow().to_reader(), path, overwrite=overwrite, inputs=self.paths)
 

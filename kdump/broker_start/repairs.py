@@ -85,8 +85,7 @@ DISK_IS_LOST: Final = ": 'only if the disk is lost' && "
 class Repairs:
     """The advice and commands for one broker.
 
-    ``ids``: topic name -> topic id. ``nodes``: broker id -> registered directory ids. ``directories``: path of a log
-    dir in messages -> directory.id.
+    ``ids``: topic name -> topic id. ``nodes``: broker id -> registered directory ids. ``directories``: log dir -> id.
     """
 
     def __init__(

@@ -187,8 +187,8 @@ def started(
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
     """Return a verdict on each broker. If there are several brokers, the first verdict lists the log dirs of each.
 
-    ``found`` are all findings. ``unreadable`` is whether a file could not be read. Without a dry start, return a
-    verdict on "the broker" if a finding is grave.
+    ``found``: all findings. ``unreadable``: a file could not be read. Without a dry start, grave findings get a
+    verdict.
     """
     if not started:
         return [verdict(found, "the broker")] if any(one.is_grave for one in found) else []

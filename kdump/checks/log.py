@@ -513,8 +513,8 @@ class LogCheck:
     def _is_usual(self, batch: Batch) -> bool:
         """Return whether the header of a batch needs no further check.
 
-        It needs none if it has no producer, and continues the previous batch with equal leader epoch and timestamp
-        type.
+        It needs none if it has no producer, and the offsets, leader epoch and timestamp type continue the previous
+        batch.
         """
         header = batch.header
         base, epoch = header.base_offset, header.partition_leader_epoch

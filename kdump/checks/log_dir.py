@@ -221,8 +221,7 @@ HALF_WRITTEN: Final = "a broker stopped while it wrote this file, and uses the f
 def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = False, served: bool = True) -> Finding:
     """Return the finding on a file that a broker cannot read.
 
-    ``dispensable``: the broker starts without the file's log dir. Unless ``served``, no broker serves the replica of
-    the file, so the finding is not fatal.
+    ``dispensable``: the broker starts without the file's log dir. Unless ``served``, the finding is not fatal.
     """
     effect = of.effect_of(damage, dispensable=dispensable)
     return Finding(

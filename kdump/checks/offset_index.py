@@ -237,8 +237,7 @@ class OffsetIndexCheck(IndexFileCheck):
     def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
         """Yield the findings. ``valid_end`` is the position after the last batch that was read.
 
-        ``closed``: no broker writes to the segment. Unless ``readable``, damage follows, and later entries are not
-        checked.
+        ``closed``: no broker writes to the segment. Unless ``readable``, damage follows; later entries are not checked.
         """
         if self._pending is not None:
             if readable:

@@ -1,7 +1,6 @@
-"""The names of Kafka's files and folders in a log dir.
+"""The names of Kafka's files and folders in a log dir. The release of a name is the first that writes it.
 
-Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore. The release of a
-name is the first whose brokers write this name.
+Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore.
 """
 
 from __future__ import annotations

@@ -59,8 +59,7 @@ def places(
 def place(path: str) -> tuple[Files, str]:
     """Return the place of a path or URI, and the path in this place. Local paths become absolute.
 
-    Raises UsageError for a wrong URI or an unknown scheme, StoreError if the store of a URI does not answer, and
-    KdumpError without PyArrow.
+    Raises UsageError for a wrong URI or scheme, StoreError if the store does not answer, KdumpError without PyArrow.
     """
     found = _URI.match(path)
     if found is None:

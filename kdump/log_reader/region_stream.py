@@ -43,9 +43,8 @@ def stream(
     """Yield the regions of a range of bytes (none if ``span`` is None), each with the result of ``make`` or None.
 
     With ``runs``, several batches may be one Run. ``packed`` is false if the caller needs only headers. If it is true,
-    runs have no compressed batches, and a whole local file with ``runs`` is read ahead by threads
-    (:func:`kdump.segments.read_ahead.read_making`). With ``check`` the threads also check that records are well-formed.
-    Raises UnreadableError.
+    runs have no compressed batches, and threads read a whole local file with ``runs`` ahead
+    (:func:`kdump.segments.read_ahead.read_making`); with ``check`` they also check records. Raises UnreadableError.
     """
     if span is None:
         return

@@ -121,10 +121,9 @@ class OffsetMap(KeyFacts):
     def judge(self, *, discards: bool, keeps: bool, listed: bool) -> Judged:
         """Count the records whose keys belong to the part of this map, by outcome.
 
-        Returns the number of records, the number of tombstones, the number of records for each index in REASONS, and
-        the bytes of superseded records. With ``listed`` also the offset and reason of each removed record.
-        ``discards``: the cleaning removes all records, also those after ``latest``. ``keeps``: it keeps the newest
-        tombstones.
+        Returns the numbers of records, of tombstones, and of records for each index in REASONS; the bytes of superseded
+        records; and with ``listed`` the offset and reason of each removed record. ``discards``: the cleaning removes
+        all records, also those after ``latest``. ``keeps``: it keeps the newest tombstones.
         """
         records = tombstones = size = 0
         gone = [0] * len(REASONS)

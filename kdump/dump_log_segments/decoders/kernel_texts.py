@@ -115,8 +115,7 @@ def json(
 ) -> StructText:
     """Return a writer of a struct as :func:`.java.json` prints it, between the texts ``before`` and ``after``.
 
-    ``embedded``: the release in whose format the bytes of group members are decoded, or None. With ``states`` the
-    status of a transaction is a name.
+    ``embedded``: the release whose format group members' bytes have, or None. ``states``: write names of statuses.
     """
     fields = [
         FieldText(f'"{STATUS}":'.encode(), STATUS, "name", STATE_NAMES)

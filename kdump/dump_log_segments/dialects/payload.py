@@ -1,7 +1,6 @@
 """The output for control records and records of Kafka's own topics by release, as data.
 
-The messages, versions and fields that a release can read are in the schema texts
-(:mod:`kdump.internal_topics.schema`).
+:mod:`kdump.internal_topics.schema` has the messages, versions and fields that a release can read.
 """
 
 from __future__ import annotations
