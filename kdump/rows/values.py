@@ -118,7 +118,7 @@ def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> b
 
 
 def against_marks(column: Column, found: SelectedBatch, record: Record | None = None) -> object:
-    """Return :func:`value`; in a column of MARKS, False instead of None if the checkpointed offset is known."""
+    """Like :func:`value`, but with False instead of None in a column of MARKS whose offset is known."""
     shown = value(column, found, record)
     return False if shown is None and column.source in MARKS and mark(column, found) is not None else shown
 

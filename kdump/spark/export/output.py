@@ -354,7 +354,7 @@ class Table(Output):
         return []
 
     def rows(self) -> dict[str, int | None]:
-        """Return the table with the number None, because kdump cannot count the rows of its format."""
+        """Return the table's name with None as its number of rows, because kdump cannot count them."""
         return {self._table: None}
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
