@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 from kdump.errors import UnreadableError, UsageError, discard
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
-from kdump.log_dirs.remote import is_remote, without_secret
+from kdump.log_dirs.remote import as_written, is_remote, without_secret
 from kdump.output import parts
 from kdump.output.access import ANY, Access
 from kdump.output.parts import TakenError, append, create, identity, unwritable
@@ -345,7 +345,8 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
             around.setdefault(identity(above.stat()), above)
     alone: set[Path | None] = set()  # folders of files in ``paths``; other files in them are not inputs
     for path in paths:
-        for found in [path] if os.path.lexists(path) else LOCAL.glob(path):
+        local = path if is_remote(path) else as_written(path)[1]  # a file: URI may name an input
+        for found in [local] if os.path.lexists(local) else LOCAL.glob(local):
             read = Path(found)
             _be_outside(target, _within(around, read), out, path)
             if not read.is_dir():

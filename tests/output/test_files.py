@@ -34,6 +34,17 @@ def test_nothing_is_overwritten_unasked(tmp_path):
         files.write(tmp_path, {"link": b"1"})
 
 
+@pytest.mark.parametrize("form", ["file://{}", "file:{}"])
+def test_an_input_given_as_a_uri_is_not_written_into(tmp_path, form):
+    read = tmp_path / "in 1"
+    (read / "t-0").mkdir(parents=True)
+    for path in (read, read / "t-0"):
+        uri = form.format(str(path).replace(" ", "%20"))
+        with pytest.raises(UsageError, match=r"is in the input file:.*, which kdump does not change"):
+            files.outside([uri], str(read / "t-0" / "rows.parquet"))
+        files.outside([uri], str(tmp_path / "rows.parquet"))
+
+
 @pytest.mark.parametrize("out", ["s3://key:secret@bucket/x", "s3:/bucket/x", "file:///tmp/x", "https://host/x"])
 def test_a_uri_is_not_the_name_of_a_local_output(out):
     with pytest.raises(UsageError, match="is a URI, which kdump only reads") as error:

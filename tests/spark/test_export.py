@@ -59,6 +59,7 @@ def manifest(out, number=-1):
     [
         (["{in}"], "{in}/lake", r"is in the input .*in, which kdump does not change"),
         (["{in}"], "file://{in}/lake", r"is in the input .*in, which kdump does not change"),
+        (["file://{in}"], "{in}/lake", r"is in the input .*in, which kdump does not change"),
         (["{in}"], "file:{in}", r"is an input, which kdump does not change: name another place$"),
         (["{in}"], "{out}", r"out exists already: add --mode overwrite or --mode append, or choose another --out$"),
         (["{in}"], "{out}/file", r"file exists already"),

@@ -147,7 +147,7 @@ def check(export: Export, *, adds: bool) -> None:
         _be_outside(export)
         return
     out = place[1]
-    files.outside([path for path in export.paths if "://" not in path], out)
+    files.outside(export.paths, out)
     if export.mode == "error" and not adds and export.format in FORMATS and not _is_free(Path(out)):
         raise exists(export.out)
 
