@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from kdump.command_line.dump_options import DumpOptions
     from kdump.log_dirs.partition import Partition
     from kdump.log_reader.region_stream import ReadStats
-    from kdump.rows.selection import SegmentFacts
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.read_ahead import MadeLines
 
@@ -225,7 +224,7 @@ class Dump:
         self.session.damages()
         self.damaged_ranges += 1
         self.damaged_bytes += item.damage.size
-        if self.redactor is not None or self.options.no_payload or self._may_be_secret(item.file, printer):
+        if self.redactor is not None or self.options.no_payload or self._may_be_secret(item, printer):
             from kdump.rows.redaction import bare
 
             item = item._replace(damage=bare(item.damage))
@@ -234,11 +233,15 @@ class Dump:
         if printer is None or not printer.shows_damage or not (self.session.quiet or sys.stdout.isatty()):
             self.session.damaged_range(item.file.name, item.damage)
 
-    def _may_be_secret(self, file: SegmentFacts, printer: Printer | None) -> bool:
-        """Return whether a damaged range of a segment may contain secrets."""
+    def _may_be_secret(self, item: DamagedRange, printer: Printer | None) -> bool:
+        """Return whether the values in a damaged range may be parts of secrets."""
         if isinstance(printer, HidingPrinter):
-            return printer.hides_in(file)
-        return not self.options.show_secrets and file.topic is not None and may_hold_secrets(file.topic)
+            return printer.hides_in(item)
+        if self.options.show_secrets or not may_hold_secrets(item.file.topic):
+            return False
+        from kdump.rows.redaction import Secrets
+
+        return Secrets().may_be_in(*item)
 
 
 def write_columns(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) -> int:

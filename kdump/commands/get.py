@@ -211,21 +211,21 @@ class Hide:
             return parts if self.secrets is None else self.secrets.parts(item, parts)
         return field_map.hidden(parts, self.redactor.hash)
 
-    def _shows_values(self, file: SegmentFacts) -> bool:
+    def _shows_values(self, file: SegmentFacts, damage: Damage | DamageError) -> bool:
         """Return whether invalid values of fields may be printed. They may be parts of a payload."""
         if self.no_payload or self.redactor is not None:
             return False
-        return self.secrets is None or not self.secrets.may_be_in(file)
+        return self.secrets is None or not self.secrets.may_be_in(file, damage)
 
     def damage(self, damage: Damage, file: SegmentFacts) -> Damage:
-        if self._shows_values(file):
+        if self._shows_values(file, damage):
             return damage
         from kdump.rows.redaction import bare
 
         return bare(damage)
 
     def error(self, damage: DamageError, file: SegmentFacts) -> DamageError:
-        if self._shows_values(file):
+        if self._shows_values(file, damage):
             return damage
         from kdump.rows.redaction import redacted_reason
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.primitives.encodings import Encoding
     from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor, Secrets
-    from kdump.rows.selection import DamagedRange, SegmentFacts, SelectedBatch
+    from kdump.rows.selection import DamagedRange, SelectedBatch
     from kdump.segments.batch_runs import Run
     from kdump.segments.read_ahead import MadeLines
 
@@ -61,9 +61,9 @@ class HidingPrinter:
         for one in self._secrets.without(item):
             self._printer.found(one)
 
-    def hides_in(self, file: SegmentFacts) -> bool:
-        """Return whether values in damaged ranges of a segment may be secrets."""
-        return may_hold_secrets(file.topic) and self._of_secrets().may_be_in(file)
+    def hides_in(self, item: DamagedRange) -> bool:
+        """Return whether the values in a damaged range may be parts of secrets."""
+        return may_hold_secrets(item.file.topic) and self._of_secrets().may_be_in(*item)
 
     def _hides(self, item: SelectedBatch) -> bool:
         return may_hold_secrets(item.file.topic) and self._of_secrets().mask(item) is not None

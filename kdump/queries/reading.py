@@ -306,9 +306,8 @@ class QueryReading:
 
     def _bare(self, item: DamagedRange) -> DamagedRange:
         """Return a damaged range, without values of fields if payloads are hidden or may be secret."""
-        topic = item.file.topic
-        may_be = self._secrets.may_be_in(item.file) if topic is None else may_hold_secrets(topic)
-        return item._replace(damage=bare(item.damage)) if self._hides or may_be else item
+        is_bare = self._hides or self._secrets.may_be_in(*item)
+        return item._replace(damage=bare(item.damage)) if is_bare else item
 
     def _counted(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[SelectedBatch | DamagedRange]:
         for item in items:

@@ -78,6 +78,22 @@ def redacted_reason(kind: str) -> str:
     return f"its {kind} is wrong"
 
 
+_OF_RECORDS: Final = frozenset(
+    {
+        "record size",
+        "record offset",
+        "varint",
+        "key size",
+        "value size",
+        "header count",
+        "header key size",
+        "header value size",
+        "message size",
+        "control key",
+        "control value",
+    }
+)
+"""The kinds of damage inside a batch's records. A wrong number there may be bytes of a payload."""
 _FIRST_BYTES: Final = (0, 1)
 """The possible first bytes of a value of the metadata log: the versions of its frame."""
 
@@ -105,11 +121,16 @@ class Secrets:
             for one in item.each(batches=False):
                 yield _masked(one, mask)
 
-    def may_be_in(self, file: SegmentFacts) -> bool:
-        """Return whether damaged bytes of a segment may contain secrets."""
+    def may_be_in(self, file: SegmentFacts, damage: Damage | DamageError) -> bool:
+        """Return whether the expected and found values of damage in a segment may be parts of secrets.
+
+        Before a record has decided what the segment holds, the values of a batch's header are shown.
+        """
         if file.topic is not None and _of_topic(file.topic) is not None:
             return True
-        return file.name == self._file and self._known is not None
+        if file.name == self._file and self._is_decided:
+            return self._known is not None
+        return may_hold_secrets(file.topic) and damage.kind in _OF_RECORDS
 
     def parts(self, item: SelectedBatch, parts: Iterator[FieldBytes]) -> Iterator[FieldBytes]:
         """Return the fields of a batch with hidden secrets."""

@@ -505,3 +505,39 @@ def test_a_hexdump_hides_the_values_of_a_log_without_a_readable_record(tmp_path,
     assert b"hidden (--show-secrets shows it)" in out
     assert not found(out)
     assert not found(err)
+
+
+PIECE = 123_456_789
+"""The number that the first bytes of a secret give where a size is read."""
+
+
+@pytest.mark.parametrize("topic", ["copy", "quickstart-config-0", "__cluster_metadata-0"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["dump"],
+        ["dump", "-o", "jsonl"],
+        ["dump", "-o", "arrow"],
+        ["get", "@0", "--in"],
+        ["get", "@0", "--hexdump", "--in"],
+        ["sql", "select * from records"],
+    ],
+    ids=" ".join,
+)
+def test_damage_inside_a_record_shows_no_number_if_the_log_may_hold_secrets(
+    tmp_path, monkeypatch, capfdbinary, topic, words
+):
+    body = b"\0\0\0" + forge.sized(b"connector-jdbc") + forge.varint(PIECE) + b"sEcReT"
+    batch = bytearray(forge.batch([forge.varint(len(body)) + body]))
+    segment = tmp_path / topic / f"{0:020}.log"
+    segment.parent.mkdir()
+    segment.write_bytes(batch)
+    status, out, err = run(monkeypatch, capfdbinary, *words, segment)
+    assert status == 3
+    assert str(PIECE).encode() not in out + err
+    assert b"value size is wrong" in out + err
+    batch[-1] ^= 1
+    segment.write_bytes(batch)
+    _, out, err = run(monkeypatch, capfdbinary, *words, segment)
+    is_named = topic == "__cluster_metadata-0"
+    assert is_named or b"checksum is wrong" in out + err  # no bytes of a record are in this reason
