@@ -28,8 +28,8 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     yield AnswerTable.of(title, map(_due, partitions), _DUE_RIGHT, spare=("from", "to", "clean"))
     if partitions:
         title = "Records that a cleaning would remove now: superseded, expired tombstones, keyless, aborted, markers"
-        rows_of_goes = list(map(_goes, partitions))
-        yield AnswerTable.of(title, rows_of_goes, rows_of_goes[0].keys() - {"partition"})
+        table = AnswerTable.of(title, map(_goes, partitions))
+        yield table._replace(right=frozenset(table.columns[1:]))
     if held := [_held(line, one) for line in partitions for one in line.held_back]:
         total = size(sum(line.uncleanable_bytes for line in partitions))
         yield AnswerTable(f"The cleaner cannot reach {total}", _HELD, held, frozenset(_HELD[1:3]))

@@ -30,7 +30,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     several = len(sides) > 1
     if len(sides) == 1:
         title += "; left: {}, right: {}".format(*sides.pop())
-    rows = [
+    rows = (
         {
             "partition": f"{pair.topic}-{pair.partition}",
             **({"left": pair.left, "right": pair.right} if several else {}),
@@ -44,7 +44,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
         }
         for pair in pairs
         if not pair.same
-    ]
+    )
     yield AnswerTable.of(title, rows, _NUMBERS)
     records = [
         (f"{line.topic}-{line.partition}", line.offset, _shown(line.left), _shown(line.right))

@@ -41,8 +41,9 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
         yield AnswerTable(f"{_count(writers)} wrote into __consumer_offsets", _WRITERS, writers, _NUMBERS)
     else:
         yield AnswerTable.of(_count(groups), map(_group, groups), _NUMBERS, spare=_SPARE)
-    if members := [_member(group, member) for group in groups for member in group.members]:
-        yield AnswerTable.of("members", members, _NUMBERS, spare=_SPARE)
+    members = (_member(group, member) for group in groups for member in group.members)
+    if (table := AnswerTable.of("members", members, _NUMBERS, spare=_SPARE)).rows:
+        yield table
     rest = (
         ("offsets", _OFFSETS, [_offset(line) for line in lines if isinstance(line, CommittedLine)]),
         (

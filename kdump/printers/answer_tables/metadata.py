@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def topics(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     found = cast("list[answer.TopicLine]", lines)
     yield _topics(found)
-    rows = [
+    rows = (
         {
             "topic": line.topic,
             "partition": each.partition,
@@ -39,9 +39,10 @@ def topics(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
         }
         for line in found
         for each in line.partitions
-    ]
-    if rows:
-        yield AnswerTable.of("Partitions", rows, ("partition", "leader", "leader epoch"))
+    )
+    table = AnswerTable.of("Partitions", rows, ("partition", "leader", "leader epoch"))
+    if table.rows:
+        yield table
 
 
 def _topics(lines: Iterable[answer.TopicLine]) -> AnswerTable:

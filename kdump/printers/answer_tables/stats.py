@@ -10,7 +10,7 @@ from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import counted, optional_size, share, size, time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
     from kdump.answers.statistics import Spread
@@ -29,21 +29,22 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     names = {(line.topic, line.partition) for line in partitions}
     folders = f" in {counted(len(partitions), 'folder')}" if len(names) < len(partitions) else ""
     title = f"{counted(len(names), 'partition')}{folders}, {total} of log; per batch: mean, median, 99th percentile"
-    rows = [_partition(line) | ({"log dir": line.log_dir} if folders else {}) for line in partitions]
+    rows = (_partition(line) | ({"log dir": line.log_dir} if folders else {}) for line in partitions)
     yield _table(title, rows, _SPARE)
     if any(line.uncompressed_bytes is not None for line in partitions):
         title = "Records; per key and value: mean, median, 99th percentile"
-        yield _table(title, list(map(_records, partitions)), _RECORDS_SPARE)
+        yield _table(title, map(_records, partitions), _RECORDS_SPARE)
     if producers := [line for line in lines if isinstance(line, ProducerStatistics)]:
         yield _sums("Producers", "producer id", [(line.topic, line.producer_id, line) for line in producers])
     if hours := [line for line in lines if isinstance(line, HourStatistics)]:
         yield _sums("Hours", "hour", [(line.topic, time(line.hour_ms), line) for line in hours])
     if answers := [line for line in lines if isinstance(line, WhatIfAnswer)]:
-        yield _table("Size if compressed with other codecs", list(map(_what_if, answers)))
+        yield _table("Size if compressed with other codecs", map(_what_if, answers))
 
 
-def _table(title: str, rows: Sequence[dict[str, object]], spare: Sequence[str] = ()) -> AnswerTable:
-    return AnswerTable.of(title, rows, rows[0].keys() - _LEFT if rows else (), spare=spare)
+def _table(title: str, rows: Iterable[dict[str, object]], spare: Sequence[str] = ()) -> AnswerTable:
+    table = AnswerTable.of(title, rows, spare=spare)
+    return table._replace(right=frozenset(table.columns) - _LEFT)
 
 
 def _partition(line: PartitionStatistics) -> dict[str, object]:
@@ -81,10 +82,10 @@ def _records(line: PartitionStatistics) -> dict[str, object]:
 def _sums(
     title: str, name: str, found: Sequence[tuple[str, object, ProducerStatistics | HourStatistics]]
 ) -> AnswerTable:
-    rows = [
+    rows = (
         {"topic": topic, name: what, "batches": line.batches, "records": line.records, "bytes": size(line.bytes)}
         for topic, what, line in found
-    ]
+    )
     return _table(title, rows)
 
 
