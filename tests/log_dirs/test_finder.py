@@ -454,3 +454,24 @@ def test_a_log_dir_that_is_called_as_a_partition_is_none(tmp_path, wanted):
         assert {one.topic for one in found} <= {"orders", None}
         assert [one.name for one in found if one.segments] == ["orders-0", "orders-0"]
     assert not list(Finder(Wanted(log_dirs=True, topics=("broker",))).find([str(tmp_path)]))
+
+
+def test_folders_below_a_log_dir_are_foreign_at_any_depth(tmp_path):
+    """A broker reads the partition folders in a log dir, and no folder inside them or inside other folders."""
+    log_dir = tmp_path / "disk"
+    put(log_dir, "meta.properties", data=b"version=1\nnode.id=1\ncluster.id=x\n")
+    own = ["orders-0", "orders-1.0123456789abcdef0123456789abcdef-delete"]
+    below = ["backup", "backup/pay-0", "backup/more/pay-1", "orders-0/sales-0", "orders-0/sales-0/pay-2"]
+    for name in own + below:
+        put(log_dir / name, f"{0:020}.log")
+    put(log_dir / "backup" / "second", "meta.properties", data=b"version=1\nnode.id=2\ncluster.id=x\n")
+    put(log_dir / "backup" / "second" / "pay-3", f"{0:020}.log")  # a log dir of its own
+    put(log_dir / "backup" / "second" / "pay-3" / "pay-4", f"{0:020}.log")
+    below.append("backup/second/pay-3/pay-4")
+    partitions, notes, fails = found(log_dir, leftovers=True)
+    foreign = {os.path.relpath(one.folder, log_dir): one.foreign for one in partitions}
+    assert foreign == dict.fromkeys([*own, "backup/second/pay-3"], False) | dict.fromkeys(below, True)
+    assert (notes, fails) == ([], [])
+    (log_dir / "meta.properties").unlink()
+    partitions, _, _ = found(log_dir, leftovers=True)
+    assert {os.path.relpath(one.folder, log_dir) for one in partitions if one.foreign} == {"backup/second/pay-3/pay-4"}
