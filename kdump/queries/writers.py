@@ -80,13 +80,36 @@ def _csv(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBat
     for batch in _pieces(batches):
         columns = [values_of(column) for column in batch.columns]
         lines: list[str] = []
-        for row in zip(*columns, strict=True):
-            cells = ["" if value is None else _csv_cell(text(value)) for text, value in zip(texts, row, strict=True)]
-            lines += (",".join(cells), "\n")
         with Parts(out) as parts:
+            for row in zip(*columns, strict=True):
+                if any(type(value) is bytes and len(value) > _PIECE for value in row):
+                    parts.add(*lines)
+                    lines = []
+                    _large_csv(row, texts, parts)
+                    continue
+                cells = [
+                    "" if value is None else _csv_cell(text(value)) for text, value in zip(texts, row, strict=True)
+                ]
+                lines += (",".join(cells), "\n")
             parts.add(*lines)
         rows += batch.num_rows
     return rows
+
+
+def _large_csv(row: Sequence[Any], texts: Sequence[Callable[[Any], str]], parts: Parts) -> None:
+    """Write a row with large values, whose texts are made piece by piece."""
+    for place, (text, value) in enumerate(zip(texts, row, strict=True)):
+        parts.add("," if place else "")
+        if text is not _blob or value is None or len(value) <= _PIECE:
+            parts.add("" if value is None else _csv_cell(text(value)))
+            continue
+        pieces = to_pieces(value, "auto")
+        quote = '"' if pieces.encoding is None and any(map(_needs_quotes, pieces.texts())) else ""
+        parts.add(quote, "" if pieces.encoding is None else _ENCODED)
+        for piece in pieces.texts():
+            parts.add(piece.replace('"', '""'))
+        parts.add(quote)
+    parts.add("\n")
 
 
 class Parts:
@@ -129,8 +152,12 @@ def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
 
 
+def _needs_quotes(text: str) -> bool:
+    return any(mark in text for mark in ',"\r\n')
+
+
 def _csv_cell(text: str) -> str:
-    if not text or any(mark in text for mark in ',"\r\n'):
+    if not text or _needs_quotes(text):
         return '"' + text.replace('"', '""') + '"'
     return text
 
@@ -227,9 +254,12 @@ def _bits(value: bytes) -> str:
     return "".join(f"{byte:08b}" for byte in value[1:])[value[0] :]
 
 
+_ENCODED: Final = "base64:"
+
+
 def _blob(value: bytes) -> str:
     made = to_text(value, "auto")
-    return made.text if made.encoding is None else f"base64:{made.text}"
+    return made.text if made.encoding is None else _ENCODED + made.text
 
 
 def to_text_cell(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
