@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MIB: Final = 1 << 20
-MOST: Final = {r"headers.*parquet": 11.0, r"headers.*arrow": 6.0, r"parquet|: sql ": 6.0}
+MOST: Final = {r"headers.*parquet": 11.0, r"headers.*arrow": 6.0, r"parquet": 6.0, r": sql ": 7.5}
 """A regular expression of lines 'SHAPE: COMMAND' -> maximum memory as a multiple of the limit.
 
 Arrow has 8 bytes of offsets for a header, which may have 3 bytes. Parquet's dictionaries and pages are copies, and so
