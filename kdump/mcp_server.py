@@ -479,7 +479,7 @@ class ChildRun:
     def texts(self) -> list[str]:
         """Return the lines of the command's standard error, each once."""
         lines = b"".join(self._said).decode("utf-8", "replace").splitlines()
-        return list(dict.fromkeys(LEVEL.sub("", line, count=1) for line in lines if line.strip()))
+        return list(dict.fromkeys(re.sub(LEVEL, "", line, count=1) for line in lines if line.strip()))
 
     def _hear(self) -> None:
         error: IO[bytes] = self._process.stderr  # type: ignore[assignment]  # it is a pipe

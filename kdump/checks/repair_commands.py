@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 ASIDE: Final = ".aside"
 """The suffix of the folder that receives moved files. The folder is next to the log dir."""
-_FOLDER: Final = re.compile(r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
+_FOLDER: Final = r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?"
 """The name of a partition folder."""
 
 
 def aside(path: str) -> str:
     """Return the shell command that moves ``path``, a file or folder of a log dir, to ``LOG_DIR.aside``."""
     folder, name = posixpath.split(posixpath.normpath(path))
-    is_inside = _FOLDER.fullmatch(posixpath.basename(folder)) is not None
-    log_dir, inside = posixpath.split(folder) if is_inside and _FOLDER.fullmatch(name) is None else (folder, "")
+    is_inside = re.fullmatch(_FOLDER, posixpath.basename(folder)) is not None
+    log_dir, inside = posixpath.split(folder) if is_inside and re.fullmatch(_FOLDER, name) is None else (folder, "")
     if posixpath.basename(log_dir) in {"", ".", ".."}:
         log_dir = posixpath.abspath(log_dir)
     target = posixpath.join(f"{log_dir.rstrip('/')}{ASIDE}", inside, "")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 VERSION = 0
-_split_at_spaces = re.compile(f"[{JAVA_SPACES}]+").split
 
 
 class TextLine(NamedTuple):
@@ -59,7 +58,7 @@ def parts(line: TextLine, count: int, expected: str) -> list[str]:
     text = line.text
     # As with Java's split(), a line that begins with white space has an empty first part.
     is_plain = text.isprintable() and text[:1] != " "  # nearly always: a space is the only printable white space
-    found = text.split() if is_plain else _split_at_spaces(text.rstrip(JAVA_SPACES))
+    found = text.split() if is_plain else re.split(f"[{JAVA_SPACES}]+", text.rstrip(JAVA_SPACES))
     if len(found) != count:
         malformed(line, expected)
     return found

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 VERSION = 0
 ZERO_ID = bytes(16)
-_split_at_colons = re.compile(f":[{JAVA_SPACES}]+").split
 MOST_TEXT = 24
 """Maximum number of characters of an id (``Uuid.fromString``)."""
 
@@ -87,7 +86,7 @@ def encode(metadata: PartitionMetadata) -> bytes:
 
 
 def _value(line: TextLine, expected: str) -> str:
-    parts = _split_at_colons(line.text)
+    parts = re.split(f":[{JAVA_SPACES}]+", line.text)
     while len(parts) > 1 and not parts[-1]:  # String.split drops empty parts at the end
         parts.pop()
     if len(parts) != 2:

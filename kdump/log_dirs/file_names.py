@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from sys import intern
 from typing import Final, NamedTuple
 
@@ -103,10 +103,10 @@ def _any(*names: str) -> str:
 
 
 class NamePattern:
-    """A pattern of file names. Its last matches are cached, because many folders have files of equal names."""
+    """A pattern of names, compiled at first use. Its last matches are cached: many files have equal names."""
 
     def __init__(self, pattern: str) -> None:
-        self.fullmatch = lru_cache(1 << 10)(re.compile(pattern, re.ASCII).fullmatch)
+        self.fullmatch = lru_cache(1 << 10)(partial(re.fullmatch, pattern, flags=re.ASCII))
 
 
 PADDED: Final = 20
@@ -124,11 +124,13 @@ PLAIN_NAME: Final = NamePattern(
     rf"\d{{{PADDED}}}\.{_any(*PREALLOCATED, PRODUCER_SNAPSHOT)}|{_any(LEADER_EPOCHS, PARTITION_METADATA)}"
 )
 """The files beside the segments of nearly every partition."""
-LOG_DIR_FILE: Final = re.compile(rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN))
+LOG_DIR_FILE: Final = NamePattern(
+    rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN)
+)
 TIERED_FOLDER: Final = r"(?P<topic>.+)-(?P<id>[A-Za-z0-9_-]{22})"
 
 
-_FOLDER_STATE: Final = re.compile(
+_FOLDER_STATE: Final = NamePattern(
     rf"\S+-\S+\.\S+-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})".replace(r"\S", r"[^ \t\n\v\f\r]")
 )
 """``\\S`` is replaced, because in Java it excludes only ASCII white space."""

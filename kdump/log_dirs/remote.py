@@ -26,15 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
-_URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)", re.DOTALL)
+_URI: Final = r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)"
+"""Matches a URI. The patterns of this module are compiled at first use, because most commands read local paths."""
 HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Hadoop's name of a scheme -> Arrow's name."""
 _SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *HADOOP_NAMES})
 """The schemes that Arrow opens."""
-_CREDENTIALS: Final = re.compile(
-    rf"(?P<scheme>{SCHEME}:/+)(?:[^/@:]*:(?(ported)(?!\d+(?:/|\Z)))[^@]*@(?:[^/@]*@)*|[^/@]*@)",
-    re.DOTALL | re.IGNORECASE,
-)
+_CREDENTIALS: Final = rf"(?P<scheme>{SCHEME}:/+)(?:[^/@:]*:(?(ported)(?!\d+(?:/|\Z)))[^@]*@(?:[^/@]*@)*|[^/@]*@)"
 """The start of a URI with credentials."""
 _BLOCK: Final = 1 << 20
 
@@ -56,12 +54,16 @@ def places(
         yield current, group
 
 
+def _uri(path: str) -> re.Match[str] | None:
+    return re.match(_URI, path, re.DOTALL) if ":/" in path else None
+
+
 def place(path: str) -> tuple[Files, str]:
     """Return the place of a path or URI, and the path in this place. Local paths become absolute.
 
     Raises UsageError for a wrong URI or scheme, StoreError if the store does not answer, KdumpError without PyArrow.
     """
-    found = _URI.match(path)
+    found = _uri(path)
     if found is None:
         return LOCAL, posixpath.abspath(path)
     if found["scheme"] == "file":
@@ -76,7 +78,7 @@ def as_written(path: str) -> tuple[Files, str]:
 
     A path is a URI if Arrow opens its scheme and no local file has this name. Raises like :func:`place`.
     """
-    found = _URI.match(path)
+    found = _uri(path)
     if found is None or found["scheme"] not in _SCHEMES or LOCAL.look(path) is not None:
         return LOCAL, path
     return place(path)
@@ -84,7 +86,7 @@ def as_written(path: str) -> tuple[Files, str]:
 
 def is_remote(path: str) -> bool:
     """Return whether a path is a URI of a store that Arrow opens."""
-    found = _URI.match(path)
+    found = _uri(path)
     return found is not None and found["scheme"] in _SCHEMES - {"file"}
 
 
@@ -93,9 +95,9 @@ def without_secret(path: str) -> str:
 
     A secret may hold ``/``, ``@``, ``?`` or a space: users forget to encode it, and Arrow then refuses the URI.
     """
-    if _URI.match(path) is None:
+    if _uri(path) is None:
         return path
-    found = _CREDENTIALS.match(path)
+    found = re.match(_CREDENTIALS, path, re.DOTALL | re.IGNORECASE)
     return (path if found is None else found["scheme"] + path[found.end() :]).partition("?")[0]
 
 
@@ -284,8 +286,6 @@ _FINAL: Final = (
     r"|Unable to load lib(hdfs|jvm)|INVALID_(URI|BUCKET_NAME)|MethodNotAllowed"
 )
 """Matches errors about a missing bucket or object, an object in an archive class (Glacier), or a missing library.
-
-This pattern and the next are compiled when a store fails: compiling would delay every start by a millisecond.
 """
 _RIGHTS: Final = (
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|INVALID_SIGNATURE"

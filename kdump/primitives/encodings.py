@@ -22,7 +22,7 @@ JAVA_SPACES: Final = " \t\n\v\f\r"
 """The white space ``\\s`` of Java's regular expressions, which is ASCII only."""
 _TRIMMED: Final = "".join(map(chr, range(33)))
 _LONGEST_PLAIN: Final = 20
-_INTEGER: Final = re.compile(r"(?P<sign>[+-]?)(?=\d)0*+(?P<digits>\d{0,255})")
+_INTEGER: Final = r"(?P<sign>[+-]?)(?=\d)0*+(?P<digits>\d{0,255})"
 
 
 class Text(NamedTuple):
@@ -40,7 +40,7 @@ def java_integer(text: str, bits: int) -> int | None:
     if len(text) <= _LONGEST_PLAIN and text.isascii() and text.isdecimal():  # nearly always
         number = int(text)
     else:
-        found = _INTEGER.fullmatch(text)
+        found = re.fullmatch(_INTEGER, text)
         if found is None or max(text) > "\uffff":  # a Java char has 16 bits
             return None
         number = int(found["sign"] + (found["digits"] or "0"))

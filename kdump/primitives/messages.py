@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Level: TypeAlias = Literal["error", "warning", "note", "hint"]
 STYLES: Final[dict[Level, bytes]] = {"error": b"1;31", "warning": b"1;33", "note": b"1;36", "hint": b"1;32"}
 """Level -> the SGR parameters (colours) of its word."""
-LEVEL: Final = re.compile(rf"\A({'|'.join(STYLES)}): ")
+LEVEL: Final = rf"\A({'|'.join(STYLES)}): "
 COMMANDS: Final = ("kdump ", "pip ", "mv ", "rm ", "sh ", "sudo ")
 """Prefixes of hints that are a command to paste. Their lines are never wrapped."""
 INDENT: Final = 2
@@ -78,12 +78,12 @@ def _shown(level: Level, text: str) -> str:
 
 def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
     """Wrap a message into lines of ``width`` columns. Commands, and words longer than a line, are not broken."""
-    if len(text) <= width or LEVEL.sub("", text, count=1).startswith(COMMANDS):
+    if len(text) <= width or re.sub(LEVEL, "", text, count=1).startswith(COMMANDS):
         return [text]
     from textwrap import wrap
 
     whole = re.sub(_TOGETHER, lambda found: found[0].replace(" ", _NO_BREAK), text)
-    whole = LEVEL.sub(rf"\1:{_NO_BREAK}", whole, count=1)
+    whole = re.sub(LEVEL, rf"\1:{_NO_BREAK}", whole, count=1)
     lines = wrap(whole, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
     return [line.replace(_NO_BREAK, " ") for line in lines]
 
