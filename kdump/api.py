@@ -28,12 +28,13 @@ from kdump.errors import (
     warn,
 )
 from kdump.findings import status as findings_status
+from kdump.formats.record import RECORD_TYPES, RecordType
 from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader import replicas
 from kdump.log_reader.batch_selection import Take, in_batch
-from kdump.log_reader.filter import RECORD_TYPES, Filter, RecordType
+from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import timestamps
 from kdump.primitives.compression import DEFAULT_LIMIT

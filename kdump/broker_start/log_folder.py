@@ -22,8 +22,6 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
-from kdump.recovery import log_loader
-from kdump.recovery.segment_end import base_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.partition import Partition
+    from kdump.recovery import SoundLog
+    from kdump.recovery.log_loader import Outcome
 
 T = TypeVar("T")
 METADATA_FOLDER: Final = f"{CLUSTER_METADATA}-0"
@@ -179,7 +179,7 @@ class KnownLog(NamedTuple):
     """The facts that a check has found about a log, and the folder as the check listed it."""
 
     partition: Partition | None = None
-    sound: log_loader.SoundLog | None = None
+    sound: SoundLog | None = None
     has_sound_files: bool = False
     """Whether the files of the leader epochs and of ``topic_id`` are known to be valid."""
     topic_id: bytes | None = None
@@ -189,7 +189,7 @@ NOTHING: Final = KnownLog()
 
 
 class Loading(NamedTuple):
-    """The values from other files that decide how a log is loaded: see :func:`log_loader.dry_run`."""
+    """The values from other files that decide how a log is loaded: see :func:`kdump.recovery.log_loader.dry_run`."""
 
     clean: bool
     recovery_point: int
@@ -206,6 +206,8 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
         return loaded
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first
+    from kdump.recovery import log_loader  # most logs are loaded unchanged
+
     _check_names(folder)
     unread = _unusable_indexes(folder, how)
     blocked = _unusable_snapshots(folder)
@@ -238,7 +240,7 @@ def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
         return None
     if folder.parsed.state or listed is None or not listed.is_plain:
         return None
-    if max(how.log_start - 1, base_of(logs[-1])) >= sound.end:
+    if max(how.log_start - 1, (logs[-1].base_offset or 0)) >= sound.end:
         return None
     return LogStart(
         topic=folder.parsed.topic,
@@ -246,7 +248,7 @@ def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
         folder=folder.base,
         log_dir=folder.log_dir.name,
         outcome=StartOutcome.LOADED,
-        log_start_offset=max(how.log_start, base_of(logs[0])),
+        log_start_offset=max(how.log_start, (logs[0].base_offset or 0)),
         log_end_offset=sound.end,
         topic_id=how.known.topic_id,
         path=folder.name,
@@ -359,7 +361,7 @@ def _unusable_snapshots(folder: LogFolder) -> frozenset[int]:
     return frozenset(int(stem) for stem in stems if file_names.is_padded(stem))
 
 
-def _result(folder: LogFolder, how: Loading, outcome: log_loader.Outcome, topic_id: bytes | None) -> LogStart:
+def _result(folder: LogFolder, how: Loading, outcome: Outcome, topic_id: bytes | None) -> LogStart:
     cuts = outcome.cuts
     logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     if cuts:
@@ -389,7 +391,7 @@ def _result(folder: LogFolder, how: Loading, outcome: log_loader.Outcome, topic_
     return result.not_served(word) if word is StartOutcome.DELETED else result._replace(outcome=word)
 
 
-def _causes(folder: LogFolder, outcome: log_loader.Outcome, *, has_logs: bool) -> Iterator[StartCause]:
+def _causes(folder: LogFolder, outcome: Outcome, *, has_logs: bool) -> Iterator[StartCause]:
     for cut in outcome.cuts:
         yield StartCause(code=cut.code, file=cut.file, text=cut.reason)
     if outcome.hidden_by is not None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.log_folder import LogDirFiles
     from kdump.broker_start.release import StartRelease
     from kdump.log_dirs.partition import Segment
-    from kdump.recovery.log_loader import SoundLog
+    from kdump.recovery import SoundLog
 
 TOPIC_ID: Final = bytes(15) + b"\x01"
 """``Uuid.METADATA_TOPIC_ID``."""

@@ -28,7 +28,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.terminal import path_text
-from kdump.recovery.log_loader import SoundLog
+from kdump.recovery import SoundLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence

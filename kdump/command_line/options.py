@@ -13,9 +13,9 @@ import click
 from kdump.command_line import option_values
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, Shared
 from kdump.errors import UnreadableError, UsageError
+from kdump.formats.record import GREP_PARTS, KEY_AND_VALUE, RECORD_TYPES
 from kdump.log_dirs.file_names import folder_name
 from kdump.log_dirs.finder import Wanted
-from kdump.log_reader.filter import GREP_PARTS, KEY_AND_VALUE, RECORD_TYPES, Filter
 from kdump.output.stdout import PAGERS
 from kdump.primitives import timestamps
 from kdump.primitives.terminal import harmless_line
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from kdump.command_line.session import Session
     from kdump.log_dirs.tiered_storage import RemoteStorage
+    from kdump.log_reader.filter import Filter
     from kdump.rows.redaction import Redactor
     from kdump.schemas.decoder import PayloadDecoder
 
@@ -368,6 +369,8 @@ def filter_of(options: dict[str, Any]) -> Filter:
     parts = option_values.one_of(given["grep_in"], GREP_PARTS, str, "part of a record") if given["grep_in"] else ()
     if parts and not given["greps"]:
         raise UsageError("--grep-in needs --grep")
+    from kdump.log_reader.filter import Filter
+
     return Filter(
         first_offset=first,
         last_offset=last,

@@ -8,7 +8,6 @@ from kdump.command_line import option_values
 from kdump.command_line.limit_options import JOBS, Shared
 from kdump.errors import UsageError
 from kdump.log_dirs.local import LOCAL
-from kdump.log_dirs.remote import RemoteFiles
 from kdump.parallel import costs
 from kdump.primitives.processes import Processes
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import click
 
     from kdump.command_line.session import Session
+    from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.processes import Workers
 
@@ -108,17 +108,26 @@ class WhoReads(NamedTuple):
         """
         if self.master is None:
             jobs = costs.processes_beside(partitions, much) if self.jobs is None else self.jobs
+            if jobs < 2 or len(partitions) < 2:
+                return None
             # forked processes cannot use the connections of a store
-            far = any(isinstance(part.files, RemoteFiles) for part in partitions)
-            return Processes(jobs) if jobs > 1 and len(partitions) > 1 and not far else None
+            return None if any(_is_far(part.files) for part in partitions) else Processes(jobs)
         for path, files in ((one.name, one.files) for part in partitions for one in part.segments):
-            if files is not LOCAL and not isinstance(files, RemoteFiles):
+            if files is not LOCAL and not _is_far(files):
                 raise UsageError(f"--master: {path} is in an archive or in remote storage, which Spark cannot read")
         if not partitions:
             return None
         from kdump.spark.workers import SparkWorkers
 
         return SparkWorkers.start(self.master, self.conf, lambda *done: _show(run, *done))
+
+
+def _is_far(files: Files) -> bool:
+    if files is LOCAL:
+        return False
+    from kdump.log_dirs.remote import RemoteFiles
+
+    return isinstance(files, RemoteFiles)
 
 
 def _show(run: Session, what: str, done: int, total: int) -> None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 from operator import eq
-from typing import TYPE_CHECKING, Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, overload
 
 from kdump.primitives.wire import read_varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+RecordType: TypeAlias = Literal["data", "control", "tombstone"]
+RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
+GrepPart: TypeAlias = Literal["key", "value", "headers"]
+GREP_PARTS: Final[tuple[GrepPart, ...]] = ("key", "value", "headers")
+"""The parts of a record in which expressions can be searched. "headers" means the values of headers."""
+KEY_AND_VALUE: Final[frozenset[GrepPart]] = frozenset({"key", "value"})
 MANY_HEADERS: Final = 256
 """Maximum number of headers of a record that are held as objects. More headers are parsed again on each iteration."""
 LARGE: Final = 1 << 20

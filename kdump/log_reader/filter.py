@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from kdump import kernel
 from kdump.errors import DamageError
+from kdump.formats.record import KEY_AND_VALUE, GrepPart, RecordType
 from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.primitives import compression
 from kdump.primitives.wire import INT64_END
@@ -35,14 +36,6 @@ if TYPE_CHECKING:
 
     class Expression(Protocol):
         def search(self, text: Bytes, pos: int = ..., endpos: int = ..., /) -> Match | None: ...
-
-
-RecordType: TypeAlias = Literal["data", "control", "tombstone"]
-RECORD_TYPES: Final[tuple[RecordType, ...]] = ("data", "control", "tombstone")
-GrepPart: TypeAlias = Literal["key", "value", "headers"]
-GREP_PARTS: Final[tuple[GrepPart, ...]] = ("key", "value", "headers")
-"""The parts of a record in which expressions can be searched. "headers" means the values of headers."""
-KEY_AND_VALUE: Final[frozenset[GrepPart]] = frozenset({"key", "value"})
 
 
 class Filter(NamedTuple):

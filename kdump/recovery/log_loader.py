@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.files import OpenSource, Source
     from kdump.log_dirs.partition import Partition
+    from kdump.recovery import SoundLog
     from kdump.recovery.index_builder import IndexBuilder
     from kdump.segments.regions import Region
 
@@ -169,14 +170,6 @@ class LoaderRules(NamedTuple):
 
 
 NEWEST_RULES: Final = LoaderRules()
-
-
-class SoundLog(NamedTuple):
-    """A log whose batches are known to be valid and in order. ``end`` is the log end offset."""
-
-    end: int
-    has_sound_indexes: bool = False
-    """Whether a broker that uses the indexes finds the log end offset."""
 
 
 def dry_run(

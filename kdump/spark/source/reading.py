@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kdump.formats.record import RecordType
     from kdump.log_dirs import files
     from kdump.log_dirs.files import OpenSource
-    from kdump.log_reader.filter import RecordType
     from kdump.log_reader.replicas import Ranges
     from kdump.rows.selection import SegmentFacts
     from kdump.spark.source.options import SourceOptions
