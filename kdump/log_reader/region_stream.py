@@ -53,13 +53,13 @@ def stream(
         for region in _range(segment, source, span, on_error, kinds):
             yield region, None
         return
+    if not packed or source.size <= read_ahead.FIRST:  # threads would not read ahead
+        for region in resync.read(source, on_error=on_error, first_offset=segment.base_offset, runs=kinds):
+            yield region, None
+        return
     revocable = read_ahead.RevocableSource(source)
     regions = resync.read(revocable, on_error=on_error, first_offset=segment.base_offset, runs=kinds)
-    if packed:
-        yield from read_ahead.read_making(regions, revocable, source.size, make, unpack=True, check=check)
-    else:
-        for region in regions:
-            yield region, None
+    yield from read_ahead.read_making(regions, revocable, source.size, make, unpack=True, check=check)
 
 
 def part_of(

@@ -130,10 +130,12 @@ class DumpText:
         return self._printer
 
     def _next_printer(self, name: str) -> _Printer:
-        if self._printer is not None:
-            self._printer.end()
-        redactor = None if self._sides else self.redactor
-        return _Printer(self._run, name, self._decoders, redactor, self._sides, values=self.values)
+        """Return the printer for the segment ``name``: the same object for all, since making one takes long."""
+        if self._printer is None:
+            redactor = None if self._sides else self.redactor
+            return _Printer(self._run, name, self._decoders, redactor, self._sides, values=self.values)
+        self._printer.path, self._printer.last_offset = name, -1
+        return self._printer
 
 
 def _title(name: str) -> bytes:

@@ -730,3 +730,16 @@ def test_names_of_fields_are_json_strings_and_stand_once(registries):
     name = 'value.a"b\\c'
     out = kdump(*where, "-o", "jsonl", "--fields", f"{name},offset,{name}", "--fields", "offset", check=True).stdout
     assert json.loads(out, object_pairs_hook=list) == [(name, None), ("offset", 0)]
+
+
+@pytest.mark.parametrize("options", [(), ("--batches",), ("--no-payload",), ("--redact", "--redact-key", __file__)])
+def test_segments_of_all_kinds_print_as_each_alone(dump, options):
+    """One printer prints them all: nothing of a segment changes the lines of the next one."""
+    names = ("0.10.2.2", "0.8.2.1", "2.0.1", "4.2.2")
+    logs = [
+        log for name in names for log in sorted((GOLDEN / "brokers" / name).glob("c-*-0/*.log")) if log.stat().st_size
+    ]
+    logs += sorted((GOLDEN / "brokers" / "4.2.2" / "txn-0").glob("*.log"))
+    assert len(logs) > 8
+    alone = b"".join(dump("dump", log, *options) for log in logs)
+    assert dump("dump", *logs, "--every-replica", *options) == alone
