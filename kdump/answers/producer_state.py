@@ -222,7 +222,8 @@ class ProducerReplay:
 
 def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
     partition = place.partition
-    paths = {entry.path for entry in partition.others}
+    suffix = f".{file_names.PRODUCER_SNAPSHOT}"
+    paths = {entry.path for entry in partition.others if entry.name.endswith(suffix)}
     paths |= {segment.siblings["snapshot"] for segment in partition.segments if "snapshot" in segment.siblings}
     found = {}
     for path in paths:
