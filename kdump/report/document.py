@@ -56,10 +56,7 @@ PAYLOAD: Final = ("metadata", "raw")
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """The answer of one command: its command line and its lines.
-
-    ``held`` has the lines as JSON objects, or as smaller objects from which JSON objects are made when they are read.
-    """
+    """The command line of an answer, and its lines: JSON objects, or smaller objects to make them from when read."""
 
     command: str
     held: Sequence[Line | AnswerLine | Finding] = ()
@@ -101,8 +98,7 @@ class LogDirReport:
             "aroundMs": self.around,
             "said": list(self.messages),
             "answers": {
-                name: {"command": answer.command, "lines": list(answer.lines())}
-                for name, answer in self.answers.items()
+                name: {"command": each.command, "lines": list(each.lines())} for name, each in self.answers.items()
             },
         }
 
