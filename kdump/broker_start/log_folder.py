@@ -397,7 +397,7 @@ def _causes(folder: LogFolder, outcome: Outcome, *, has_logs: bool) -> Iterator[
     if outcome.hidden_by is not None:
         is_swap = outcome.hidden_by.endswith(f".{file_names.SWAP}")
         text = (
-            "this file has no batch from its base offset on"
+            "no batch in this file is at or above its base offset"
             if is_swap
             else "an entry of the newest index points past the end of the log"
         )

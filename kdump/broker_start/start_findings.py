@@ -702,8 +702,8 @@ class _StartFindings:
             level=Level.LOG,
             file=posixpath.join(where, file_names.PARTITION_METADATA),
             kind=Code.BECOMES_STRAY,
-            text=f"the file of {name} has the id of another topic, and this broker also has partition {log.partition} "
-            "of the other topic: a broker starts, but may serve no partition",
+            text=f"this file gives {name} the id of another topic, and this broker also has partition {log.partition} "
+            "of that topic: a broker of 4.3 starts, but answers no client",
             expected=None if log.assigned_id is None else f"topic_id: {id_text(log.assigned_id)}",
             found=None if log.topic_id is None else id_text(log.topic_id),
             loses=self._records(log),
@@ -819,8 +819,8 @@ class _StartFindings:
             level=Level.LOG,
             file=swap,
             kind=Code.SWAPPED,
-            text="a start makes this file a segment without a check, but it has no batch from its base offset on: "
-            f"the log would end at offset {log.log_end_offset}, and a broker would accept no new records",
+            text="a start renames this file to a segment without checking it, but no batch in it is at or above its "
+            f"base offset: the log would end at offset {log.log_end_offset}, and a broker would accept no new records",
             loses=0,
             advice=ADVICE[Code.SWAPPED],
             commands=(swaps_aside(swap),),

@@ -186,7 +186,7 @@ def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
             text=f"when a broker starts, this file, which has no entries, replaces {target}",
             expected=f"{live.size} bytes",
             found="0 bytes",
-            advice="Move the .swap file away before a broker starts: no record is lost, but look-ups get slower.",
+            advice="Move the .swap file away before a broker starts, or look-ups get slower. No record is lost.",
             commands=(aside(path),),
         )
 

@@ -99,7 +99,7 @@ SECTIONS: Final = {
         lambda ctx: [column.name for column in (BATCH if ctx.params.get("batches") else RECORD)]
     ),
 )
-@click.option("--keys-only", is_flag=True, help="Leave out values and headers, but not the headers' names in text.")
+@click.option("--keys-only", is_flag=True, help="Leave out values and headers; -o text still has names of headers.")
 @shared.add(shared.PRIVACY)
 @click.option(
     "--on-error",
@@ -126,7 +126,7 @@ SECTIONS: Final = {
     "--header-names",
     is_flag=True,
     hidden=True,
-    help="With --no-payload: headers, for the caller to remove.",
+    help="With --no-payload: keep headers, with their names and values.",
 )
 @shared.add([shared.NO_PAGER])
 @click.option("-q", "--quiet", is_flag=True, help="Print errors and damage only, without notes.")

@@ -100,7 +100,7 @@ MOST_SECONDS: Final = 10**8
     help="Also read segments that start after a range of timestamps, for records with older timestamps.",
 )
 @click.option(
-    "--tz", default="UTC", show_default=True, metavar="ZONE", help="The zone of times that name no zone: Asia/Tokyo."
+    "--tz", default="UTC", show_default=True, metavar="ZONE", help="The zone (such as Asia/Tokyo) of times without one."
 )
 @shared.add(shared.DECODE)
 @click.option(

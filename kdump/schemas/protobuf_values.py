@@ -169,5 +169,5 @@ def _int64_nanoseconds(value: Any) -> int:
     """Like :func:`_nanoseconds`. Raises MismatchError also outside the years 1678 to 2262."""
     made = _nanoseconds(value)
     if not _LEAST_NS <= made <= _MOST_NS:
-        raise MismatchError(f"the timestamp {value} is outside the years 1678 to 2262 of nanoseconds")
+        raise MismatchError(f"the timestamp {value} is outside the years 1678 to 2262, the range of int64 nanoseconds")
     return made

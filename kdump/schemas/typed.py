@@ -330,6 +330,6 @@ def _version(decoder: PayloadDecoder, subject: str) -> tuple[SchemaVersion, str 
     versions = [str(each.version) for each in store.versions() if each.subject == name]
     if number is None:
         raise UsageError(
-            f"all versions of {name!r} are deleted: {name}:{versions[-1]} names one ({', '.join(versions)})"
+            f"all versions of {name!r} are deleted ({', '.join(versions)}): write {name}:{versions[-1]} to use one"
         )
     raise UsageError(f"{name!r} has no version {number}: it has {', '.join(versions)}")

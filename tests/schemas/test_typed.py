@@ -92,7 +92,7 @@ def test_the_other_side_of_a_topic_comes_first(versions):
     [
         ("t-valu", "no subject is called 't-valu'; did you mean 't-value'\\?"),
         ("t-value:3", "'t-value' has no version 3: it has 1, 2"),
-        ("old-value", "all versions of 'old-value' are deleted: old-value:1 names one"),
+        ("old-value", "all versions of 'old-value' are deleted \\(1\\): write old-value:1"),
         ("broken-value", "version 1 of 'broken-value': the schema is not JSON"),
         ("proto-value#p.None", "has no message p.None"),
     ],

@@ -96,7 +96,7 @@ def test_a_stream_has_no_end_and_says_which_option_it_does_not_use():
 def test_a_batch_does_not_begin_at_the_latest_offset(text):
     query = asked(startingOffsets=text)
     assert query.for_stream().start == query.start
-    with pytest.raises(UsageError, match="a batch cannot begin at the latest offset"):
+    with pytest.raises(UsageError, match="a batch query cannot start at latest"):
         query.for_batch()
 
 

@@ -116,7 +116,7 @@ def test_what_is_ignored_is_said_once_without_values(capsys):
     ("given", "reported"),
     [
         ({"subscribe": "multi", "assign": '{"multi":[0]}'}, "only one of subscribe, subscribePattern and assign"),
-        ({"subscribe": "multi", "startingOffsets": "latest"}, "a batch cannot begin at the latest offset"),
+        ({"subscribe": "multi", "startingOffsets": "latest"}, "a batch query cannot start at latest"),
         (
             {"subscribe": "multi", "startingOffsets": '{"multi":{"0":1}}'},
             "must name all partitions; multi-1, multi-2",

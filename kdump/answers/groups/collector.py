@@ -454,7 +454,7 @@ class GroupsOptions:
         DEFAULT_RETENTION_MS,
         "duration",
         "--offsets-retention",
-        "The broker's offsets.retention.minutes, which no file holds: 7d, 24h (before 2.0).",
+        "The broker's offsets.retention.minutes, which is in no file. Kafka's default before 2.0 was 24h.",
         metavar="TIME",
         shown="7d",
     )

@@ -178,7 +178,7 @@ class KafkaQuery:
         start = self.start or Edge(offset=EARLIEST)
         offsets = {None: start.offset} if start.offsets is None else start.offsets
         if LATEST in offsets.values():
-            raise UsageError("option startingOffsets: a batch cannot begin at the latest offset")
+            raise UsageError("option startingOffsets: a batch query cannot start at latest")
         return replace(self, start=start)
 
     def for_stream(self) -> KafkaQuery:
