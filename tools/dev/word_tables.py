@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAGE = ROOT / "docs" / "words.md"
 HEAD = """# Options and fields
 
-An option or field has the same meaning in every command. If this page has a word for a new one, use that word.
+An option or field has the same meaning in every command.
 `--files` stands for `kdump --files`, the clone of DumpLogSegments. `python -m tools.dev.word_tables` writes this page.
 """
 ANSWERED_BY = {
