@@ -104,7 +104,7 @@ class LogCopy:
         self._source, self._number, self._position = None, number, 0
 
     def continues(self, other: LogCopy, ahead: int) -> bool:
-        """Return whether the next segment begins with the batch ``ahead`` bytes after the position in ``other``."""
+        """Return whether this log's next segment begins like the batch ``ahead`` bytes after ``other``'s position."""
         following = self._segments[self._number + 1 : self._number + 2]
         if not following:
             return False

@@ -1,9 +1,9 @@
 """The question ``offsets``: the offsets that ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` return, from files.
 
-A look-up by time searches only the first segment whose largest timestamp is not below the time. This timestamp comes
-from the last ``.timeindex`` entry, or from the last write time of the file, so a broker may miss a record in a later
-segment. Source: KIP-79 and Kafka's classes UnifiedLog (``fetchOffsetByTimestamp``), LogSegment
-(``findOffsetByTimestamp``) and FileRecords (``searchForTimestamp``).
+A look-up by time ends at the first segment whose largest timestamp is not below the time. This timestamp is the last
+of the ``.timeindex``, else the last write time of the file, so a broker may miss a record in a later segment. The
+newest segment, and one without a ``.timeindex``, are searched anyway. Source: KIP-79 and Kafka's UnifiedLog
+(``fetchOffsetByTimestamp``), LogSegment (``findOffsetByTimestamp``), FileRecords (``searchForTimestamp``).
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class _PartitionPass:
         self._largest_timestamp = NO_TIMESTAMP - 1
 
     def add(self, batches: Batches) -> int | None:
-        """Add batches. Return 0 for a run in which a time may be found: its batches must come one by one."""
+        """Add batches. Return 0 if a run may have a time: nothing is added, and its batches must be added singly."""
         if batches.batch_count > 1 and self.times.may_find(batches):
             return 0
         self._producers.add(batches)

@@ -75,9 +75,9 @@ class WhatIfAnswer:
 
 @dataclass
 class Sample:
-    """A sample of a partition: x are the stored sizes of its batches, y their sizes after compression, in bytes.
+    """Figures of a partition and of a sample of its batches: x are stored sizes, y compressed sizes, in bytes.
 
-    ``batches``, ``size`` and ``squares`` describe all batches that are not in ``fixed``, the other fields the sample.
+    ``batches``, ``size`` and ``squares`` are of all batches but those of ``fixed``; later fields are of the sample.
     """
 
     batches: int = 0

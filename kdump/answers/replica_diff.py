@@ -327,7 +327,7 @@ def compare_all(
 ) -> Iterator[AnswerLine]:
     """Yield the lines of all pairs in order. ``workers`` compare several pairs at a time.
 
-    With ``records`` this process compares all pairs: workers would keep the records in memory. Damage is reported once.
+    With ``records`` this process yields line by line: a worker would collect all of a pair. Damage is reported once.
     """
     report = report._replace(damage=once(report.damage))
     if workers is None or records:

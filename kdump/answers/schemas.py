@@ -48,7 +48,7 @@ class SchemaLine:
 
 
 class SchemaQuery(NamedTuple):
-    """Selects current versions, and with ``deleted`` the deleted ones. None means all; types are in lower case."""
+    """Selects current versions, with ``deleted`` also deleted ones. A field of None selects all."""
 
     deleted: bool = False
     id: int | None = None
@@ -56,6 +56,7 @@ class SchemaQuery(NamedTuple):
     subject: str | None = None
     """A name or a glob."""
     schema_type: str | None = None
+    """In lower case."""
 
     def versions(self, store: SchemaStore) -> Iterator[SchemaVersion]:
         """Yield the selected versions in log order."""

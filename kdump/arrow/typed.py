@@ -212,7 +212,7 @@ def _decimals(kind: pa.DataType, values: Sequence[int | None]) -> pa.Array:
 
 
 def _enums(symbols: Sequence[str], kind: pa.DataType, values: Sequence[int | str | None]) -> pa.Array:
-    """Return the texts of enum values: a number is an index of ``symbols``; a text (Protobuf) has no symbol."""
+    """Return enum values as texts. A number is an index of ``symbols``; a text is a Protobuf number without a name."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(kind):

@@ -453,7 +453,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the outcome of a start. ``would``: as remarks, because the next start differs."""
+    """Yield the findings on the outcome of a start. ``would``: as remarks, on an unclean stop after a clean one."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         yield Finding(

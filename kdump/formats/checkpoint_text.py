@@ -81,7 +81,7 @@ def header(line: TextLine, expected: str) -> int:
 
 
 def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
-    """Return the entries. If the file ends before the number of entries, it has none, as for a broker.
+    """Return the entries. Like a broker, return none if the file ends before the line with their number.
 
     Raises DamageError for an unknown version, a malformed line or a wrong number of entries, and NumberDamageError for
     a malformed number in an entry or a negative number of entries.

@@ -107,7 +107,7 @@ def shown_paths(paths: Iterable[str]) -> str:
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Return whether a file exists. ``shown`` is its path in messages, without the credentials that ``paths`` have."""
+    """Return whether the file ``shown``, a path as in messages (no credentials), exists in the stores of ``paths``."""
     for files, _ in places(paths):
         if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
             return True

@@ -106,7 +106,7 @@ class TieredFiles:
         return {**self.__dict__, "_fail": _say}
 
     def manifest(self, path: str) -> Manifest | None:
-        """Return the manifest of a listed segment, or None for a plain copy."""
+        """Return the manifest of a listed segment; None if it was copied without one."""
         return self._manifests.get(path)
 
     def look(self, path: str) -> Entry | None:
@@ -136,7 +136,7 @@ class TieredFiles:
         return sorted(found)
 
     def _segment(self, stem: str, log: Entry, there: Mapping[str, Entry]) -> list[Entry]:
-        """Return the files of a segment as in a log dir: only ``log`` for a plain copy, none after an error."""
+        """Return a segment's files as in a log dir: only ``log`` without a manifest and indexes, none if unreadable."""
         manifest_entry, indexes = there.get(f"{stem}.{MANIFEST}"), there.get(f"{stem}.{INDEXES}")
         if manifest_entry is None and indexes is None:
             return [log]

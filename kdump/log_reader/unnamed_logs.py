@@ -45,7 +45,7 @@ def with_names(
 
     - BY_PATH as ``name``: copies of a log (:class:`LogCopies`) get one name, and different logs different names.
     - Logs without a topic that the user did not name are skipped; with ``every`` they are yielded unchanged.
-    - Folders without a segment are yielded unchanged.
+    - Folders without a segment are yielded unchanged. Named files that belong to no segment are skipped.
     - ``only_known`` skips these folders, and the logs of topics that are not Kafka's own.
 
     ``note`` is called for each renamed log, and each skipped log except by ``only_known``. It is also called for each
@@ -90,7 +90,7 @@ def with_names(
 
 
 class LogCopies:
-    """Numbers logs. Copies, which share the first batch of a segment (last offset and CRC), have one number."""
+    """Numbers logs. Copies have one number: they share a data batch (last offset and CRC) of :func:`_first_batches`."""
 
     def __init__(self) -> None:
         self._first: Partition | None = None

@@ -147,7 +147,7 @@ class Chain:
         return self.end - self.position
 
     def goes_on(self, place: BatchPlace | PlacesInARow) -> bool:
-        """Return whether ``place`` follows the chain directly in the segment, with higher offsets in the same cell."""
+        """Return whether ``place`` directly follows the chain in the segment, with higher offsets within its CELL."""
         follows = self.segment is place.segment and self.end == place.position
         return follows and place.base_offset > self.last_offset and place.base_offset < _end_of_cell(self.base_offset)
 

@@ -433,7 +433,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield each part in a folder whose run seems to have ended, and whether the end of this run is certain."""
+    """Yield each part in ``folder`` that a run seems to have left, and whether that run has certainly ended."""
     try:
         names = sorted(path.name for path in folder.iterdir() if NAME.fullmatch(path.name))
     except OSError:  # the user may have only the permission to write

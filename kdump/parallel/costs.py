@@ -159,10 +159,9 @@ def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bo
 def processes_of_dump(partitions: Sequence[Partition], jobs: int | None, effort: Effort) -> int:
     """Return the number of processes that print partitions: ``jobs``, or the fastest number for None.
 
-    ``jobs`` above 2 is returned unchanged. Otherwise the result is 1 if two processes are not faster. They are not
-    faster for few headers, for few uncompressed bytes without costly work, and for lines of large uncompressed
-    segments, which threads make. Without ``jobs`` it is also 1 for output to a terminal, for archives, and while the
-    page cache is watched.
+    ``jobs`` above 2 is returned unchanged. For 2 and None the result is 1 if more processes are not faster: for few
+    headers, for few uncompressed bytes without costly work, and for large uncompressed segments if threads can make
+    their lines. For None it is also 1 for output to a terminal, for archives, and while the page cache is watched.
     """
     if jobs is None and (is_terminal() or not _is_shareable(partitions)):
         return 1

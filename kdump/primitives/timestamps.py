@@ -64,8 +64,8 @@ def span(ms: int) -> str:
 def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *, least_ms: int = LEAST_MS) -> int:
     """Return a time in ms from ISO 8601 (in ``tz`` unless it has an offset), ms since 1970, or an age (``-2h30m``).
 
-    Fractions of a ms are rounded up, so that the time works as inclusive start and as exclusive end. Raises UsageError,
-    also for numbers from 1 to below ``least_ms``, which are probably seconds.
+    Eight digits are a date. Fractions of a ms are rounded up, so that the time works as inclusive start and as
+    exclusive end. Raises UsageError, also for numbers from 1 to below ``least_ms``, which are probably seconds.
     """
     if re.fullmatch(_AGO, text):
         return int(now() * 1000) - _span(text)

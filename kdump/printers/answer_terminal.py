@@ -142,7 +142,7 @@ def _without_spare(
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """Return widths whose sum fits into ``most``. Only a single column may become narrower than WHOLE characters."""
+    """Return widths that fit into ``most`` if possible. Of several columns none gets narrower than WHOLE."""
     room = most - GAP * (len(widths) - 1)
     found = list(widths)
     left = len(widths)
@@ -212,7 +212,7 @@ def _styled(console: Quiet, text: str, style: str) -> str:
 
 
 def draw_page(page: str, out: IO[str]) -> None:
-    """Draw a Markdown page, folded to the width of sentences."""
+    """Draw a Markdown page, folded to :func:`prose_width`."""
     from rich.markdown import Markdown
 
     page = re.sub(r"^```(\w*).*$", r"```\1", page, flags=re.MULTILINE)  # remove titles of code blocks

@@ -85,7 +85,7 @@ class DumpText:
                 self._records(printer, one)
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run; None if compiled code does not print it. A thread may call this."""
+        """Return the first lines of a run; None if compiled code does not print it. Any thread may call this."""
         printer = self._printer
         if printer is None or printer.path != item.file.name or not self._is_for_kernel(item):
             return None

@@ -204,7 +204,7 @@ def only_holes(findings: Sequence[Finding]) -> bool:
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
-    """Yield the first ALIKE of similar findings. The last one has a line with the number of omitted findings."""
+    """Yield at most ALIKE of the similar findings. The last one has a line with the number of omitted ones."""
     for number, finding in enumerate(alike[:ALIKE]):
         inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
         place = inside if finding.position is None else f"{inside}byte {finding.position}: "

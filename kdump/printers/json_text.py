@@ -165,7 +165,7 @@ class JsonShape:
         self.encoding = encoding
 
     def parts(self, batch: SelectedBatch) -> list[Part]:
-        """Return the fragments of a line for the records of one batch."""
+        """Return the parts of a line: texts that all records of the batch share, and functions of a record."""
         parts: list[Part] = []
         for column in self.columns:
             part = self._part(column, batch)

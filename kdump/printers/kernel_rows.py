@@ -1,7 +1,7 @@
 """Rows made by compiled code: JSON lines, CSV and format strings.
 
 A shape is the compiled form of a row: slots (placeholders) for the fields of a record, and literal text for values that
-are equal in all rows of the shape. If compiled code does not support a column, Python code prints all rows.
+are equal in all rows of the shape. If compiled code lacks a column for a kind of batch, Python prints these rows.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class KernelRows:
         return self._of_batch(shape) if self.begin(records) else None
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a run, or None if no shape is cached for its batches. A thread may call this."""
+        """Return the first rows of a run; None if its batches have no compiled shape yet. Any thread may call this."""
         if item.file is not self.file or (marks := self._marks(item)) is None:
             return None
         shape = self.shapes.get(self._kind(item, marks))

@@ -32,7 +32,7 @@ class Printer(Protocol):
         """Begin in the middle of a segment; return the text that belongs before its first line."""
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of ``run``, the batches of ``item``, or None. A thread may call this."""
+        """Return the first lines of ``run``, the batches of ``item``, or None. Any thread may call this."""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         """Print a batch or a run of batches; ``made`` is the result of :meth:`make`."""

@@ -137,7 +137,7 @@ MOST_KEYS: Final = 1 << 18
 
 
 def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return ``cuts`` with the numbers of records that compaction removed; unchanged if a swap file is damaged."""
+    """Return ``cuts`` with ``superseded``, the records that compaction removed; unchanged if a swap file is damaged."""
     if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts
     dropped = _dropped(gone, left, _missing(gone, left))

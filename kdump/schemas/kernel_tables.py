@@ -135,7 +135,7 @@ _Field: TypeAlias = tuple[int, int, int, int, int, bool, int, bytes, bytes]
 def protobuf_text(message: MessageType, indexes: bytes, quote: Callable[[str], str]) -> ProtobufText:
     """Return the compiled writer of payloads as JSON. Payloads begin with the bytes ``indexes``, the message's path.
 
-    ``quote`` returns a text as a JSON string. The Python reader writes payloads that compiled code cannot write.
+    ``quote`` returns a text as a JSON string. Payloads that it cannot write are left to the Python reader.
     """
     plan = _ProtobufPlan(quote)
     plan.message(message)

@@ -34,7 +34,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class JsonText:
-    """A value as JSON text, for unions of several types, recursive types and types without fields."""
+    """JSON text, for unions of several types, recursive types, types without fields, and types beyond the limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ _PRIMITIVES: Final = {
 
 
 class Nesting:
-    """The state while a shape is made: the enclosing named types, and the number of fields so far."""
+    """The state while a shape is made: the enclosing records, lists and maps, and the number of fields so far."""
 
     def __init__(self) -> None:
         self._within: list[int] = []

@@ -20,12 +20,12 @@ def day(days: int) -> str:
 
 
 def date_text(days: int) -> str | int:
-    """Return days since 1970 as a date, or as the number outside the years 1 to 9999."""
+    """Return days since 1970 as a date; outside the years 1 to 9999, return ``days``."""
     return day(days) if FIRST_DAY <= days <= LAST_DAY else days
 
 
 def time_text(value: int, digits: int) -> str | int:
-    """Return a time of day in units of 10**-digits s as ``10:11:12.345``, or as the number outside 24 hours."""
+    """Return a time of day in units of 10**-digits s as ``10:11:12.345``; outside 24 hours, return ``value``."""
     seconds, fraction = divmod(value, 10**digits)
     if not 0 <= seconds < 86400:
         return value
@@ -35,7 +35,7 @@ def time_text(value: int, digits: int) -> str | int:
 
 
 def timestamp_text(value: int, digits: int, zone: str) -> str | int:
-    """Return a time since 1970 in units of 10**-digits s as ISO 8601, or as the number outside the years 1 to 9999."""
+    """Return a time since 1970 in units of 10**-digits s as ISO 8601; outside the years 1 to 9999, return ``value``."""
     days, rest = divmod(value, 86400 * 10**digits)
     if not FIRST_DAY <= days <= LAST_DAY:
         return value

@@ -128,7 +128,7 @@ class _SameStart(NamedTuple):
 
 
 class Preparation(Generic[T, M]):
-    """The work of threads on chunks of regions. With ``check`` they also check the records of runs."""
+    """Prepares regions in threads: checksums, decompression, first lines of batch runs; with ``check`` also records."""
 
     def __init__(self, make: Callable[[Run], M | None] | None, *, unpack: bool, check: bool) -> None:
         self._make, self._unpack, self._check = make, unpack, check

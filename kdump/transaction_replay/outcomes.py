@@ -228,7 +228,7 @@ class TransactionFollower:
         return bool(self._entries)
 
     def skip(self, end_offset: int) -> None:
-        """Skip non-transactional batches before ``end_offset``. No index entry and no damage may come before them."""
+        """Skip non-transactional batches before ``end_offset``, at the start of a segment without an index."""
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:

@@ -104,7 +104,7 @@ class OffsetMap(KeyFacts):
         return len(self._newest)
 
     def put(self, begin: int, end: int) -> int:
-        """Add the facts with indexes ``begin`` to ``end`` - 1; return the index of the first one that does not fit."""
+        """Put the facts ``begin`` to ``end`` - 1 into the map; return the index of the first one that does not fit."""
         for at in range(begin, min(end, len(self._facts))):
             offset, *fact = self._facts[at]
             digest = fact[1] if fact else None

@@ -119,7 +119,7 @@ class Leftover(NamedTuple):
 
 @dataclass
 class PartitionEvidence:
-    """The evidence about one broker's copy of a partition. ``place`` is None if the broker has no folder of it."""
+    """The evidence about one broker's copy of a partition. ``place`` is None if the broker has no live folder."""
 
     topic: str
     number: int

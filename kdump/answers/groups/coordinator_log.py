@@ -461,9 +461,9 @@ class CoordinatorLog(TopicLog):
             self.groups.pop(group_of(key), None)
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
-        """Commit or drop the pending offsets of a producer. A commit never replaces a newer commit.
+        """Commit or drop a producer's pending offsets. A commit never replaces a newer commit.
 
-        ``records`` is empty if the cleaner removed the marker; then nothing changes.
+        ``records`` has the marker. It is empty if the cleaner removed the marker; then nothing changes.
         """
         for _, _, key, _, _ in records:
             marker = control.read_key(key).type

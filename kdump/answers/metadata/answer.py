@@ -1,6 +1,6 @@
-"""The questions ``metadata`` and ``events``: their options, and the classes of their lines.
+"""The questions ``metadata`` (the topics of an image) and ``events``, and other lines of ``kdump metadata``.
 
-``metadata`` lists the topics or records of an image, or the differences of two images. :mod:`.image` reads the log.
+The command itself makes the lines of records and differences. :mod:`.image` reads the log; :mod:`.events` has Event.
 """
 
 from __future__ import annotations

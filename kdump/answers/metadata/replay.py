@@ -67,7 +67,7 @@ class Observer(Protocol):
 
 
 class MetadataReplay:
-    """Applies batches to ``image``. ``broken`` receives each break; ``observer`` receives breaks and applied records.
+    """Applies batches to ``image``. ``broken`` is called with each Break, ``observer`` also for applied records.
 
     The replay stops before the offset ``to``, and before the first batch appended after ``at`` (ms).
     """

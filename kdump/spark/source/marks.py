@@ -123,7 +123,7 @@ def _position(segment: Segment, offset: int | None) -> int:
 
 
 def holds(segment: Segment, mark: Mark) -> bool:
-    """Return whether a segment is still the segment of a mark, with the same batch before the mark."""
+    """Return whether a segment has the file name of the position ``mark``, and still the same batch before it."""
     if segment.name != mark.file or segment.size < mark.position:
         return False
     if mark.offset is None:

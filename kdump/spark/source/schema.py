@@ -116,7 +116,7 @@ def arrow_schema(options: SourceOptions) -> pa.Schema:
 
 
 def spark_schema(options: SourceOptions) -> str | StructType:
-    """Return Spark's schema of the output records. Unless columns are typed, it is DDL, which needs no pandas."""
+    """Return Spark's schema of the output records: DDL, which needs no pandas, or a StructType for typed columns."""
     if options.schema is None:
         return ddl(chosen(options.names))
     from pyspark.sql.pandas.types import from_arrow_schema
