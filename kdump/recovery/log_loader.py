@@ -33,7 +33,17 @@ from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import Segment
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.recovery.segment_end import Cut, FailsError, LoadFailure, at, base_of, indexed_at, lost, read_next_offset
+from kdump.recovery.segment_end import (
+    Cut,
+    FailsError,
+    LoadFailure,
+    at,
+    base_of,
+    indexed_at,
+    lost,
+    read_next_offset,
+    search_end,
+)
 from kdump.recovery.split_segment import OffsetOverflowError, SegmentSlice, split
 from kdump.recovery.swaps import Swaps, after_swaps
 from kdump.segments import walk
@@ -141,13 +151,15 @@ class _Recovered(NamedTuple):
     """A recovered segment.
 
     ``valid`` is its size in bytes after recovery, ``reason`` why recovery stopped, ``next_offset`` the offset after its
-    last batch. ``indexed`` is the position in the log that the last entry of its new index has.
+    last batch. ``indexed`` is the position in the log that the last entry of its new index has, ``indexed_offset`` the
+    offset of this entry; None without an entry.
     """
 
     valid: int
     reason: str
     next_offset: int
     indexed: int = 0
+    indexed_offset: int | None = None
     code: FindingCode = Code.BAD_BATCH
     blocked_by: str | None = None
 
@@ -418,7 +430,10 @@ class _Start:
 
     def next_offset(self, each: Segment) -> int:
         if known := self._done.get(base_of(each)):
-            return known.next_offset
+            if known.indexed_offset is None:
+                return known.next_offset
+            found = search_end(each, self.rules.searched, known.indexed_offset, known.indexed, known.valid)
+            return base_of(each) if found is None else found
         sound = self.sound
         if sound is not None and (each in self.read or (sound.has_sound_indexes and sound.end > base_of(each))):
             return sound.end
@@ -492,7 +507,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
     index.close()
     if index.refuses:
         raise _BackwardsError("the offset of the largest timestamp is below that of the last time index entry")
-    return _Recovered(valid, reason, next_offset, index.indexed)
+    return _Recovered(valid, reason, next_offset, index.indexed, index.offsets[-1] if index.offsets else None)
 
 
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:

@@ -116,18 +116,25 @@ def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
 def read_next_offset(each: Segment, searched: str) -> int | None:
     """Return the offset after the last batch, as ``LogSegment.readNextOffset`` finds it from the last index entry on.
 
-    ``searched`` is the field of a batch that is compared with the offset of this entry. Return None if no batch reaches
-    that offset: the broker then uses the base offset of the segment. Raises FailsError for a wrong size field and for a
-    wrapper that cannot be decompressed.
+    ``searched`` and the result are those of :func:`search_end`.
     """
     data = each.sibling(file_names.INDEX) or b""
     index = OffsetIndex(data, base_of(each))
     target = index[index.count - 1].offset if index.count else base_of(each)
-    position = _position(index, target, index.count)
+    return search_end(each, searched, target, _position(index, target, index.count))
+
+
+def search_end(each: Segment, searched: str, target: int, position: int, stop: int | None = None) -> int | None:
+    """Return the offset after the last batch, if a search of offset ``target`` from byte ``position`` finds a batch.
+
+    ``searched`` is the field of a batch that is compared with ``target``. ``stop`` is the end of the segment in bytes.
+    Return None if no batch reaches ``target``: the broker then uses the base offset of the segment. Raises FailsError
+    for a wrong size field and for a wrapper that cannot be decompressed.
+    """
     found = False
     next_offset: int | None = None
     with each.open() as source:
-        for region in walk.walk(source, position, runs=DATA):
+        for region in walk.walk(source, position, stop, runs=DATA):
             if isinstance(region, Batches):
                 try:
                     highest = region.greatest(searched)

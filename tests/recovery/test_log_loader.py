@@ -174,6 +174,15 @@ def test_an_offset_that_goes_back_at_the_end_is_found_by_release(tmp_path, by_ba
     assert start(tmp_path, files, clean=True, indexed=False, rules=rules).log_end_offset == end
 
 
+@pytest.mark.parametrize(("by_base", "end"), [(True, 0), (False, 4)])
+def test_a_repeated_batch_after_the_last_new_index_entry_hides_the_recovered_segment(tmp_path, by_base, end):
+    """From 4.1 on no batch after the entry of offset 5 reaches it (tools.prove.many_starts, batch_twice)."""
+    batches = [forge.batch([forge.record(b"k", bytes(30))] * 2, base_offset=offset) for offset in (0, 2, 4, 2)]
+    rules = LoaderRules(searches_bases=by_base)
+    outcome = start(tmp_path, {0: b"".join(batches)}, interval=len(batches[0]), rules=rules)
+    assert (outcome.log_end_offset, outcome.cuts, len(outcome.recovered)) == (end, (), 1)
+
+
 @pytest.mark.parametrize(
     ("from_byte", "rules", "clean", "expected"),
     [
