@@ -378,7 +378,7 @@ class LogCheck:
             text = found.text
             if self._is_below:
                 level, advice, text = Level.REMARK, "", text + self._below
-            elif region.size < record_layout.UP_TO_MAGIC and self.next_offset == self._until is not None:
+            elif region.size < record_layout.LOG_OVERHEAD.size and self.next_offset == self._until is not None:
                 level, advice = Level.REMARK, ""
                 text += f". Consumers ignore {many(region.size, 'byte')}, and the next segment continues the offsets"
             self._say(Code.END_OF_LOG, text, region.position, level=level, offset=self.next_offset, advice=advice)
@@ -409,10 +409,10 @@ class LogCheck:
         return f", below the log start offset {self._log_start}: no consumer receives these records"
 
     def _gap(self, position: int, first: int, until: int, after: int | None = None) -> None:
-        if until <= self._log_start:
-            return
         if after is None:
             self._compacted_until = max(until, self._compacted_until)
+        if until <= self._log_start:
+            return
         if len(self._gaps) < MOST_GAPS:
             self._gaps.append(_Gap(self._file, position, first, until, self._active, after))
         else:

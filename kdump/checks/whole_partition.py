@@ -456,15 +456,17 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
     """Yield the findings on the outcome of a start. ``would``: as remarks, on an unclean stop after a clean one."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
+        first = min(cut.first_offset or 0 for cut in with_records)  # a second cut of a segment comes last
+        last = max(cut.last_offset or 0 for cut in with_records)
         yield Finding(
             level=Level.REMARK if would else Level.LOG,
             file=where,
             kind=Code.RECOVERY,
             text=f"{who} would truncate or delete {many(len(outcome.cuts), 'segment')}: "
-            f"{offsets_text(with_records[0].first_offset, with_records[-1].last_offset)}, "
+            f"{offsets_text(first, last)}, "
             f"{many(sum(cut.records for cut in with_records), 'record')}, "
             f"{many(sum(cut.size for cut in outcome.cuts), 'byte')} in all",
-            offset=with_records[0].first_offset,
+            offset=first,
         )
     for cut in outcome.cuts:
         harmless = would or not cut.records

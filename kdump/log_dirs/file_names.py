@@ -111,6 +111,8 @@ class NamePattern:
 
 PADDED: Final = 20
 """Number of digits of the offset in a segment's name, as brokers write it."""
+_MOST: Final = f"{(1 << 63) - 1:0{PADDED}}"
+"""The largest Java long."""
 STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
 """The base offset, and in remote storage also the segment id."""
 SEGMENT_NAME: Final = NamePattern(rf"{STEM}\.{LOG}(?P<state>\.\w+)?")
@@ -121,9 +123,9 @@ SIBLING_NAME: Final = NamePattern(
     + _any(PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, CLEAN_SHUTDOWN)
 )
 PLAIN_NAME: Final = NamePattern(
-    rf"\d{{{PADDED}}}\.{_any(*PREALLOCATED, PRODUCER_SNAPSHOT)}|{_any(LEADER_EPOCHS, PARTITION_METADATA)}"
+    rf"00\d{{18}}\.{_any(*PREALLOCATED, PRODUCER_SNAPSHOT)}|{_any(LEADER_EPOCHS, PARTITION_METADATA)}"
 )
-"""The files beside the segments of nearly every partition."""
+"""The files beside the segments of nearly every partition. Larger offsets may not fit into a Java long."""
 LOG_DIR_FILE: Final = NamePattern(
     rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN)
 )
@@ -216,7 +218,7 @@ def leftover_state(path: str) -> str | None:
 
 def is_padded(stem: str) -> bool:
     """Return whether a stem is an offset of 20 digits, as brokers write it (LogFileUtils.filenamePrefixFromOffset)."""
-    return len(stem) == PADDED and stem.isdecimal() and stem.isascii()
+    return len(stem) == PADDED and stem.isdecimal() and stem.isascii() and stem <= _MOST
 
 
 def is_sibling(name: str) -> bool:

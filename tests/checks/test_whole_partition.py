@@ -16,6 +16,8 @@ from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.partition import Partition
+from kdump.recovery import log_loader
+from kdump.recovery.segment_end import Cut
 from testing import GOLDEN, ROOT, forge
 from testing.processes import kdump
 from tools.prove import check as prove_check
@@ -427,6 +429,16 @@ def test_one_file_that_cannot_be_read_does_not_hide_the_others(tmp_path, jobs):
     assert (index.returncode, b"3 segments" in index.stdout) == (1, True)
 
 
+def test_a_second_cut_of_a_segment_does_not_turn_the_offsets_round(tmp_path):
+    (part,) = Finder(Wanted()).find([str(folder(tmp_path, (0, one(0))))])
+    cuts = tuple(
+        Cut("x", 0, 9, "why", first, last, last - first + 1, Code.BAD_BATCH) for first, last in ((89, 179), (33, 88))
+    )
+    outcome = log_loader.dry_run(part, clean=True)._replace(cuts=cuts)
+    text = next(whole_partition._outcome("x", outcome, "a broker")).text
+    assert "2 segments: offsets 33 to 179, 147 records" in text
+
+
 def test_a_bad_batch_before_many_segments_is_a_few_lines(tmp_path):
     bad = one(0, count=2, crc=7)
     later = [(first, one(first)) for first in range(3, 300)]
@@ -725,9 +737,9 @@ def test_a_folder_with_the_name_of_a_segment_below_the_log_start_is_a_remark(tmp
     assert [line["code"] for line in findings(place, status=4)] == ["no-log"]
 
 
-@pytest.mark.parametrize(("size", "base", "status"), [(1, 1, 0), (16, 1, 0), (17, 1, 3), (5, 2, 3)])
+@pytest.mark.parametrize(("size", "base", "status"), [(1, 1, 0), (11, 1, 0), (12, 1, 3), (17, 1, 3), (5, 2, 3)])
 def test_a_few_bytes_after_an_older_segment_stop_no_consumer(tmp_path, size, base, status):
-    """A reader needs 17 bytes for a header up to the magic. Offset 1 is lost if the next segment has base 2."""
+    """From 12 bytes on they hold a size (ByteBufferLogInputStream). Offset 1 is lost if the next segment has base 2."""
     place = folder(tmp_path, (0, one(0) + b"\1" * size), (base, one(base)))
     (tmp_path / ".kafka_cleanshutdown").touch()
     assert (findings(place, status=status) == []) == (status == 0)

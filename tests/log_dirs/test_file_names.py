@@ -22,6 +22,12 @@ def test_no_file_of_a_broker_is_unknown_in_a_partition(tmp_path, name):
     assert "unknown file" not in {finding.kind for finding in folder.check(part, LogDirs())}
 
 
+def test_an_offset_in_a_name_fits_into_a_java_long():
+    stems = f"{(1 << 63) - 1:020}", f"{1 << 63:020}", "7"
+    assert [file_names.is_padded(stem) for stem in stems] == [True, False, False]
+    assert [file_names.offset_of(f"{stem}.snapshot") is None for stem in stems] == [False, True, False]
+
+
 @pytest.mark.parametrize("state", ["", ".deleted", ".swap", ".cleaned"])
 def test_a_file_beside_a_segment_keeps_its_state(state):
     path = f"/logs/my.log-0/{STEM}.log{state}"

@@ -61,6 +61,7 @@ def test_a_plain_folder_has_only_segments_with_indexes_and_usual_files(tmp_path)
     assert partition(tmp_path).is_plain
     for name in (
         f"{stem}.txnindex", f"{stem}.index.swap", f"{9:020}.log", "8.log", f"{stem}.log.cleaned", "other", "00.index",
+        f"{1 << 63:020}.snapshot",
     ):  # fmt: skip
         (tmp_path / name).touch()
         with_leftovers = Finder(Wanted(leftovers=True)).find([str(tmp_path)])
