@@ -65,7 +65,7 @@ def lines_of(words, width):
     """Return the lines on a terminal except the status line, commands, and single words: a long path is not broken."""
     text = terminals.show(words, width=width).shown.decode().replace("\r\n", "\n")
     text = re.sub(r"\x1b\[[\d;]*m|[^\n]*\r", "", text)
-    return [line for line in text.splitlines() if not COMMAND.match(line) and " " in LEVEL.sub("", line).strip()]
+    return [line for line in text.splitlines() if not COMMAND.match(line) and " " in re.sub(LEVEL, "", line).strip()]
 
 
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)

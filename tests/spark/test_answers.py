@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 
 import pytest
@@ -72,7 +73,7 @@ def lines(output, *paths, options=(), status=(0,)):
     for line in found:
         if output == "stats" and line["kind"] == "producer":
             line["producerRecordsPerBatch"] = line.pop("recordsPerBatch")
-    said = [LEVEL.sub("", line).removesuffix(NOT_USED) for line in done.stderr.decode().splitlines()]
+    said = [re.sub(LEVEL, "", line).removesuffix(NOT_USED) for line in done.stderr.decode().splitlines()]
     return found, sorted(said)
 
 
