@@ -529,7 +529,7 @@ class _StartFindings:
             yield self._of_another_topic(log, where, name)
         for cut in log.cuts:
             if cut.code is Code.START_BEYOND_END:
-                yield from self._start_beyond_end(log, name)
+                yield self._start_beyond_end(log, name, cut.reason)
                 return
         swapped = [cut for cut in log.cuts if cut.code is Code.SWAPPED]
         for cut in swapped:
@@ -826,24 +826,42 @@ class _StartFindings:
             commands=(swaps_aside(swap),),
         )
 
-    def _start_beyond_end(self, log: LogStart, name: str) -> Iterator[Finding]:
+    def _start_beyond_end(self, log: LogStart, name: str, reason: str) -> Finding:
+        """Return the finding on a log whose end is below its log start offset, in the files or only after recovery.
+
+        ``reason`` has both offsets. The findings on the recovery of a damaged log already have the lost records.
+        """
         checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)
-        facts = self._facts(log)
-        epoch = 0 if log.topic in (self.context.tiered or ()) else facts.first.get(EPOCHS, 0)
-        first = max(facts.start or 0, epoch if epoch <= (facts.end or 0) else 0)
+        facts, given = self._facts(log), log.checkpoint_start or 0
         records = sum(cut.records for cut in log.cuts)
-        yield Finding(
+        loses = None if facts.cuts_are_reported else records
+        counted = f"({many(records, 'record')})"
+        after = "after recovery " if log.recovered else ""
+        text = f"{after}{reason}: a start then deletes all segments of {name} {counted}"
+        rescue = salvage([shell_path(log.path or "")])
+        advice = "Salvage the records before a broker starts."
+        commands: tuple[str, ...] = (rescue,)
+        if facts.end is not None and facts.end < given:
+            epoch = 0 if log.topic in (self.context.tiered or ()) else facts.first.get(EPOCHS, 0)
+            first = max(facts.start or 0, epoch if epoch <= facts.end else 0)
+            text = f"log start offset {given} of {name} is above the log end offset {facts.end}: "
+            text += f"a start deletes all segments of the log {counted}"
+            advice = "Correct the line of the checkpoint before a broker starts. With log start offset "
+            advice += f"{first} the broker keeps all segments."
+            commands = (self._log_start_command(log, first),)
+            if facts.cuts_are_reported:
+                advice = "Salvage the records and correct the line of the checkpoint before a broker starts."
+                loses, commands = 0, (rescue, *commands)  # not None: the verdict needs the commands
+        return Finding(
             level=Level.LOG,
             file=checkpoint,
             kind=Code.LOG_START_BEYOND_END,
-            text=f"log start offset {log.checkpoint_start} of {name} is above the log end offset "
-            f"{facts.end}: a start deletes all segments of the log ({many(records, 'record')})",
-            offset=log.checkpoint_start,
-            found=log.checkpoint_start,
-            loses=records,
-            advice="Correct the line of the checkpoint before a broker starts. With log start offset "
-            f"{first} the broker keeps all segments.",
-            commands=(self._log_start_command(log, first),),
+            text=text,
+            offset=given,
+            found=given,
+            loses=loses,
+            advice=advice,
+            commands=commands,
         )
 
 

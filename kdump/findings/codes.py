@@ -60,7 +60,7 @@ class Code:
     METADATA_ELSEWHERE = FindingCode("metadata-elsewhere", "log", "The given paths hold no metadata log, so the assigned partitions are unknown.", "Name all log dirs of the broker.", "KafkaMetadataLog")
     SWAP = FindingCode("swap", "log", "An empty or damaged .swap file replaces a segment at the next start.", "Move the .swap file away.", "LogLoader.removeTempFilesAndCollectSwapFiles")
     INDEX_SWAPPED = FindingCode("index-swapped", "derived", "An index .swap file without entries replaces an index at the next start.", "Move the .swap file away.", "LogLoader.load")
-    LOG_START_BEYOND_END = FindingCode("log-start-beyond-end", "log", "The log start offset is above the log end: a start deletes all segments.", "Correct the line of log-start-offset-checkpoint.", "LogLoader.load")
+    LOG_START_BEYOND_END = FindingCode("log-start-beyond-end", "log", "The log start offset is above the log end: a start deletes all segments.", "Run the command of the finding: salvage, or a corrected line of log-start-offset-checkpoint.", "LogLoader.load")
     LOG_START_RAISED = FindingCode("log-start-raised", "log", "A log start offset hides records that no broker deleted: the leader epochs begin at a lower offset.", "Correct the line of log-start-offset-checkpoint.", "UnifiedLog.maybeIncrementLogStartOffset")
     INDEX_BEYOND_LOG = FindingCode("index-beyond-log", "log", "After a clean stop the newest index entry points past the log: a broker does not serve the segment.", "Move the indexes of the segment away: a broker rebuilds them.", "LogSegment.readNextOffset")
     CLEAN_MARKER = FindingCode("clean-marker", "log", "A clean shutdown marker makes a broker skip the recovery of a damaged log.", "Move .kafka_cleanshutdown away.", "LogManager.loadLogs")

@@ -220,7 +220,7 @@ def dry_run(
         if clean and left:
             start.find_new_records(left[-1], end)
         if left and end < log_start:
-            reason = f"the log would end at {end}, before its log start offset {log_start}"
+            reason = f"the log would end at offset {end}, below its log start offset {log_start}"
             for each in left:
                 start.cut(each, 0, reason, Code.START_BEYOND_END)
             left, end = [], log_start

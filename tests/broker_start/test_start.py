@@ -400,6 +400,28 @@ def test_a_start_offset_past_the_end_is_corrected_to_that_of_the_first_epoch(bro
     assert f"  sed -i.bak 's/^plain 0 .*/plain 0 {line}/' d1/log-start-offset-checkpoint\n" in text
 
 
+@pytest.mark.parametrize("given", [2, 9])
+def test_a_damaged_log_that_recovery_truncates_below_its_start_is_salvaged(broker, given):
+    """A corrected log start offset alone saves no record after the damage, so its command comes after the salvage."""
+    folder = broker / "d2" / "idem-0"
+    damaged = bytearray(records(b"b", base=1))
+    damaged[-1] ^= 1
+    (folder / f"{0:020}.log").write_bytes(records(b"a") + bytes(damaged) + records(b"c", base=2))
+    (folder / f"{3:020}.log").write_bytes(records(b"d", b"e", base=3))
+    (folder / f"{3:020}.index").write_bytes(b"")
+    (broker / "d2" / "log-start-offset-checkpoint").write_text(f"0\n1\nidem 0 {given}\n")
+    (broker / "d2" / ".kafka_cleanshutdown").unlink()
+    text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    beyond = "log start offset 9 of idem-0 is above the log end offset 5: a start deletes all segments of the log"
+    after = "after recovery the log would end at offset 1, below its log start offset 2: a start then deletes all "
+    assert (f"  DAMAGED {after}segments of idem-0 (4 records)\n" if given == 2 else f"  LOST    {beyond} (4 r") in text
+    assert "2 segments: offsets 0 to 4, 4 records" in text
+    assert "DO NOT START broker 1 yet: a start loses 4 records: " in text
+    sed = "  sed -i.bak 's/^idem 0 .*/idem 0 0/' d2/log-start-offset-checkpoint\n" if given == 9 else ""
+    assert f"  kdump salvage d2/idem-0 --out salvaged\n{sed}" in text
+    assert ("sed" in text, "keeps all segments" in text) == (given == 9, False)
+
+
 @pytest.mark.parametrize(("mark", "missing"), [(2, None), (8, 6)])
 def test_a_promoted_future_folder_lacks_the_records_that_checkpoints_prove(broker, mark, missing):
     """A broker of 3.9.2 made the folder the current one, without 20 records that were cut from it."""
