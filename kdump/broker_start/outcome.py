@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kdump.broker_start.shortfall import Checkpointed
     from kdump.findings.codes import FindingCode
     from kdump.recovery.segment_end import Cut
 
@@ -123,8 +124,8 @@ class BrokerStart(NamedTuple):
     """The reasons why ``starts``, an outcome or an offset is None."""
     clean: frozenset[str] = frozenset()
     """The log dirs with ``.kafka_cleanshutdown``."""
-    checkpointed: Mapping[tuple[str | None, int | None], Mapping[str, int]] = {}
-    """Partition -> the end offsets in the checkpoints of the log dirs, by the kind of checkpoint."""
+    checkpointed: Mapping[str, Checkpointed] = {}
+    """Log dir -> the end offsets in its checkpoints."""
     lacks_remote_storage: bool = False
     """Whether the first log dir shows that the broker has no remote storage: RemoteIndexCache makes a folder in it."""
 

@@ -7,7 +7,7 @@ epochs, and committed offsets of groups. Only ``kdump check`` finds logs that la
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump.broker_start import log_folder
 from kdump.broker_start.broker_dirs import RESERVED, StartOptions, brokers
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 
+Checkpointed = dict[tuple[str | None, int | None], dict[str, int]]
+"""Partition -> the end offsets in the checkpoints of one log dir, by the kind of checkpoint."""
+Place = TypeVar("Place")
+"""A log dir, or its path."""
 EVIDENCE: Final = frozenset({CLUSTER_METADATA, CONSUMER_OFFSETS})
 """The topics whose records have facts about partitions of other topics."""
 
@@ -100,21 +104,31 @@ def _offsets(log_dir: LogDirFiles, name: str) -> Offsets:
     return {(topic, number): offset for topic, number, offset in entries}
 
 
-def checkpointed(dirs: Iterable[Callable[[str], Offsets]]) -> dict[tuple[str | None, int | None], dict[str, int]]:
-    """Return the highest offset in the checkpoints for each partition, by the kind of checkpoint.
-
-    ``dirs`` has a function for each log dir: file name -> the offsets of the checkpoint.
-    """
-    found: dict[tuple[str | None, int | None], dict[str, int]] = {}
-    for offsets in dirs:
-        for what, name in (
-            ("high watermark", file_names.HIGH_WATERMARKS),
-            ("recovery point", file_names.RECOVERY_POINTS),
-        ):
-            for key, offset in offsets(name).items():
-                of_partition = found.setdefault(key, {})
-                of_partition[what] = max(offset, of_partition.get(what, 0))
+def checkpointed(offsets: Callable[[str], Offsets]) -> Checkpointed:
+    """Return the end offsets in the checkpoints of a log dir. ``offsets``: file name -> the offsets of the file."""
+    found: Checkpointed = {}
+    for what, name in (
+        ("high watermark", file_names.HIGH_WATERMARKS),
+        ("recovery point", file_names.RECOVERY_POINTS),
+    ):
+        for key, offset in offsets(name).items():
+            found.setdefault(key, {})[what] = max(offset, 0)
     return found
+
+
+def highest(dirs: Mapping[Place, Checkpointed], topic: str, number: int) -> dict[str, int]:
+    """Return the highest end offset that the checkpoints of any log dir have for a partition, by their kind."""
+    found: dict[str, int] = {}
+    for each in dirs.values():
+        for what, offset in each.get((topic, number), {}).items():
+            found[what] = max(offset, found.get(what, 0))
+    return found
+
+
+def named_in(dirs: Mapping[Place, Checkpointed], topic: str, number: int) -> Place | None:
+    """Return the log dir whose checkpoints have the highest end offset of a partition; None if none names it."""
+    found = {place: max(each[topic, number].values()) for place, each in dirs.items() if (topic, number) in each}
+    return max(found, key=found.__getitem__, default=None)
 
 
 def shortfalls(
@@ -193,7 +207,8 @@ class _BrokerShortfalls:
                     continue  # the partition was empty
                 where = "" if log_dir is None else f" in {log_dir.name}"
                 text = absent_text(f"{name}-{number}", f"broker {node}", where, reached)
-                file = (log_dir or self.dirs[0]).shown(f"{name}-{number}")
+                place = log_dir or named_in(self._checkpointed, name, number) or self.dirs[0]
+                file = place.shown(f"{name}-{number}")
                 yield self._of(name, number, file, text, max(reached.values(), default=0))
 
     def _of(self, topic: str, number: int, file: str, text: str, missing: int) -> Shortfall:
@@ -208,7 +223,7 @@ class _BrokerShortfalls:
         )
 
     def _reached(self, topic: str, number: int) -> dict[str, int]:
-        return self._checkpointed.get((topic, number), {}) | self._committed.of(topic, number)
+        return highest(self._checkpointed, topic, number) | self._committed.of(topic, number)
 
     def _log_start(self, log_dir: LogDirFiles, topic: str, number: int) -> int:
         found = self._log_starts.get(log_dir)
@@ -217,8 +232,8 @@ class _BrokerShortfalls:
         return found.get((topic, number), 0)
 
     @cached_property
-    def _checkpointed(self) -> dict[tuple[str | None, int | None], dict[str, int]]:
-        return checkpointed(partial(_offsets, each) for each in self.dirs)
+    def _checkpointed(self) -> dict[LogDirFiles, Checkpointed]:
+        return {each: checkpointed(partial(_offsets, each)) for each in self.dirs}
 
     @cached_property
     def _image(self) -> ClusterImage | None:

@@ -159,7 +159,7 @@ class _BrokerRun:
             logs=(*logs, *([metadata.log] if metadata is not None else ())),
             unknown=tuple(dict.fromkeys(self.unknown)),
             clean=frozenset(each.name for each in self.clean),
-            checkpointed=checkpointed(partial(self._end_offsets, each) for each in self.dirs),
+            checkpointed={each.name: checkpointed(partial(self._end_offsets, each)) for each in self.dirs},
             lacks_remote_storage=self.is_complete
             and self.dirs[0].is_folder
             and not any(file_names.REMOTE_INDEX_CACHE in names(each) for each in self.dirs),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
-from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text
+from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text, named_in
 from kdump.checks.evidence import proves_end
 from kdump.checks.repair_commands import aside, in_turn, metadata_command, swaps_aside
 from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
@@ -152,19 +152,24 @@ class _StartFindings:
     def _checkpointed(self) -> Iterator[Finding]:
         """Yield the findings on partitions without a folder that only checkpoints name, because metadata is unknown.
 
-        A broker that stops writes recovery points and high watermarks of all its logs, and of no others.
+        A broker that stops writes into each log dir the recovery points and high watermarks of its logs, and no others.
         """
         if not set(self.start.log_dirs) <= self.start.clean:
             return
-        for (topic, number), reached in sorted(self.start.checkpointed.items(), key=str):
+        found: dict[tuple[str | None, int | None], tuple[int, str, dict[str, int]]] = {}
+        for log_dir, of_dir in self.start.checkpointed.items():
+            for key, reached in of_dir.items():
+                most = min(reached.values()) if len(reached) > 1 else 0
+                if most > (found[key][0] if key in found else 0):
+                    found[key] = most, log_dir, reached
+        for (topic, number), (most, log_dir, reached) in sorted(found.items(), key=str):
             if topic is None or number is None or (topic, number) in self.by_partition or topic == CLUSTER_METADATA:
                 continue
-            most = min(reached.values()) if len(reached) > 1 else 0
-            if most > 0 and self.context.takes(topic, number):
+            if self.context.takes(topic, number):
                 name = f"{topic}-{number}"
                 yield Finding(
                     level=Level.LOG,
-                    file=posixpath.join(self.start.log_dirs[0], name),
+                    file=posixpath.join(log_dir, name),
                     kind=Code.PARTITION_MISSING,
                     text=f"{self.broker} stopped with a log of {name}, but has no folder of it: "
                     f"{many_are(most, 'record')} missing ({evidence_text(reached)})",
@@ -391,22 +396,23 @@ class _StartFindings:
                 return
         reached = self.context.marks(log.topic, log.partition)
         most = max(reached.values(), default=0)
-        directory = self.context.directories.get(log.log_dir or "")
-        where = (
-            "" if log.log_dir is None else f" in {log.log_dir}" + (f" (directory.id {directory})" if directory else "")
-        )
+        log_dir = log.log_dir
+        if not any(cause.file for cause in log.causes):  # metadata does not name the log dir
+            log_dir = named_in(self.start.checkpointed, log.topic, log.partition) or log_dir
+        directory = self.context.directories.get(log_dir or "")
+        where = "" if log_dir is None else f" in {log_dir}" + (f" (directory.id {directory})" if directory else "")
         if _has(log, Code.LOG_DIR_OFFLINE):
             yield self._begun_elsewhere(log, name, reached)
             return
         text = absent_text(name, self.broker, where, reached)
         if reached and not most:
             yield Finding(
-                level=Level.REMARK, file=log.log_dir or self.start.log_dirs[0], kind=Code.PARTITION_MISSING, text=text
+                level=Level.REMARK, file=log_dir or self.start.log_dirs[0], kind=Code.PARTITION_MISSING, text=text
             )
             return
         yield Finding(
             level=Level.LOG,
-            file=posixpath.join(log.log_dir or self.start.log_dirs[0], name),
+            file=posixpath.join(log_dir or self.start.log_dirs[0], name),
             kind=Code.PARTITION_MISSING,
             text=text,
             expected=f"a folder {name}",

@@ -12,7 +12,7 @@ from operator import ne
 from typing import TYPE_CHECKING
 
 from kdump.broker_start.log_folder import KnownLog
-from kdump.broker_start.shortfall import CommittedOffsets
+from kdump.broker_start.shortfall import CommittedOffsets, highest
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
@@ -166,7 +166,7 @@ def started(
         context = Context(
             facts,
             lambda topic, number, marks=result.checkpointed: {  # type: ignore[misc]  # bound now
-                **marks.get((topic, number), {}),
+                **highest(marks, topic, number),
                 **groups.of(topic, number),
             },
             replicas,

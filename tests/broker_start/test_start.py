@@ -41,7 +41,7 @@ def assignment(topic, partition, directory):
         replicas=[1],
         isr=[1],
         leader=1,
-        directories=[DIRS[directory]],
+        directories=[DIRS.get(directory, bytes(16))],
     )
 
 
@@ -420,6 +420,28 @@ def test_a_damaged_log_that_recovery_truncates_below_its_start_is_salvaged(broke
     sed = "  sed -i.bak 's/^idem 0 .*/idem 0 0/' d2/log-start-offset-checkpoint\n" if given == 9 else ""
     assert f"  kdump salvage d2/idem-0 --out salvaged\n{sed}" in text
     assert ("sed" in text, "keeps all segments" in text) == (given == 9, False)
+
+
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_a_folder_that_only_checkpoints_name_belongs_to_their_log_dir(broker, is_hidden):
+    """Checkpoints of two log dirs do not prove one log; metadata without a directory id does not name the log dir."""
+    shutil.rmtree(broker / "d1" / "__cluster_metadata-0")
+    for name, log_dir in (("replication", "d2"), ("recovery-point", "d1" if is_hidden else "d2")):
+        (broker / log_dir / f"{name}-offset-checkpoint").write_text("0\n1\nlost 0 50\n")
+    done = kdump("check", "d1", "d2", "--config", "node.id=1", "--config", "process.roles=broker", cwd=broker)
+    text = done.stdout.decode()
+    assert ("50 records are missing: d2/lost-0: " in text, "lost-0" in text) == (not is_hidden, not is_hidden)
+    assert "d1/lost-0" not in text
+
+
+def test_an_assigned_folder_without_a_directory_id_was_in_the_log_dir_whose_checkpoints_name_it(broker):
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    lost = assignment("idem", 1, None)
+    log.write_bytes(log.read_bytes() + records(lost, base=5))
+    (broker / "d2" / "replication-offset-checkpoint").write_text("0\n1\nidem 1 50\n")
+    found = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    assert f"d2/idem-1: idem-1 is assigned to broker 1 in d2 (directory.id {text(DIRS['d2'])})" in found
+    assert b"d2/idem-1: idem-1 is assigned to broker 1, but has no folder" in kdump("du", "d1", "d2", cwd=broker).stderr
 
 
 @pytest.mark.parametrize(("mark", "missing"), [(2, None), (8, 6)])
