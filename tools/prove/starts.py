@@ -75,6 +75,7 @@ replica.high.watermark.checkpoint.interval.ms=2000
 metadata.log.max.record.bytes.between.snapshots=3000
 group.initial.rebalance.delay.ms=0
 broker.heartbeat.interval.ms=100
+leader.imbalance.check.interval.seconds=3
 broker.session.timeout.ms=1500
 metric.reporters=
 num.network.threads=1
