@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kdump.broker_start.shortfall import Checkpointed
     from kdump.findings.codes import FindingCode
     from kdump.recovery.segment_end import Cut
 
+Checkpointed = dict[tuple[str | None, int | None], dict[str, int]]
+"""Partition -> the end offsets in the checkpoints of one log dir, by the kind of checkpoint."""
 CONTROLLERS_HAVE_IT: Final = (
     "the node fetches the metadata from the controllers: its own copy may lack the newest records"
 )

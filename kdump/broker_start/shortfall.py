@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.broker_dirs import BrokerDirs
     from kdump.broker_start.log_folder import LogDirFiles
+    from kdump.broker_start.outcome import Checkpointed
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.log_dir_state import Offsets
     from kdump.log_dirs.partition import Partition
 
 
-Checkpointed = dict[tuple[str | None, int | None], dict[str, int]]
-"""Partition -> the end offsets in the checkpoints of one log dir, by the kind of checkpoint."""
 Place = TypeVar("Place")
 """A log dir, or its path."""
 EVIDENCE: Final = frozenset({CLUSTER_METADATA, CONSUMER_OFFSETS})

@@ -50,7 +50,7 @@ from kdump.segments import walk
 from kdump.segments.regions import DATA, ENDS_INSIDE, Damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.log_dirs.files import OpenSource, Source
     from kdump.log_dirs.partition import Partition
@@ -227,7 +227,8 @@ def dry_run(
         begin = max(log_start, base_of(left[0])) if left else log_start
         if left and sound is None:
             start.keep_snapshots(left)
-            reads = (start.snapshots or not clean) and start.replay(left, end)
+            newest = [base_of(each) for each in left[-2:]]
+            reads = (start.snapshots or not clean) and start.replay(left, end, writes=newest)
             if reads and base_of(left[-1]) < end:
                 start.find_end(left[-1], end)
         if left:
@@ -368,11 +369,12 @@ class _Start:
         newest = max((offset for offset in self.snapshots if offset not in bases), default=-1)
         self.snapshots &= bases | ({newest} if newest >= max(bases) else set())
 
-    def replay(self, segments: list[Segment], end: int) -> bool:
+    def replay(self, segments: list[Segment], end: int, writes: Sequence[int] = ()) -> bool:
         """Read the batches from the newest producer snapshot up to offset ``end`` (``rebuildProducerState``).
 
-        Return whether the snapshot is older than ``end``. Recovered segments are not read again. Raises FailsError at
-        a wrong size field, a wrong transaction marker or a wrapper that cannot be decompressed.
+        Return whether the snapshot is older than ``end``. Recovered segments are not read again. ``writes`` are the
+        base offsets at which the broker writes snapshots. Raises FailsError at a wrong size field, a wrong transaction
+        marker, a wrapper that cannot be decompressed, and a snapshot that cannot be written.
         """
         start = max((offset for offset in self.snapshots if self.log_start < offset <= end), default=self.log_start)
         if start >= end:
@@ -381,6 +383,8 @@ class _Start:
         for each in segments:
             if base_of(each) < floor or base_of(each) >= end or base_of(each) in self._done:
                 continue
+            if base_of(each) > start and base_of(each) in writes:
+                self.write_snapshot(each, base_of(each))
             self._replay_segment(each, start)
         return True
 

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from kdump.findings.codes import Code
-from kdump.formats import offset_index
+from kdump.formats import offset_index, producer_snapshot
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.recovery import log_loader
 from kdump.recovery.log_loader import LoaderRules, content_of, opened
@@ -219,6 +219,14 @@ def test_only_a_search_by_base_offsets_decompresses_old_messages(tmp_path, by_ba
     changed[16:18] = 1, 1  # a gzip wrapper
     outcome = start(tmp_path, {**SOUND, 4: bytes(changed)}, clean=True, rules=LoaderRules(searches_bases=by_base))
     assert (outcome.fails is not None, outcome.log_end_offset) == (by_base, None if by_base else 5)
+
+
+@pytest.mark.parametrize(("folder", "fails"), [(3, False), (4, True), (5, True), (9, False)])
+def test_a_replay_writes_snapshots_at_the_last_two_segments_and_the_end(tmp_path, folder, fails):
+    """A broker fails if a folder has the name (tools.prove.many_starts, log_folder and seg_lost_last)."""
+    files = {**SOUND, f"{2:020}.snapshot": producer_snapshot.encode([])}
+    outcome = start(tmp_path, files, clean=True, snapshot_folders=frozenset({folder}))
+    assert (outcome.fails is not None) == fails
 
 
 def test_a_broker_searches_no_end_that_is_the_base_of_the_newest_segment(tmp_path):
