@@ -667,6 +667,7 @@ def test_rows_made_ahead_of_time_print_the_same(kind, least, tmp_path, monkeypat
             yield region, lines
 
     monkeypatch.setattr(read_ahead, "read_making", ahead)
+    monkeypatch.setattr(read_ahead, "FIRST", 0)
     monkeypatch.setattr(costs, "PRINTED_AHEAD", 0)
     monkeypatch.setattr(read_ahead, "AHEAD", least)
     some = batches(200)
