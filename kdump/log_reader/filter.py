@@ -101,7 +101,7 @@ class Filter(NamedTuple):
     @property
     def takes_runs(self) -> bool:
         """Whether all records are selected, or all committed records."""
-        return self in (Filter(), Filter(committed=True))
+        return self._replace(committed=False, out_of_order=False) == Filter()
 
     def may_hold(self, batch: RecordBatch) -> bool:
         """Return whether a batch may hold selected records, by its header. ``last_offset`` is not compared."""

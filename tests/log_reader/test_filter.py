@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.log_reader.filter import linear, search
+from kdump.log_reader.filter import Filter, linear, search
 
 SAME = [
     rb"a", rb"\w+@", rb".*x", rb"(a+)+b", rb"[^\s,]+;", rb"\s\S", rb"a$", rb"^a|b$", rb"a{2,3}?c", rb"(?s)a.b",
@@ -75,3 +75,9 @@ def test_a_long_text_takes_no_quadratic_time(source):
     pattern = re.compile(source)
     assert linear(pattern) is not None
     assert not search(pattern, b"a" * 1_000_000 + b"!")
+
+
+def test_only_a_filter_for_all_or_all_committed_records_takes_runs():
+    """Without times ``out_of_order`` selects nothing else: SQL always sets it then."""
+    assert all(Filter(out_of_order=late, committed=only).takes_runs for late in (False, True) for only in (False, True))
+    assert not any(one.takes_runs for one in (Filter(until=5, out_of_order=True), Filter(first_offset=0)))
