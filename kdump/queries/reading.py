@@ -313,6 +313,8 @@ class QueryReading:
         for item in items:
             if isinstance(item, SelectedBatch):
                 self.batches_read += item.batch_count
+                if may_hold_secrets(item.file.topic):
+                    self._secrets.mask(item)  # its records decide whether values in later damage may be shown
             yield item
 
     def _records(

@@ -1,5 +1,6 @@
 """``kdump.sql``: the rows of a query in Python."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import pyarrow as pa
 import kdump
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from testing import ROOT
+from testing.processes import kdump as run
 
 BROKER = str(ROOT / "golden" / "brokers" / "4.2.2")
 DAMAGED = str(ROOT / "golden" / "damaged" / "fuzz000")
@@ -44,6 +46,16 @@ def test_arguments():
     assert kdump.sql("select 1 as a, 2 as a", BROKER).rows() == [{"a": 1, "a_1": 2}]
     age = "select ageMs from transactions where state = 'open'"
     assert kdump.sql(age, BROKER, at="2026-11-22").rows() != kdump.sql(age, BROKER, at="2026-11-23").rows() != []
+
+
+@pytest.mark.parametrize("name", ["none-body-first-crcok", "v0none-len-zero"])
+def test_a_log_whose_records_show_no_secret_has_damage_as_dump_prints_it(name):
+    """The records before the damage decide whether its values may be shown, although no column needs them."""
+    path = ROOT / "golden" / "damaged" / name
+    lines = map(json.loads, run("dump", path, "-o", "jsonl", "-q").stdout.splitlines())
+    expected = [(line["reason"], line["expected"], line["found"]) for line in lines if line["kind"] == "damage"]
+    result = kdump.sql("select reason, expected, found from damage", str(path))
+    assert [tuple(row.values()) for row in result.rows()] == expected != []
 
 
 def test_damage_is_in_the_result():
