@@ -53,7 +53,9 @@ def test_a_log_whose_records_show_no_secret_has_damage_as_dump_prints_it(name):
     """The records before the damage decide whether its values may be shown, although no column needs them."""
     path = ROOT / "golden" / "damaged" / name
     lines = map(json.loads, run("dump", path, "-o", "jsonl", "-q").stdout.splitlines())
-    expected = [(line["reason"], line["expected"], line["found"]) for line in lines if line["kind"] == "damage"]
+    expected = [
+        (line["reason"], str(line["expected"]), str(line["found"])) for line in lines if line["kind"] == "damage"
+    ]
     result = kdump.sql("select reason, expected, found from damage", str(path))
     assert [tuple(row.values()) for row in result.rows()] == expected != []
 
