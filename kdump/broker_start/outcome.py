@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kdump.findings.codes import FindingCode
     from kdump.recovery.segment_end import Cut
 
-Checkpointed = dict[tuple[str | None, int | None], dict[str, int]]
+Checkpointed: TypeAlias = dict[tuple[str | None, int | None], dict[str, int]]
 """Partition -> the end offsets in the checkpoints of one log dir, by the kind of checkpoint."""
 CONTROLLERS_HAVE_IT: Final = (
     "the node fetches the metadata from the controllers: its own copy may lack the newest records"

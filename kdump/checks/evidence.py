@@ -50,7 +50,7 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
     ]
     if any(snapshots):
         found[SNAPSHOT] = max(snapshots)
-    bases = [named[0] for entry in part.others if (named := _index_base(entry.name)) is not None]
+    bases = [base for base, _ in _index_bases(part)]
     if any(bases):
         found["index file"] = max(bases)
     if epochs and epochs[-1].start_offset > 0:
@@ -102,7 +102,7 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
     """
     found: dict[str, int] = {}
     logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}
-    bases = [named for entry in part.others if (named := _index_base(entry.name)) is not None]
+    bases = _index_bases(part)
     alone = [base for base, stem in bases if stem not in logs]
     first = next((each.base_offset or 0 for each in part.segments if each.path.endswith(f".{LOG}")), 0)
     before = {stem for base, stem in bases if base < first}
@@ -114,6 +114,10 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
     if epochs:
         found["leader epochs"] = epochs[0].start_offset
     return found
+
+
+def _index_bases(part: Partition) -> list[tuple[int, str]]:
+    return [named for entry in part.others if (named := _index_base(entry.name)) is not None]
 
 
 @lru_cache(1 << 8)

@@ -454,7 +454,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
     """Yield the findings on the outcome of a start. ``would``: as remarks, on an unclean stop after a clean one."""
-    with_records = sorted((cut for cut in outcome.cuts if cut.records), key=lambda cut: cut.first_offset or 0)
+    with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         first = min(cut.first_offset or 0 for cut in with_records)  # a second cut of a segment comes last
         last = max(cut.last_offset or 0 for cut in with_records)
