@@ -16,7 +16,7 @@ from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL, folder_identity
 from kdump.log_dirs.log_dir_state import READERS
 from kdump.log_dirs.partition import listed_log_dirs
-from kdump.primitives.encodings import java_integer, java_trim
+from kdump.primitives.encodings import java_config_integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -297,7 +297,7 @@ def node_id(configs: Mapping[str, str]) -> int | None:
     given = configs.get("node.id", configs.get("broker.id"))
     if given is None:
         return None
-    number = java_integer(java_trim(given), 32)
+    number = java_config_integer(given, 32)
     if number is None or number < 0:
         raise UsageError(f"--config node.id={given}: a whole number is expected")
     return number

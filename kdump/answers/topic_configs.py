@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import UsageError
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
-from kdump.primitives.encodings import java_integer, java_trim
+from kdump.primitives.encodings import java_config_integer
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.terminal import is_selected
 from kdump.primitives.wire import INT64_END
@@ -169,7 +169,7 @@ _BROKER: Final = 4
 
 
 def _in_ms(text: str, unit: int) -> str:
-    number = java_integer(java_trim(text), 64)
+    number = java_config_integer(text, 64)
     return text if unit == 1 or number is None or number < 0 else str(number * unit)
 
 
@@ -206,7 +206,7 @@ def _number(key: str, value: str) -> float:
     """Return the number in a value (ConfigDef.parseType). Raises ValueError."""
     if "." in KEYS[key].default:
         return float(value)
-    number = java_integer(java_trim(value), 64)
+    number = java_config_integer(value, 64)
     if number is None:
         raise ValueError(value)
     return number

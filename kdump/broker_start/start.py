@@ -30,7 +30,7 @@ from kdump.formats.partition_metadata import id_text
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
-from kdump.primitives.encodings import java_integer, java_trim
+from kdump.primitives.encodings import java_config_integer, java_integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -366,7 +366,7 @@ class _BrokerRun:
     def _interval(self, topic: str) -> int:
         own = {} if self.image is None else self.image.configs.topic(topic)
         given = own.get(INTERVAL, self.options.configs.get(f"log.{INTERVAL}", self.options.configs.get(INTERVAL)))
-        number = None if given is None else java_integer(java_trim(given), 32)
+        number = None if given is None else java_config_integer(given, 32)
         return DEFAULT_INTERVAL if number is None or number < 0 else number
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
 from kdump.formats.partition_metadata import id_of
-from kdump.primitives.encodings import java_integer, java_trim
+from kdump.primitives.encodings import java_config_integer, java_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ class MetaProperties(NamedTuple):
     @property
     def version(self) -> int | None:
         """The version, as Kafka's class MetaPropertiesVersion reads it; None if it is not a number."""
-        return java_integer(java_trim(self.values.get("version", "0")), 32)
+        return java_config_integer(self.values.get("version", "0"), 32)
 
     @property
     def node_id(self) -> int | None:

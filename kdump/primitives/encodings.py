@@ -47,6 +47,11 @@ def java_integer(text: str, bits: int) -> int | None:
     return number if -(1 << bits - 1) <= number < 1 << bits - 1 else None
 
 
+def java_config_integer(text: str, bits: int) -> int | None:
+    """Return the number in the value of a config, or None if it has none (``ConfigDef.parseType``)."""
+    return java_integer(java_trim(text), bits)
+
+
 def java_trim(text: str) -> str:
     """Return the result of ``String.trim``, which removes only characters up to U+0020."""
     return text.strip(_TRIMMED)

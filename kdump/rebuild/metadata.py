@@ -31,7 +31,7 @@ from kdump.formats import leader_epoch, quorum_state
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.log_dirs import file_names
-from kdump.primitives.encodings import java_integer, java_trim
+from kdump.primitives.encodings import java_config_integer
 from kdump.rebuild import release_facts
 from kdump.rebuild.coordinators import partition_counts
 from kdump.rebuild.nodes import PROTOCOLS, Listeners, address, new_directory_id
@@ -420,7 +420,7 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
 
 
 def _int(text: str) -> int:
-    return java_integer(java_trim(text), 32) or 0
+    return java_config_integer(text, 32) or 0
 
 
 def voter_fields(number: int, directory: bytes, host: str, port: int | None, listener: str) -> Fields:

@@ -20,7 +20,7 @@ from kdump.errors import SILENT, DamageError, Reporter, discard
 from kdump.log_dirs.file_names import SEGMENT_NAME, leftover_state
 from kdump.log_dirs.tiered_storage import TieredFiles
 from kdump.log_reader.remote_segments import RemoteSegments
-from kdump.primitives.encodings import java_integer, java_trim
+from kdump.primitives.encodings import java_config_integer
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery.segment_end import FailsError, indexed_at
 from kdump.segments import resync, walk
@@ -78,7 +78,7 @@ class TopicHistory:
     def number(self, topic: str, name: str) -> int | None:
         """Return a config as a number, or None if its value is unknown or not a number."""
         text = self.config(topic, name)
-        return None if text is None else java_integer(java_trim(text), 64)
+        return None if text is None else java_config_integer(text, 64)
 
 
 def topic_history(
