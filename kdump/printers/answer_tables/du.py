@@ -35,6 +35,18 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
 _FOLDER_SPARE: Final = ("earliest", "latest", "segments", "oldest", "newest", "deleted", "log dir", "on disk", "log")
 
 
+def extent(line: PartitionUsage) -> dict[str, object]:
+    """Return the cells of the offsets, times, state and log dir of a partition folder."""
+    return {
+        "earliest": line.earliest,
+        "latest": line.latest,
+        "oldest": time(line.oldest_ms),
+        "newest": time(line.newest_ms),
+        "state": line.state,
+        "log dir": line.log_dir,
+    }
+
+
 def _folder(line: PartitionUsage) -> dict[str, object]:
     return {
         "all files": size(line.all_bytes),
@@ -42,12 +54,7 @@ def _folder(line: PartitionUsage) -> dict[str, object]:
         "on disk": optional_size(line.disk_bytes),
         "deleted": optional_size(line.deleted_bytes or None),
         "segments": line.segments,
-        "earliest": line.earliest,
-        "latest": line.latest,
-        "oldest": time(line.oldest_ms),
-        "newest": time(line.newest_ms),
-        "state": line.state,
-        "log dir": line.log_dir,
+        **extent(line),
         "folder": line.folder,
     }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kdump.answers.disk_usage import PartitionUsage
 from kdump.answers.listing import SegmentSpan
 from kdump.printers.answer_lines import AnswerTable
+from kdump.printers.answer_tables.du import extent
 from kdump.printers.quantities import counted, size, time
 
 if TYPE_CHECKING:
@@ -36,12 +37,7 @@ def _partition(line: PartitionUsage) -> dict[str, object]:
         "partition": f"{line.topic}-{line.partition}",
         "segments": line.segments,
         "size": size(line.log_bytes),
-        "earliest": line.earliest,
-        "latest": line.latest,
-        "oldest": time(line.oldest_ms),
-        "newest": time(line.newest_ms),
-        "state": line.state,
-        "log dir": line.log_dir,
+        **extent(line),
     }
 
 

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 _RIGHT: Final = frozenset({"segment", "next offset", "bytes"})
 _TOPIC_COLUMNS: Final = (
-    *("topic", "cleanup.policy", "retention.ms", "retention.bytes", "local ms", "local bytes", "set by"),
+    "topic",
+    "cleanup.policy",
+    "retention.ms",
+    "retention.bytes",
+    "local ms",
+    "local bytes",
+    "set by",
 )
 
 

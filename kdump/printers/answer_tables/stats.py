@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from kdump.answers.statistics import Spread
 
 _SPARE: Final = (
-    *("control", "transactional", "first", "records per batch", "last", "bytes per batch", "batches", "codecs"),
+    "control",
+    "transactional",
+    "first",
+    "records per batch",
+    "last",
+    "bytes per batch",
+    "batches",
+    "codecs",
 )
 _RECORDS_SPARE: Final = ("largest", "per key", "per value", "tombstones", "ratio", "keys", "values")
 _LEFT: Final = {"partition", "codecs", "topic", "codec", "log dir"}
