@@ -49,12 +49,9 @@ def stream(
     if span is None:
         return
     kinds = _kinds(source, runs=runs, packed=packed)
-    if kinds is None or not isinstance(source, local.LocalFile) or span != Range():
+    is_whole = isinstance(source, local.LocalFile) and span == Range()
+    if kinds is None or not is_whole or not packed or source.size <= read_ahead.FIRST:  # threads would not read ahead
         for region in _range(segment, source, span, on_error, kinds):
-            yield region, None
-        return
-    if not packed or source.size <= read_ahead.FIRST:  # threads would not read ahead
-        for region in resync.read(source, on_error=on_error, first_offset=segment.base_offset, runs=kinds):
             yield region, None
         return
     revocable = read_ahead.RevocableSource(source)
