@@ -98,8 +98,8 @@ class Batches:  # no ABC: isinstance(), called for each batch, would take five t
 class RecordBatch(Batches):
     """A batch of magic 2, or one entry (message or wrapper) of magic 0 or 1.
 
-    Fields that magic 0 and 1 do not have are None, which is what this class returns for them. Properties raise
-    DamageError for an invalid stored value.
+    The fields of magic 2 alone are None here, and its flags False. Properties raise DamageError for an invalid stored
+    value.
     """
 
     __slots__ = ("limit", "position", "size")
