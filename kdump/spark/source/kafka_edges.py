@@ -35,7 +35,7 @@ class Edges(NamedTuple):
     end: int | None
 
 
-def hold_against(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
+def check_partitions(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
     """Compare a query with the files. Return notes on partitions in several folders.
 
     ``lost`` is called for each missing topic or partition. Raises UsageError if some partitions lack a start or an end.

@@ -135,7 +135,7 @@ def plan(
     """
     partitions = look(options, note) if inputs is None else inputs
     if options.kafka is not None:
-        for text in kafka_edges.hold_against(options.kafka, partitions, lambda text: lose(text, options, note)):
+        for text in kafka_edges.check_partitions(options.kafka, partitions, lambda text: lose(text, options, note)):
             if not options.dedupe:
                 note(text)
     if options.pushed is not None:

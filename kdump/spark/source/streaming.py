@@ -115,7 +115,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
         lose(text, options, note)
 
     found = partitions(options, note)
-    for text in kafka_edges.hold_against(query, found, lost):
+    for text in kafka_edges.check_partitions(query, found, lost):
         note(text)
     listings.remember(found)
     checkpoints = CheckpointOffsets(Reporter(note, fail=planning.marks_unread(note)))
