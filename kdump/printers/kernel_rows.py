@@ -242,7 +242,7 @@ class KernelRows:
         run = item.run
         if self.batches:
             item = item._replace(records=())
-        elif run is not None and run.may_break and not run.begins_sound:
+        elif run is not None and run.may_break and not run.first_records_are_valid:
             return None
         for null in range(4):
             parts = self.parts(item, {source for bit, source in _NULLS.items() if null & bit})

@@ -203,7 +203,7 @@ class RunRecords(LazyRecords):
         return self.run.field("position", self.stop - 1) + self.run.field("size", self.stop - 1)
 
     @property
-    def begins_sound(self) -> bool:
+    def first_records_are_valid(self) -> bool:
         """Whether the records of the first batch with records are well-formed."""
         counts = self.run.column("records_count", self.row, self.stop)
         upto = next((number for number, count in enumerate(counts, 1) if count), len(counts))
