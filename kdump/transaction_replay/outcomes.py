@@ -203,7 +203,7 @@ class TransactionFollower:
 
     def _add(self, batch: RecordBatch) -> None:
         while self._entries and self._entries[-1].last_offset < batch.base_offset:
-            self._believe(self._entries.pop())
+            self._end_by_entry(self._entries.pop())
         if self._after_hole:
             self._doubt()
         try:
@@ -253,7 +253,7 @@ class TransactionFollower:
         known = (self._replay.end_offset, self._base, INT64_END)
         return DamagedGap(next(offset for offset in known if offset is not None))
 
-    def _believe(self, entry: AbortedTxn) -> None:
+    def _end_by_entry(self, entry: AbortedTxn) -> None:
         """Let an entry of ``.txnindex`` end a transaction whose marker is in a damaged range."""
         self._replay.open.pop(entry.producer_id, None)
         self._end(entry)
@@ -266,7 +266,7 @@ class TransactionFollower:
 
     def result(self) -> SegmentOutcomes:
         while self._entries:
-            self._believe(self._entries.pop())
+            self._end_by_entry(self._entries.pop())
         hole = self._hole() if self._after_hole else None
         return SegmentOutcomes(
             tuple(self._ended), tuple(self._replay.open.values()), tuple(self._wrong), hole, self._base
