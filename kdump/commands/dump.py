@@ -203,10 +203,10 @@ def _print(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) ->
 def _print_stats(dump: Dump) -> None:
     import json
 
-    from kdump.primitives.terminal import say
+    from kdump.primitives.terminal import print_line
 
     line = {"kind": "dumpStats", **dump.stats_line()}
-    say(f"stats {json.dumps(line, separators=(',', ':'))}")
+    print_line(f"stats {json.dumps(line, separators=(',', ':'))}")
 
 
 def _each_once(partitions: Iterable[Partition], paths: Iterable[str], run: session.Session) -> Iterator[Partition]:

@@ -57,7 +57,7 @@ def is_selected(name: str, wanted: str) -> bool:
     return fnmatchcase(path_text(name), wanted) or fnmatchcase(harmless_line(name), wanted)
 
 
-def say(text: object) -> None:
+def print_line(text: object) -> None:
     """Print a line with the prefix ``kdump:`` to standard error, between lines of other programs such as Spark."""
     print(f"kdump: {harmless_line(str(text))}", file=sys.stderr, flush=True)
 

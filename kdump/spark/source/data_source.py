@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from kdump.arrow import answer_lines, header_rows
 from kdump.arrow import schema as arrow_schema
 from kdump.errors import KdumpError, UnreadableError, UsageError
-from kdump.primitives.terminal import harmless_line, say
+from kdump.primitives.terminal import harmless_line, print_line
 from kdump.spark.failures import Carried
 from kdump.spark.source import answers, findings, planning, reading, streaming
 from kdump.spark.source import options as words
@@ -79,7 +79,7 @@ class KdumpDataSource(Carried, DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  it is the source's own schema
         options = self._options
         if options.pushdown and not hasattr(DataSourceReader, "pushFilters"):
-            say("this release of Spark passes no filters, so all records are read: pushdown needs 4.1 or later")
+            print_line("this release of Spark passes no filters, so all records are read: pushdown needs 4.1 or later")
         if options.output in words.OF_WHOLE:
             return WholeReader(options)
         if options.output == words.RECORDS:
@@ -119,14 +119,14 @@ _OF_TASKS: Final = (
 def _say_unused(options: SourceOptions) -> None:
     """Print the names of unused options, without their values, which may be secret."""
     if options.ignored:
-        say(f"no broker is contacted, so these options are ignored: {', '.join(options.ignored)}")
+        print_line(f"no broker is contacted, so these options are ignored: {', '.join(options.ignored)}")
     for text in options.kafka.unused if options.kafka is not None else ():
-        say(text)
+        print_line(text)
 
 
 def _say_damage(options: SourceOptions) -> None:
     if options.output == words.RECORDS and options.mode != words.FAILFAST:
-        say(_OF_TASKS.format(mode=options.mode))
+        print_line(_OF_TASKS.format(mode=options.mode))
 
 
 class KdumpReader(Carried, DataSourceReader):
@@ -139,9 +139,9 @@ class KdumpReader(Carried, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         _say_unused(self._options)
         if self._options.max_records_per_trigger is not None:
-            say("maxRecordsPerTrigger is not used: a batch has no trigger")
+            print_line("maxRecordsPerTrigger is not used: a batch has no trigger")
         _say_damage(self._options)
-        splits = [split for planned in planning.plan(self._options, say) for split in planned.splits]
+        splits = [split for planned in planning.plan(self._options, print_line) for split in planned.splits]
         return [InputPartition(group) for group in planning.group(splits, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -163,7 +163,7 @@ class WholeReader(Carried, DataSourceReader):
 
     @_harmless()
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(task) for task in self._output.plan(self._options, say)]
+        return [InputPartition(task) for task in self._output.plan(self._options, print_line)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with _harmless():
@@ -209,7 +209,7 @@ class _StreamReader(Carried):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """Return the start of the stream. Calls before the first trigger always return the same offset."""
         if self._initial is None:
-            self._initial = streaming.initial(self._options, say, self._listings)
+            self._initial = streaming.initial(self._options, print_line, self._listings)
         return self._initial
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
@@ -227,7 +227,9 @@ class _StreamReader(Carried):
             _say_unused(self._options)
             _say_damage(self._options)
             if not _HAS_LIMITS and self._limits != streaming.TriggerLimits():
-                say("this release of Spark reads all available data in a trigger: max...PerTrigger needs 4.2 or later")
+                print_line(
+                    "this release of Spark reads all available data in a trigger: max...PerTrigger needs 4.2 or later"
+                )
         if start is None:
             start = self._looked_from = self.initialOffset() if self._at is None else self._at
         if self._is_bounded and self._target is None:  # later triggers stop at the current ends
@@ -246,7 +248,7 @@ class _StreamReader(Carried):
         self._at, self._looked_from = end, None
         options = self._options
         splits = self._planned = streaming.between(
-            options, start, end, lambda text: lose(text, options, say), say, self._listings
+            options, start, end, lambda text: lose(text, options, print_line), print_line, self._listings
         )
         return [InputPartition(group) for group in planning.group(splits, self._options)]
 
@@ -261,7 +263,7 @@ class _StreamReader(Carried):
         splits, self._planned = self._planned, []
         if not self._options.fail_on_data_loss:
             for text in reading.vanished(splits):
-                say(text)
+                print_line(text)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with _harmless():

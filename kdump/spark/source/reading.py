@@ -14,7 +14,7 @@ from kdump.errors import DamageError, FailingDiskError, PartlyUnreadableError, U
 from kdump.log_dirs.file_names import DELETED
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
-from kdump.primitives.terminal import say
+from kdump.primitives.terminal import print_line
 from kdump.primitives.wire import INT64_END
 from kdump.records import magic_2
 from kdump.records.record_batch import Batches, RecordBatch
@@ -103,7 +103,7 @@ def contents(
         if options.mode == words.FAILFAST or not options.skip_unreadable:
             raise
         if options.output == words.RECORDS:
-            say(f"{error}; skipped, as skipUnreadable allows")
+            print_line(f"{error}; skipped, as skipUnreadable allows")
         yield DamagedRange(split.file, Damage(at, split.end - at, UNREADABLE, error.reason, at))
 
 
@@ -156,7 +156,7 @@ def _contents(
             raise UnreadableError(split.name, damage_text(lost[0].damage), _FAILFAST_HINT)
         if options.output == words.RECORDS:
             for item in lost:
-                say(f"{split.name}: {damage_text(item.damage)}")
+                print_line(f"{split.name}: {damage_text(item.damage)}")
         yield content
 
 
@@ -247,7 +247,7 @@ def _open(split: Split, options: SourceOptions) -> OpenSource | None:
         raise gone
     folder = split.files.shown(posixpath.dirname(split.path))
     text = f"{folder}: offsets from {split.live[0]} up to {split.live[1]} are gone"  # type: ignore[index]  # else it was raised
-    lose(text, options, say)
+    lose(text, options, print_line)
     return None
 
 
@@ -444,7 +444,7 @@ def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts,
     except FailingDiskError as error:
         if options.mode == words.FAILFAST or not options.skip_unreadable:
             raise
-        say(f"{error}; skipped, as skipUnreadable allows")
+        print_line(f"{error}; skipped, as skipUnreadable allows")
 
 
 def _begins(batch: RecordBatch, options: SourceOptions) -> bool:
