@@ -205,21 +205,21 @@ class Inputs(NamedTuple):
     brokers: tuple[tuple[str, ...], ...] = ()
 
 
-def ask(name: str, inputs: Inputs, say: Reporter, **options: Any) -> Iterator[AnswerLine]:
+def ask(name: str, inputs: Inputs, report: Reporter, **options: Any) -> Iterator[AnswerLine]:
     """Yield the lines of a question of :data:`kdump.answers.QUESTIONS`; ``options`` are the fields of its options.
 
-    ``say`` receives problems. Raises UsageError, and UnreadableError if no line can be computed.
+    ``report`` receives problems. Raises UsageError, and UnreadableError if no line can be computed.
     """
     asked = question_named(name)
     chosen = asked.options(**options)
     if asked.compares:
-        brokers = [_found(asked, inputs._replace(paths=paths), say) for paths in inputs.brokers]
+        brokers = [_found(asked, inputs._replace(paths=paths), report) for paths in inputs.brokers]
         yield from asked.ask(brokers, chosen)
     else:
-        yield from asked.ask(_found(asked, inputs, say), chosen)
+        yield from asked.ask(_found(asked, inputs, report), chosen)
 
 
-def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
+def _found(asked: LogQuestion[Any], inputs: Inputs, report: Reporter) -> Asking:
     every, also = asked.every_folder, asked.also
     names = Wanted(topics=inputs.topics, partitions=inputs.partitions)
     choice = names if asked.takes_names and not asked.only else Wanted(topics=asked.only)
@@ -233,20 +233,20 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, say: Reporter) -> Asking:
         max_batch_bytes=inputs.max_batch_bytes,
         remote=inputs.remote,
     )
-    of_finder = Reporter(damage=say.damage, fail=say.fail)
+    of_finder = Reporter(damage=report.damage, fail=report.fail)
     finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, of_finder)
     found = list(finder.find(inputs.paths))
     name = COPY if inputs.brokers else BY_PATH
-    named = with_names(found, say.note, name=name, every=every, only_known=meant.is_choosy and not every)
+    named = with_names(found, report.note, name=name, every=every, only_known=meant.is_choosy and not every)
     kept = [
         one
         for one in named
         if every or (one.topic is not None and (one.topic in also or meant.takes(Name(one.topic, one.partition))))
     ]
     for text in meant.missing(finder.found_names, inputs.paths):
-        say.note(text)
+        report.note(text)
     asked_for = names if asked.only or not asked.takes_names else meant
-    asking = Asking(kept, asked_for, inputs.at, say, shown_paths(inputs.paths))
+    asking = Asking(kept, asked_for, inputs.at, report, shown_paths(inputs.paths))
     asking.found_names, asking.unread = finder.found_names, finder.unread
     return asking
 
@@ -271,8 +271,8 @@ def _answer(
         brokers=brokers,
     )
     collected: tuple[list[str], list[str], list[str]] = ([], [], [])
-    say = Reporter(collected[0].append, collected[1].append, collected[2].append, raise_it)
-    lines = tuple(ask(name, inputs, say, **options))
+    report = Reporter(collected[0].append, collected[1].append, collected[2].append, raise_it)
+    lines = tuple(ask(name, inputs, report, **options))
     damage, wrong, notes = (tuple(dict.fromkeys(texts)) for texts in collected)
     warn_of_damage(damage)
     return Answer(lines, damage, wrong, notes, question_named(name).lines, named or tuple(chain(*brokers)))

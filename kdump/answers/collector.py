@@ -46,14 +46,14 @@ class Reading(NamedTuple):
     since: int = 0
 
 
-def once(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that passes equal texts to ``say`` once, because several passes may find the same damage."""
+def once(report: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that passes equal texts to ``report`` once, because several passes may find the same damage."""
     reported: set[str] = set()
 
     def say_new(text: str) -> None:
         if text not in reported:
             reported.add(text)
-            say(text)
+            report(text)
 
     return say_new
 

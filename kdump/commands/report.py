@@ -147,7 +147,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
         if not session.statuses:
             session.fail(UnreadableError(shown_paths(run.paths), NO_SEGMENT))
     messages = dict.fromkeys(sorted(session.reported.failed))
-    say = Reporter(
+    reporter = Reporter(
         _both(messages, session.damage),
         _both(messages, session.wrong_index),
         once(session.note),
@@ -155,26 +155,26 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
     )
     session.watched(partitions)
     how = CheckOptions(records=False, at=run.at)
-    of, how = checking.prepared(run.paths, partitions, run.asked, how, say.fail)
-    found = gathering.collectors_for(partitions, run.asked, say, how, configs)
+    of, how = checking.prepared(run.paths, partitions, run.asked, how, reporter.fail)
+    found = gathering.collectors_for(partitions, run.asked, reporter, how, configs)
     found.found_all = not messages
     dirs = gathering.gather(
-        found, partitions, run.asked, say, workers=run.workers(partitions), progress=session.progress
+        found, partitions, run.asked, reporter, workers=run.workers(partitions), progress=session.progress
     )
-    found.started += of.starts(found.checked, dirs, say.fail)
+    found.started += of.starts(found.checked, dirs, reporter.fail)
     request = ReportRequest(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)
-    report = document(request, found, partitions, say, messages)
+    report = document(request, found, partitions, reporter, messages)
     session.progress.clear()
     return report
 
 
-def _both(messages: dict[str, None], say: Callable[[T], None]) -> Callable[[T], None]:
-    """Return a function that adds a sentence to ``messages``, for the report, and passes it to ``say`` once."""
+def _both(messages: dict[str, None], receive: Callable[[T], None]) -> Callable[[T], None]:
+    """Return a function that adds a sentence to ``messages``, for the report, and passes it to ``receive`` once."""
 
     def keep(what: T) -> None:
         if str(what) not in messages:
             messages[str(what)] = None
-            say(what)
+            receive(what)
 
     return keep
 

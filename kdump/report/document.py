@@ -141,7 +141,7 @@ def document(
     request: ReportRequest,
     found: ReportCollectors,
     partitions: Sequence[Partition],
-    say: Reporter,
+    report: Reporter,
     messages: Iterable[str] = (),
 ) -> LogDirReport:
     """Return the document of the gathered answers. This also reads the metadata log, and compares replicas."""
@@ -161,11 +161,11 @@ def document(
         "transactions": ReportAnswer(request.line("transactions", *now), list(found.transactions.answer(at))),
         "groups": ReportAnswer(request.line("groups", *now), _without_payload(found.groups.answer(at))),
     }
-    events = _events(request, partitions, say)
+    events = _events(request, partitions, report)
     if events is not None:
         answers["metadata"] = events
     answers["timeline"] = _timeline(request, map(as_json, found.events.answer(at)), answers)
-    pairs = _pairs(request, partitions, say)
+    pairs = _pairs(request, partitions, report)
     if pairs is not None:
         answers["diff"] = pairs
     return LogDirReport(request.paths, at, request.around, answers, tuple(messages))
@@ -237,9 +237,9 @@ def _forecast(request: ReportRequest, found: ReportCollectors) -> ReportAnswer:
     return ReportAnswer(request.line("retention", "--at", "TIME", *request.with_configs()), lines)
 
 
-def _events(request: ReportRequest, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
+def _events(request: ReportRequest, partitions: Iterable[Partition], report: Reporter) -> ReportAnswer | None:
     """Return the metadata events around the time of --around, or the newest; None without a metadata log."""
-    copies = Copies(live_of(partitions), Reporter(fail=say.fail))
+    copies = Copies(live_of(partitions), Reporter(fail=report.fail))
     if not copies:
         return None
     past = MetadataLog(copies).history(at=None if request.around is not None else request.at)
@@ -282,7 +282,7 @@ def _name(line: Line) -> str:
     return f"{line['topic']}-{line['partition']}"
 
 
-def _pairs(request: ReportRequest, partitions: Iterable[Partition], say: Reporter) -> ReportAnswer | None:
+def _pairs(request: ReportRequest, partitions: Iterable[Partition], report: Reporter) -> ReportAnswer | None:
     states = LogDirStates(SILENT)
     owners: dict[object, list[Place]] = {}
     for partition in live_of(partitions):
@@ -299,7 +299,7 @@ def _pairs(request: ReportRequest, partitions: Iterable[Partition], say: Reporte
         [BrokerReplica(name, place) for place in places] for name, places in zip(names, owners.values(), strict=True)
     ]
     found = replica_diff.pairs(replica_diff.by_partition(replicas))
-    lines = replica_diff.compare_all(found, records=False, report=Reporter(say.damage, fail=say.fail))
+    lines = replica_diff.compare_all(found, records=False, report=Reporter(report.damage, fail=report.fail))
     return ReportAnswer(request.line("diff", paths=names), list(lines))
 
 

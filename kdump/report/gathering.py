@@ -86,7 +86,7 @@ class ReportCollectors:
 def collectors_for(
     partitions: Sequence[Partition],
     asked: Wanted,
-    say: Reporter,
+    report: Reporter,
     how: CheckOptions,
     configs: Sequence[GivenConfig] = (),
 ) -> ReportCollectors:
@@ -95,8 +95,8 @@ def collectors_for(
     ``configs`` override these configs. ``how`` are the options of the check.
     """
     logs = live_of(partitions)
-    image = image_of(logs, say)
-    copied = copied_offsets(partitions, image, say)
+    image = image_of(logs, report)
+    copied = copied_offsets(partitions, image, report)
     answer = ReportCollectors(
         how=how,
         usage=DiskUsage(),
@@ -118,14 +118,14 @@ class ReportPass:
         self,
         into: ReportCollectors,
         asked: Wanted,
-        say: Reporter,
+        report: Reporter,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._into, self._asked, self._say, self._progress = into, asked, say, progress
-        states = LogDirStates(say)
-        self._files = LogDirPass([into.usage], say, states)
-        self._logs = LogDirPass(into.of_logs, say, states)
-        self._coordinators = LogDirPass(into.of_coordinators, say, states)
+        self._into, self._asked, self._report, self._progress = into, asked, report, progress
+        states = LogDirStates(report)
+        self._files = LogDirPass([into.usage], report, states)
+        self._logs = LogDirPass(into.of_logs, report, states)
+        self._coordinators = LogDirPass(into.of_coordinators, report, states)
         self.dirs = LogDirs(into.how.dispensable)
 
     def run(self, partitions: Iterable[Partition]) -> None:
@@ -147,7 +147,7 @@ class ReportPass:
         if tap is not None:
             tap.close()
         for error in checked.failed:
-            self._say.fail(error)
+            self._report.fail(error)
         self._into.checked.append(checked)
 
 
@@ -168,36 +168,36 @@ def gather(
     into: ReportCollectors,
     partitions: Sequence[Partition],
     asked: Wanted,
-    say: Reporter,
+    report: Reporter,
     *,
     workers: Workers | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> LogDirs:
     """Fill new collectors from partitions, in this process or with ``workers``, and look up log end offsets for lag.
 
-    Return the log dirs of the partitions. ``say`` may be called with the same sentence more than once.
+    Return the log dirs of the partitions. ``report`` may be called with the same sentence more than once.
     """
     if workers is not None:
-        gather_with(workers, into, partial(_feed, asked), partitions, say._replace(progress=progress))
+        gather_with(workers, into, partial(_feed, asked), partitions, report._replace(progress=progress))
         dirs = LogDirs()
     else:
-        reader = ReportPass(into, asked, say, progress)
+        reader = ReportPass(into, asked, report, progress)
         reader.run(partitions)
         dirs = reader.dirs
     across = tuple(
         across_log_dirs.check([one for one in partitions if asked.takes(Name(one.topic, one.partition))], dirs)
     )
     into.checked.append(whole_partition.CheckedPartition(0, 0, 0, across))
-    _look_up_ends(into, partitions, say)
+    _look_up_ends(into, partitions, report)
     return dirs
 
 
-def _feed(asked: Wanted, into: ReportCollectors, partitions: Sequence[Partition], say: Reporter) -> None:
-    ReportPass(into, asked, say).run(partitions)
+def _feed(asked: Wanted, into: ReportCollectors, partitions: Sequence[Partition], report: Reporter) -> None:
+    ReportPass(into, asked, report).run(partitions)
 
 
-def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], say: Reporter) -> None:
+def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], report: Reporter) -> None:
     wanted = into.groups.partitions()
     into.groups.ends = LogEnds(wanted, into.groups.ends.topic_ids)
     if wanted:
-        LogDirPass([into.groups.ends], say).run(one for one in live_of(partitions) if one.topic not in TOPICS)
+        LogDirPass([into.groups.ends], report).run(one for one in live_of(partitions) if one.topic not in TOPICS)

@@ -92,8 +92,8 @@ def test_processes_gather_what_one_gathers(tmp_path):
     partitions = list(Finder(Wanted(siblings=True)).find([str(tmp_path)]))
     alone, several, said = Offsets(), Offsets(), []
     one_by_one = run([alone], partitions)
-    say = Reporter(*(partial(lambda name, text: said.append((name, text)), name) for name in Reporter._fields[:4]))
-    gather_with(Processes(2), Collectors([several]), feed, partitions, say)
+    report = Reporter(*(partial(lambda name, text: said.append((name, text)), name) for name in Reporter._fields[:4]))
+    gather_with(Processes(2), Collectors([several]), feed, partitions, report)
     assert vars(several) == vars(alone)
     assert [text for name, text in said if name == "damage"] == one_by_one["damage"]
     assert [name for name, _ in said] == ["damage"] * 5

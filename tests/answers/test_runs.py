@@ -102,7 +102,7 @@ def partition_in(folder):
 
 def collected(folder):
     said = []
-    say = Reporter(*(lambda text, name=name: said.append((name, str(text))) for name in Reporter._fields[:4]))
+    report = Reporter(*(lambda text, name=name: said.append((name, str(text))) for name in Reporter._fields[:4]))
     collectors = [
         Producers(),
         Producers(gaps=True),
@@ -113,9 +113,9 @@ def collected(folder):
     ]
     partitions = [partition_in(folder)]
     for collector in collectors:
-        LogDirPass([collector], say).run(partitions)
+        LogDirPass([collector], report).run(partitions)
     transactions, ends = collectors[4:]
-    all_ended = list(ended(LogDirPass([], say), partitions, transactions.ids, AT))
+    all_ended = list(ended(LogDirPass([], report), partitions, transactions.ids, AT))
     return [*(list(one.answer(AT)) for one in collectors), ends.found, all_ended, said]
 
 

@@ -78,22 +78,22 @@ class AnswerPlan(Asking):
     def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
         """Raises UsageError, and UnreadableError like :func:`refuse`."""
         self.rows: list[Row] = []
-        say = _sayings(self.rows, note, skip=options.skip_unreadable)
+        report = _reporter(self.rows, note, skip=options.skip_unreadable)
         question = question_named(options.output)
         every = question.every_folder
         asked = options.wanted(siblings=True, log_dirs=True, leftovers=every or question.leftovers, every_folder=every)
         wanted = asked._replace(topics=(), partitions=frozenset()) if question.also else asked
-        finder = Finder(wanted, Reporter(note=note, fail=say.fail))
+        finder = Finder(wanted, Reporter(note=note, fail=report.fail))
         named = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
         found = list(with_names(named, note, every=every))
         if not every:
             found = [one for one in found if one.topic is not None]
         for text in asked.missing(finder.found_names, options.paths):
             note(text)
-        super().__init__(found, asked, options.now, say)
+        super().__init__(found, asked, options.now, report)
 
 
-def _sayings(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Reporter:
+def _reporter(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Reporter:
     """Return a reporter that adds each message on damage to ``rows`` once, and raises errors like :func:`refuse`."""
 
     def keep(kind: str, text: object) -> None:
@@ -156,9 +156,9 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
     question = question_named(task.output)
     columns = columns_of(task.output)
     reported: list[Row] = []
-    say = _sayings(reported, discard, skip=task.skip)
-    states = LogDirStates(say, known=task.states)
-    asking = Asking(task.partitions, task.asked, task.at, say, states=states)
+    report = _reporter(reported, discard, skip=task.skip)
+    states = LogDirStates(report, known=task.states)
+    asking = Asking(task.partitions, task.asked, task.at, report, states=states)
     question.feed(task.collector, task.partitions, asking.feed)
     lines = (
         columns.row(line)

@@ -30,11 +30,11 @@ class DataLossError(KdumpError):
     """The records that a stream would read next are gone."""
 
 
-def lose(text: str, options: SourceOptions, say: Callable[[str], object]) -> None:
-    """Raise DataLossError with ``text`` if ``fail_on_data_loss``, else call ``say``."""
+def lose(text: str, options: SourceOptions, report: Callable[[str], object]) -> None:
+    """Raise DataLossError with ``text`` if ``fail_on_data_loss``, else call ``report``."""
     if options.fail_on_data_loss:
         raise DataLossError(f"{text} (failOnDataLoss=false continues with the remaining records)")
-    say(f"{text}; continuing with the remaining records")
+    report(f"{text}; continuing with the remaining records")
 
 
 class Mark(NamedTuple):
