@@ -112,7 +112,7 @@ class SequenceCheck:
         if known is None:
             known = self._producers[producer_id] = _Expected(epoch, None, batch.max_timestamp, self._missing)
         elif epoch < known.epoch:
-            self._say(batch, known.epoch, epoch, "epoch")
+            self._add_break(batch, known.epoch, epoch, "epoch")
             return
         elif epoch > known.epoch:
             known.epoch, known.sequence = epoch, 0
@@ -127,14 +127,14 @@ class SequenceCheck:
         forgotten = batch.max_timestamp - known.timestamp >= EXPIRATION
         ahead = 0 if expected is None or forgotten else (first - expected) % COUNT
         if ahead >= COUNT // 2:
-            self._say(batch, expected or 0, first, "repeat")
+            self._add_break(batch, expected or 0, first, "repeat")
             if (follows - (expected or 0)) % COUNT >= COUNT // 2:  # the whole batch is a repeat
                 follows = expected or 0
         elif ahead > self._missing - known.missing:
-            self._say(batch, expected or 0, first, "gap")
+            self._add_break(batch, expected or 0, first, "gap")
         known.sequence, known.timestamp, known.missing = follows, batch.max_timestamp, self._missing
 
-    def _say(self, batch: RecordBatch, expected: int, found: int, what: str) -> None:
+    def _add_break(self, batch: RecordBatch, expected: int, found: int, what: str) -> None:
         producer_id, epoch = batch.producer_id or 0, batch.producer_epoch or 0
         self.found.append(SequenceBreak(*self._key, producer_id, epoch, batch.base_offset, expected, found, what))
 

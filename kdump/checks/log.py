@@ -326,14 +326,14 @@ class LogCheck:
         first = self._limits.first_dirty
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
 
-    def _say(self, kind: str, text: str, position: int | None, **rest: object) -> None:
+    def _report(self, kind: str, text: str, position: int | None, **rest: object) -> None:
         fields: dict[str, Any] = {"level": Level.LOG, "file": self._file, **rest}
         self.findings.append(Finding(kind=kind, text=text, position=position, **fields))
 
     def _begin(self, base_offset: int, before: Segment | None) -> None:
         if self.next_offset is not None and base_offset < self.next_offset:
             if before is not None and self._segment is not None and _repeats(before, self._segment, base_offset):
-                self._say(
+                self._report(
                     Code.BASE_OFFSET,
                     f"the segment repeats the last batches of the previous segment, from offset {base_offset} on: "
                     "consumers receive each record once",
@@ -344,7 +344,7 @@ class LogCheck:
                 self._epoch, self._epoch_until = -1, 0
                 self.next_offset = self._base = base_offset
                 return
-            self._say(
+            self._report(
                 Code.BASE_OFFSET,
                 f"the name of the segment has offset {base_offset}, but the previous segment ends at offset "
                 f"{self.next_offset - 1}",
@@ -366,10 +366,10 @@ class LogCheck:
             reason = ZEROS if region.size >= record_layout.UP_TO_MAGIC else FEW_ZEROS
             text = f"{region} follow the last batch: {reason}"
             if self._active or region.size < record_layout.LOG_OVERHEAD.size or self._is_below:
-                self._say(Code.ZERO_TAIL, text, region.position, level=Level.REMARK)
+                self._report(Code.ZERO_TAIL, text, region.position, level=Level.REMARK)
                 return
             text = f"{region} follow the last batch of a segment that is not the last: consumers fail at these bytes"
-            self._say(Code.ZERO_TAIL, text, region.position, offset=self.next_offset, advice=ZEROS_ADVICE)
+            self._report(Code.ZERO_TAIL, text, region.position, offset=self.next_offset, advice=ZEROS_ADVICE)
         elif isinstance(region, Trailing):
             from kdump.segments import log_end
 
@@ -381,13 +381,13 @@ class LogCheck:
             elif region.size < record_layout.LOG_OVERHEAD.size and self.next_offset == self._until is not None:
                 level, advice = Level.REMARK, ""
                 text += f". Consumers ignore {many(region.size, 'byte')}, and the next segment continues the offsets"
-            self._say(Code.END_OF_LOG, text, region.position, level=level, offset=self.next_offset, advice=advice)
+            self._report(Code.END_OF_LOG, text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
             level, advice, text, until = Level.LOG, LOG_ADVICE, str(region), region.missing_until
             # a broker skips a batch by its size, even if its checksum is wrong
             if self._is_below or (region.kind == Code.CRC and until is not None and until <= self._log_start):
                 level, advice, text = Level.REMARK, "", text + self._below
-            self._say(
+            self._report(
                 region.kind,
                 text,
                 region.position,
@@ -485,7 +485,7 @@ class LogCheck:
                 self._producers.clear()
             else:
                 self.wants_recovery = True
-                self._say(
+                self._report(
                     Code.OFFSET_ORDER,
                     f"the batch begins at offset {base}, but the previous batch ends at offset {self.next_offset - 1}",
                     batch.position,
@@ -495,7 +495,7 @@ class LogCheck:
                     advice=self._two_writers(batch, base),
                 )
         if batch.attributes & RESERVED[batch.magic]:
-            self._say(
+            self._report(
                 Code.ATTRIBUTES,
                 f"the batch has attribute bits that magic {batch.magic} does not use",
                 _at(batch, "attributes") if batch.magic >= 2 else batch.position + MAGIC_POSITION + 1,
@@ -534,7 +534,7 @@ class LogCheck:
         delta, count = header.last_offset_delta, header.records_count
         if not 0 <= count <= delta + 1:
             field, text = ("last_offset_delta", delta) if delta < 0 else ("records_count", count)
-            self._say(
+            self._report(
                 Code.RECORD_COUNT,
                 f"the header of the batch counts {many(count, 'record')}, but its last offset delta is {delta}",
                 _at(batch, field),
@@ -542,7 +542,7 @@ class LogCheck:
                 found=text,
             )
         elif count == 0 and batch.size > record_layout.BATCH_HEADER.size:
-            self._say(
+            self._report(
                 Code.RECORD_COUNT,
                 f"the header of the batch has no records, but {batch.size - record_layout.BATCH_HEADER.size} bytes of "
                 "records follow it",
@@ -575,7 +575,7 @@ class LogCheck:
         except DamageError:  # reported by _inside
             return
         if needless:
-            self._say(
+            self._report(
                 Code.DELETE_HORIZON,
                 "the batch has a delete horizon, but no record is missing and no record is a tombstone",
                 _at(batch, "attributes"),
@@ -593,7 +593,7 @@ class LogCheck:
                 self._unreadable(message, damage)
             return
         if min(sizes) < -1:
-            self._say(Code.KEY_SIZE, "a key or value has a negative size other than -1 (null)", message.position)
+            self._report(Code.KEY_SIZE, "a key or value has a negative size other than -1 (null)", message.position)
 
     def _two_writers(self, batch: RecordBatch, base: int) -> str:
         """Return the advice on an offset that two leaders wrote; empty after the first such offset."""
@@ -617,7 +617,7 @@ class LogCheck:
     def _leader_epoch(self, batch: Batch, base: int) -> None:
         epoch, position = batch.partition_leader_epoch, _at(batch, "partition_leader_epoch")
         if epoch < self._epoch or epoch < -1:
-            self._say(
+            self._report(
                 Code.LEADER_EPOCH,
                 f"the leader epoch of the batch is {epoch}, lower than that of the previous batch",
                 position,
@@ -632,7 +632,7 @@ class LogCheck:
             return
         if not self._starts:
             self._has_epoch_finding = True
-            self._say(
+            self._report(
                 Code.LEADER_EPOCH,
                 f"the file has no epoch, but {self._file} has batches of leader epoch {epoch}: replicas cannot be "
                 "truncated by leader epoch",
@@ -650,7 +650,7 @@ class LogCheck:
         self._epoch_until = self._starts[at + 1] if at + 1 < len(self._starts) else INT64_END
         if known != epoch and (known is not None or base >= self._starts[0]):
             self._has_epoch_finding = True
-            self._say(
+            self._report(
                 Code.LEADER_EPOCH,
                 f"the epoch of offset {base} differs from the epoch of its batch ({self._file}, byte {position})",
                 None,
@@ -670,7 +670,7 @@ class LogCheck:
             # Brokers write sequence 0 in their own batches (offsets, groups), KafkaJS also epoch 0.
             # DefaultRecordBatch.hasProducerId compares only the id.
             if producer != -1 or epoch not in {-1, 0} or sequence not in {-1, 0} or batch.is_transactional:
-                self._say(
+                self._report(
                     Code.PRODUCER,
                     "the batch has no producer id, but has other producer fields",
                     _at(batch, "producer_id"),
@@ -680,7 +680,7 @@ class LogCheck:
             return
         known = self._producers.get(producer)
         if epoch < 0 or (sequence < 0) != batch.is_control or (known is not None and epoch < known[0]):
-            self._say(
+            self._report(
                 Code.PRODUCER,
                 f"producer {producer}: epoch {epoch} and sequence {sequence} contradict earlier batches of this "
                 "producer",
@@ -695,7 +695,7 @@ class LogCheck:
         if known is not None and known[0] == epoch and known[1] >= 0 and not self.compacted:
             expected = magic_2.increment_sequence(known[1], 1)
             if sequence != expected:
-                self._say(
+                self._report(
                     Code.SEQUENCE,
                     f"producer {producer}, epoch {epoch}: a sequence number is repeated or missing",
                     _at(batch, "base_sequence"),
@@ -707,7 +707,7 @@ class LogCheck:
 
     def _unreadable(self, batch: RecordBatch, damage: DamageError) -> None:
         if isinstance(damage, LimitError):
-            self._say(
+            self._report(
                 damage.kind,
                 f"the records of the batch were not checked: {damage.reason}",
                 batch.position,
@@ -730,7 +730,7 @@ class LogCheck:
         self, batch: RecordBatch, kind: str, why: str, *, expected: str | None = None, found: str | None = None
     ) -> None:
         """Add the finding on a batch with a correct CRC that consumers cannot read."""
-        self._say(
+        self._report(
             kind,
             f"the CRC of the batch is correct, but {why}",
             batch.position,
@@ -790,7 +790,7 @@ class LogCheck:
         if last is None:
             return
         if last > batch.last_offset:
-            self._say(
+            self._report(
                 Code.LAST_OFFSET,
                 f"the header of the batch has last offset {batch.last_offset}, but a record has offset {last}",
                 batch.position,
@@ -799,7 +799,7 @@ class LogCheck:
                 found=batch.last_offset,
             )
         if batch.timestamp_type != LOG_APPEND_TIME and not _is_plain(batch) and highest != batch.max_timestamp:
-            self._say(
+            self._report(
                 Code.MAX_TIMESTAMP,
                 f"the header of the batch has max timestamp {batch.max_timestamp}, but its records have {highest}",
                 batch.position,
@@ -813,7 +813,7 @@ class LogCheck:
         broken = [reason for known, reason in unread if known]
         unknown = [reason for known, reason in unread if not known]
         if broken:
-            self._say(
+            self._report(
                 Code.PAYLOAD,
                 f"a record of Kafka's own topic cannot be decoded: {_first_of(broken)}",
                 batch.position,
@@ -821,7 +821,7 @@ class LogCheck:
                 advice=TAKE_PARTITION,
             )
         if unknown:
-            self._say(
+            self._report(
                 Code.UNKNOWN_PAYLOAD,
                 f"a record comes from a newer release, or a byte of it has changed: {_first_of(unknown)}",
                 batch.position,

@@ -183,7 +183,7 @@ class Session:
         """Print a note; the exit status does not change."""
         if not self.quiet:
             self.before()
-            self._say("note", text)
+            self._message("note", text)
 
     def fail(self, error: UnreadableError) -> None:
         """Report an unreadable file, once. The first file without permission gets a hint with a sudo command."""
@@ -197,7 +197,7 @@ class Session:
     def insist(self, text: str) -> None:
         """Print a warning also with --quiet. The exit status does not change."""
         self.before()
-        self._say("warning", text)
+        self._message("warning", text)
 
     def must_be_whole(self, out: str) -> None:
         """Raise UnreadableError for the output ``out`` if an input was unreadable: the output would look complete."""
@@ -215,12 +215,12 @@ class Session:
         """Report a wrong index, or another wrong file that can be rebuilt from the log (exit status 4)."""
         self.before()
         self.statuses.add(ExitStatus.DERIVED)
-        self._say("warning", f"{text}; kdump does not use this file (see kdump check)")
+        self._message("warning", f"{text}; kdump does not use this file (see kdump check)")
 
     def damage(self, text: str) -> None:
         """Report damage (exit status 3)."""
         self.damages()
-        self._say("error", text)
+        self._message("error", text)
 
     def damages(self) -> None:
         """Set the exit status for damage without a message."""
@@ -244,7 +244,7 @@ class Session:
         for file, kinds in self.reported.ranges.items():
             if kinds.total() > ALIKE:
                 of = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-                self._say(
+                self._message(
                     "error", f"{file}: {kinds.total() - ALIKE:,} more ranges are damaged; all damaged ranges: {of}"
                 )
         self.reported.ranges.clear()
@@ -259,9 +259,9 @@ class Session:
         self.statuses.add(ExitStatus.UNREADABLE)
         if text not in self.reported.failed:
             self.reported.failed.add(text)
-            self._say("error", text, hint)
+            self._message("error", text, hint)
 
-    def _say(self, level: Level, text: str, hint: str = "") -> None:
+    def _message(self, level: Level, text: str, hint: str = "") -> None:
         self.progress.clear()
         message(level, text, hint)
 

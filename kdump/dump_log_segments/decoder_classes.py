@@ -63,19 +63,19 @@ class Decoders(NamedTuple):
         )
 
 
-def find(dialect: Dialect, options: Options, say: Callable[[str], None]) -> Decoders:
-    """Return the decoders of the classes in the options. ``say`` prints the release's warning about an old package.
+def find(dialect: Dialect, options: Options, warn: Callable[[str], None]) -> Decoders:
+    """Return the decoders of the classes in the options. ``warn`` prints the release's warning about an old package.
 
     With a decoder switch the classes are ignored. Raises KdumpError for a class that the release lacks.
     """
     if options.decoder_switch:
         return Decoders(java_text, java_text)
-    value = _find(dialect, options.value_decoder_class, say)
-    key = _find(dialect, options.key_decoder_class, say)
+    value = _find(dialect, options.value_decoder_class, warn)
+    key = _find(dialect, options.key_decoder_class, warn)
     return Decoders(key, value)
 
 
-def _find(dialect: Dialect, name: str | None, say: Callable[[str], None]) -> Decoder:
+def _find(dialect: Dialect, name: str | None, warn: Callable[[str], None]) -> Decoder:
     if not name:
         return java_text
     package, _, simple = name.rpartition(".")
@@ -83,5 +83,5 @@ def _find(dialect: Dialect, name: str | None, say: Callable[[str], None]) -> Dec
         known = ", ".join(dialect.decoder_classes)
         raise KdumpError(f"there is no decoder class {name}: this release has {known}")
     if dialect.deprecated_decoder and package != dialect.decoder_classes[0].rpartition(".")[0]:
-        say(dialect.deprecated_decoder.format(name=name, simple=simple))
+        warn(dialect.deprecated_decoder.format(name=name, simple=simple))
     return DECODERS[simple]

@@ -103,7 +103,7 @@ class TieredFiles:
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state to pickle. Another process prints errors on standard error instead of calling ``fail``."""
-        return {**self.__dict__, "_fail": _say}
+        return {**self.__dict__, "_fail": _print_error}
 
     def manifest(self, path: str) -> Manifest | None:
         """Return the manifest of a listed segment; None if it was copied without one."""
@@ -301,7 +301,7 @@ class ChunkedSource:
         return data
 
 
-def _say(error: UnreadableError) -> None:
+def _print_error(error: UnreadableError) -> None:
     message("error", error)
 
 

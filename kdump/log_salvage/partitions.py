@@ -121,8 +121,8 @@ class Salvaged(NamedTuple):
                 report.fail(UnreadableError(lost.segment.name, f"{size}{before} could not be read: {lost.reason}"))
             else:
                 size = many_are(lost.size, "byte")
-                say = note if lost.kind == END_OF_LOG and is_being_written(lost.segment) else report.damage
-                say(f"{lost.segment.name}: byte {lost.position}: {size} not recovered: {lost.reason}")
+                receive = note if lost.kind == END_OF_LOG and is_being_written(lost.segment) else report.damage
+                receive(f"{lost.segment.name}: byte {lost.position}: {size} not recovered: {lost.reason}")
         gaps = self.account.gaps
         for gap in islice(gaps, SHOWN_GAPS):
             note(f"{name}: {offsets_are(gap.start, gap.stop - 1)} missing")

@@ -319,15 +319,15 @@ class PlainReport:
         block = self._show.block(name, findings)
         if not block.lines:
             return
-        self._say(block.title, "title")
+        self._print(block.title, "title")
         for line in block.lines:
-            self._say(f"{line.place}{line.finding.text}", TONES[line.finding.level], word=word(line.finding))
+            self._print(f"{line.place}{line.finding.text}", TONES[line.finding.level], word=word(line.finding))
             if line.finding.expected is not None or line.finding.found is not None:
-                self._say(values(line.finding), "", WORD + 2)
+                self._print(values(line.finding), "", WORD + 2)
             if line.more:
-                self._say(line.more, "note", WORD + 2)
+                self._print(line.more, "note", WORD + 2)
         for text in block.advice:
-            self._say(f"what to do: {text}", "", 2)
+            self._print(f"what to do: {text}", "", 2)
 
     def start(self, start: BrokerStart) -> None:
         """Print nothing: the findings describe the start."""
@@ -338,9 +338,9 @@ class PlainReport:
         tone: Tone = "good" if not status else "log" if summary.damaged or summary.poisoned else "title"
         for number, text in enumerate(conclusion(summary, status, is_timed=self.is_timed)):
             is_verdict = not number or text.startswith(VERDICT)
-            self._say(text.lstrip(), tone if is_verdict else "note", len(text) - len(text.lstrip()))
+            self._print(text.lstrip(), tone if is_verdict else "note", len(text) - len(text.lstrip()))
 
-    def _say(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "") -> None:  # noqa: ARG002  terminals use it
+    def _print(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "") -> None:  # noqa: ARG002  terminals use it
         before = f"  {word:{WORD}}" if word else " " * indent
         self._out.write(f"{before}{harmless_line(text)}\n")
 
@@ -464,7 +464,7 @@ class TerminalReport(PlainReport):
         self._width = prose_width()
         self._has_colours = has_colours(out, 1)
 
-    def _say(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "") -> None:
+    def _print(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "") -> None:
         text, before = harmless_line(text), f"  {word:{WORD}}" if word else ""
         first = len(before) or indent
         lines = [text] if text.startswith("kdump ") else folded(text, self._width - first, indent=0 if word else 2)

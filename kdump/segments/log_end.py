@@ -203,8 +203,8 @@ def tail(segment: Segment | None, region: Trailing) -> Tail:
 def report_region(segment: Segment, region: Damage | Trailing, report: Reporter) -> None:
     """Report a damaged range of a segment, or the truncated batch at its end, as damage or as a note."""
     found = tail(segment, region) if isinstance(region, Trailing) else Tail(True, region.reason)
-    say = report.damage if found.is_damage else report.note
-    say(f"{segment.name}: byte {region.position}: {found.text}")
+    receive = report.damage if found.is_damage else report.note
+    receive(f"{segment.name}: byte {region.position}: {found.text}")
 
 
 def damage_of(segment: Segment, region: Damage | Trailing) -> Damage | None:

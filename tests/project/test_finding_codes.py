@@ -8,7 +8,7 @@ from kdump.findings.codes import CODES, Code
 from testing import ROOT
 from tools.docs.finding_codes import PAGE, page
 
-KINDS = {"Fault": 0, "DamageError": 0, "LimitError": 0, "_say": 0, "_stops": 1, "_remark": 1, "_wrong": 1}
+KINDS = {"Fault": 0, "DamageError": 0, "LimitError": 0, "_report": 0, "_stops": 1, "_remark": 1, "_wrong": 1}
 """Calls that make findings, and the argument with the code; Finding calls it ``kind``."""
 
 

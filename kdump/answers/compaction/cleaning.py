@@ -106,16 +106,16 @@ CHUNK: Final = 1 << 13
 
 
 class CleanerWalk:
-    """Reads the batches of segments like the log cleaner. ``say`` receives a text for each unreadable range.
+    """Reads the batches of segments like the log cleaner. ``report`` receives a text for each unreadable range.
 
     Batches with a wrong CRC are yielded too: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and a
     cleaning writes their records with a valid CRC. ``spoiled`` receives a text for each such batch and damaged end.
     """
 
     def __init__(
-        self, transactions: CleanedTransactions, say: Callable[[str], None], spoiled: Callable[[str], None] = discard
+        self, transactions: CleanedTransactions, report: Callable[[str], None], spoiled: Callable[[str], None] = discard
     ) -> None:
-        self._transactions, self._say, self._spoiled = transactions, say, spoiled
+        self._transactions, self._report, self._spoiled = transactions, report, spoiled
 
     def batches(self, segment: Segment) -> Iterator[CleanerBatch]:
         """Yield the batches of a segment that a cleaner can parse. Raises UnreadableError."""
@@ -145,30 +145,30 @@ class CleanerWalk:
             end = batch.position + batch.size
             yield self._of_batch(segment, batch)
         if end < damage.position + damage.size:
-            self._say(f"{segment.name}: byte {end}: {damage.reason}")
+            self._report(f"{segment.name}: byte {end}: {damage.reason}")
 
     def _of_run(self, segment: Segment, run: Run) -> Iterator[CleanerBatch]:
         """Yield the batches of a run in parts. In each part the cleaning discards all batches, or none."""
         if not run.first.is_transactional:
-            yield CleanerRun(segment, run, 0, run.batch_count, self._say, discards=False)
+            yield CleanerRun(segment, run, 0, run.batch_count, self._report, discards=False)
         else:
             first, discards = 0, self._discards(segment, run.first)
             for row in range(1, run.batch_count):
                 now = self._discards(segment, run.batch(row))
                 if now != discards:
-                    yield CleanerRun(segment, run, first, row, self._say, discards=discards)
+                    yield CleanerRun(segment, run, first, row, self._report, discards=discards)
                     first, discards = row, now
-            yield CleanerRun(segment, run, first, run.batch_count, self._say, discards=discards)
+            yield CleanerRun(segment, run, first, run.batch_count, self._report, discards=discards)
 
     def _of_batch(self, segment: Segment, batch: RecordBatch) -> CleanerBatch:
-        return CleanerBatch(segment, batch, self._say, discards=self._discards(segment, batch))
+        return CleanerBatch(segment, batch, self._report, discards=self._discards(segment, batch))
 
     def _discards(self, segment: Segment, batch: RecordBatch) -> bool:
         """Return whether the cleaning discards a batch. It keeps an unreadable marker."""
         try:
             return self._transactions.discards(batch)
         except DamageError as damage:
-            self._say(f"{segment.name}: byte {batch.position + damage.position}: {damage}")
+            self._report(f"{segment.name}: byte {batch.position + damage.position}: {damage}")
             return False
 
 
@@ -177,9 +177,9 @@ class CleanerBatch:
 
     count = 1
 
-    def __init__(self, segment: Segment, first: RecordBatch, say: Callable[[str], None], *, discards: bool) -> None:
+    def __init__(self, segment: Segment, first: RecordBatch, report: Callable[[str], None], *, discards: bool) -> None:
         self.first, self.discards = first, discards
-        self._segment, self._say = segment, say
+        self._segment, self._report = segment, report
 
     @property
     def last_offset(self) -> int:
@@ -225,7 +225,7 @@ class CleanerBatch:
                     yield
                     keys.clear()
         except DamageError as damage:
-            self._say(f"{self._segment.name}: byte {batch.position + damage.position}: {damage}")
+            self._report(f"{self._segment.name}: byte {batch.position + damage.position}: {damage}")
         keys.end_batch(batch.last_offset)
         yield
 
@@ -234,9 +234,9 @@ class CleanerRun(CleanerBatch):
     """Consecutive data batches of a batch run: all of them are discarded, or none."""
 
     def __init__(
-        self, segment: Segment, run: Run, row: int, after: int, say: Callable[[str], None], *, discards: bool
+        self, segment: Segment, run: Run, row: int, after: int, report: Callable[[str], None], *, discards: bool
     ) -> None:
-        super().__init__(segment, run.first, say, discards=discards)
+        super().__init__(segment, run.first, report, discards=discards)
         self._run, self._row, self._after = run, row, after
         self.count = after - row
 
@@ -497,11 +497,11 @@ class Cleaning:
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
         """Count the removed records whose keys belong to one part. Records without a key belong to the first part."""
 
-        def say(text: str) -> None:
+        def report(text: str) -> None:
             done.damage = done.damage or text
             self._place.report.damage(text)
 
-        heard = (say, self._place.report.damage) if part.number == 0 else (discard, discard)
+        heard = (report, self._place.report.damage) if part.number == 0 else (discard, discard)
         for segment, data in self._cleaned(newest.latest + 1, *heard):
             first, horizon = data.first, data.first.delete_horizon_ms
             if first.is_control:
@@ -527,10 +527,10 @@ class Cleaning:
             done.list_removed((offset, MARKER) for offset in offsets if self._listed)
 
     def _cleaned(
-        self, end: int, say: Callable[[str], None] = discard, spoiled: Callable[[str], None] = discard
+        self, end: int, report: Callable[[str], None] = discard, spoiled: Callable[[str], None] = discard
     ) -> Iterator[tuple[Segment, CleanerBatch]]:
         """Yield the batches of the segments that a cleaning up to offset ``end`` rewrites."""
-        walk = CleanerWalk(CleanedTransactions(self._aborted), say, spoiled)
+        walk = CleanerWalk(CleanedTransactions(self._aborted), report, spoiled)
         for segment in self._segments:
             if (segment.base_offset or 0) >= end:
                 break

@@ -122,7 +122,7 @@ class MetadataReplay:
             if batch.last_offset >= image.end_offset:
                 self._gap(batch.last_offset + 1, batch.timestamp)
         except DamageError as damage:
-            self._say(Break(image.end_offset, batch.timestamp, "", f"the batch cannot be read: {damage}"))
+            self._report(Break(image.end_offset, batch.timestamp, "", f"the batch cannot be read: {damage}"))
             image.end_offset = max(image.end_offset, batch.last_offset + 1)
         if self._observer is not None and image.open_transaction is None:
             self._observer.together()
@@ -134,12 +134,12 @@ class MetadataReplay:
 
     def _gap(self, offset: int, timestamp: int) -> None:
         reason = f"the records from offset {self.image.end_offset} up to this offset are missing"
-        self._say(Break(offset, timestamp, "", reason))
+        self._report(Break(offset, timestamp, "", reason))
         self.image.end_offset = offset
 
     def _take(self, record: MetadataRecord | Undecoded) -> None:
         if isinstance(record, Undecoded):
-            self._say(Break(record.offset, record.timestamp, "", record.reason))
+            self._report(Break(record.offset, record.timestamp, "", record.reason))
         elif record.name in BOUNDS:
             self._bound(record)
         elif self.image.open_transaction is not None:
@@ -174,9 +174,9 @@ class MetadataReplay:
             observer.applied()
 
     def _break(self, record: MetadataRecord, reason: str) -> None:
-        self._say(Break(record.offset, record.timestamp, record.name, reason))
+        self._report(Break(record.offset, record.timestamp, record.name, reason))
 
-    def _say(self, found: Break) -> None:
+    def _report(self, found: Break) -> None:
         self._broken(found)
         if self._observer is not None:
             self._observer.broken(found)
