@@ -1,15 +1,24 @@
-"""Reads Avro payloads with the writer's schema as JSON values (Apache Avro 1.12 specification, binary encoding).
+"""Reads Avro payloads as JSON values, or as values of a reader's schema (Apache Avro 1.12 specification).
 
-For each record, array and map of a schema the source text of a Python function is generated. The text contains names
-and symbols of the schema only as literals made by ``repr``. Interpreting the schema instead would take seven times as
-long. For JSON lines compiled code writes most payloads (:mod:`kdump.schemas.kernel_tables`).
+For each record, array and map of a writer's schema the source text of a Python function is generated. The text contains
+names and symbols of the schema only as literals made by ``repr``. Interpreting the schema instead would take seven
+times as long. For JSON lines compiled code writes most payloads (:mod:`kdump.schemas.kernel_tables`).
+
+Values of a reader's schema have a shape (:mod:`kdump.schemas.shapes`). Three rules go beyond the specification:
+
+* A field that the writer's schema lacks is null if it has no default, because all columns are nullable.
+* Logical types with different units or scales do not match, because the value would be wrong by a factor.
+* A mismatch is reported for a time outside the years 1 to 9999 or outside 24 hours, and for a decimal with too many
+  digits.
 
 ``fastavro.schemaless_reader`` is equally fast, but its values are not JSON, it raises for dates outside the years 1 to
-9999, and it ignores bytes after the value. It does not support durations, UUIDs of 16 bytes and nanoseconds.
+9999, and it ignores bytes after the value. It does not support durations, UUIDs of 16 bytes and nanoseconds. Its
+dictionaries would take twice as long to convert to columns.
 """
 
 from __future__ import annotations
 
+import json
 import zlib
 from binascii import a2b_base64, b2a_base64
 from dataclasses import dataclass
@@ -21,8 +30,10 @@ from uuid import UUID
 
 from kdump.errors import DamageError, LimitError
 from kdump.primitives import compression
+from kdump.schemas.avro_resolution import branch_for, is_match, type_text
 from kdump.schemas.avro_schema import (
     Array,
+    AvroField,
     AvroRecord,
     AvroType,
     Enum,
@@ -33,12 +44,15 @@ from kdump.schemas.avro_schema import (
     Union,
     parse,
 )
-from kdump.schemas.errors import SchemaError, UndecodableError
+from kdump.schemas.errors import MismatchError, SchemaError, UndecodableError
 from kdump.schemas.framing import FILE_MAGIC
-from kdump.schemas.times import date_text, time_text, timestamp_text
+from kdump.schemas.shapes import JsonText, ListShape, MapShape, StructShape, single
+from kdump.schemas.times import FIRST_DAY, LAST_DAY, date_text, time_text, timestamp_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from kdump.schemas.shapes import Shape
 
 Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
 """A reader: (payload, position, size of the payload, level, [number of further items of 0 bytes allowed]).
@@ -52,6 +66,11 @@ _EMPTY_ITEMS: Final = 1_000_000
 """Maximum number of array items in a payload that take 0 bytes (nulls, empty records)."""
 MAX_DECIMAL: Final = 1700
 """Maximum size of a decimal in bytes, so that Python can convert it to text (``sys.get_int_max_str_digits``)."""
+_UNITS: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
+_DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
+_NULL, _STRING = Primitive("null"), Primitive("string")
+_MOST_DIGITS: Final = 4096
+"""A decimal of :data:`MAX_DECIMAL` bytes has fewer digits."""
 
 
 class AvroReader:
@@ -62,9 +81,7 @@ class AvroReader:
         self.name = schema.name if isinstance(schema, (AvroRecord, Enum, Fixed)) else None
         self._raw = isinstance(schema, Primitive) and schema.kind == "bytes"
         self._logical = schema.logical if isinstance(schema, Primitive) else None
-        source = ReaderSource()
-        name = source.function(schema)
-        self._read = compiled(source.lines, name, {})
+        self._read = _ReaderSource().compiled(schema, schema, None)
 
     def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
         """Return the JSON value at a position, and the position after it. Raises UndecodableError."""
@@ -75,10 +92,27 @@ class AvroReader:
 
     def value(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
         """Like :meth:`read`, but for Avro's own encoding, in which bytes always have a length."""
-        return guarded(self._read, payload, position)
+        return _guarded(self._read, payload, position)
 
 
-def guarded(read: Read, payload: bytes, position: int) -> tuple[Any, int]:
+class ResolvingReader:
+    """Reads payloads of the schema ``writer`` as values of the schema ``reader``, which has the shape ``shape``."""
+
+    def __init__(self, writer: AvroType, reader: AvroType, shape: Shape) -> None:
+        """Raise SchemaError for schemas that are too large or too deep."""
+        self._raw = isinstance(writer, Primitive) and writer.kind == "bytes"
+        self._read = _ReaderSource().compiled(writer, reader, shape)
+
+    def read(self, payload: bytes, position: int) -> tuple[Any, int]:
+        """Return the value at a position, and the position after it. Raises UndecodableError and MismatchError."""
+        if self._raw:  # Confluent's serializer writes no length, so add it
+            rest = payload[position:]
+            value, _ = _guarded(self._read, _zigzag_varint(len(rest)) + rest, 0)
+            return value, len(payload)
+        return _guarded(self._read, payload, position)
+
+
+def _guarded(read: Read, payload: bytes, position: int) -> tuple[Any, int]:
     """Return the value at a position and the position after it. Raises UndecodableError for malformed bytes."""
     try:
         return read(payload, position, len(payload), 0, [_EMPTY_ITEMS])
@@ -114,7 +148,7 @@ def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
     return value, position
 
 
-def zigzag_varint(value: int) -> bytes:
+def _zigzag_varint(value: int) -> bytes:
     """Return a number encoded as an Avro long."""
     left = (value << 1) ^ (value >> 63)
     made = bytearray()
@@ -148,8 +182,28 @@ def number(value: float) -> float | str:
     return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
+def _dumps(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _unscaled(data: bytes, limit: int) -> int:
+    if len(data) > MAX_DECIMAL:
+        raise MismatchError(f"a decimal has {len(data)} bytes (at most {MAX_DECIMAL})")
+    value = int.from_bytes(data, "big", signed=True)
+    if not -limit < value < limit:
+        raise MismatchError(f"the decimal {value} has more than {len(str(limit)) - 1} digits")
+    return value
+
+
+def _outside(value: int) -> MismatchError:
+    return MismatchError(f"{value} is outside the years 1 to 9999, or outside 24 hours")
+
+
+def _unknown_symbol(symbol: str) -> MismatchError:
+    return MismatchError(f"the symbol {symbol!r} is not in the newest schema")
+
+
 _DURATION: Final = Struct("<III")
-_TIMES: Final = {"millis": 3, "micros": 6, "nanos": 9}
 
 
 def _duration(data: bytes) -> dict[str, int]:
@@ -158,83 +212,196 @@ def _duration(data: bytes) -> dict[str, int]:
 
 
 _HELPERS: Final[dict[str, Any]] = {
+    "MismatchError": MismatchError,
     "UndecodableError": UndecodableError,
     "b64": base64,
     "date_text": date_text,
     "decimal": _decimal,
     "double": Struct("<d").unpack_from,
+    "dumps": _dumps,
     "duration": _duration,
     "duration_parts": _DURATION.unpack,
     "number": number,
+    "outside": _outside,
     "real": Struct("<f").unpack_from,
     "time_text": time_text,
     "timestamp_text": timestamp_text,
     "too_long": _too_long,
+    "unknown_symbol": _unknown_symbol,
+    "unscaled": _unscaled,
     "uuid": lambda data: str(UUID(bytes=data)),
     "varint": _varint,
 }
 
 
-def compiled(lines: list[str], name: str, scope: dict[str, Any]) -> Read:
-    """Compile source text that can use the objects in ``scope``; return its function ``name``. Raises SchemaError."""
-    scope = {**_HELPERS, **scope}
-    try:
-        exec(compile("\n".join(lines), "<avro schema>", "exec"), scope)  # noqa: S102  # made of literals: ReaderSource
-    except (SyntaxError, RecursionError, MemoryError) as reason:
-        raise SchemaError(f"the schema is too large or too deep: {reason}") from None
-    read: Read = scope[name]
-    return read
-
-
-class ReaderSource:
-    """Generates the source text of a schema's readers.
+class _ReaderSource:
+    """Generates the source text of functions that read values of a writer's type as values of a reader's type.
 
     Variables in the text: ``d`` is the payload, ``p`` the position, ``n`` the size, ``k`` the level, ``v`` a value.
-    ``z[0]`` is the number of further array items of 0 bytes allowed.
+    ``z[0]`` is the number of further array items of 0 bytes allowed. A function for the shape None returns JSON values.
     """
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
-        self._functions: dict[int, str] = {}
-        self._kept: list[AvroType] = []  # keeps the types alive, so that their ids stay unique
+        self._lines: list[str] = []
+        self._scope: dict[str, Any] = dict(_HELPERS)
+        self._pairs: dict[tuple[int, int, int], str] = {}
+        self._kept: list[object] = []  # keeps objects alive, so that their ids stay unique
         self._least: dict[int, int] = {}
 
-    def function(self, schema: AvroType) -> str:
-        """Return the name of the function that reads a type, after generating it if needed."""
-        known = self._functions.get(id(schema))
+    def compiled(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> Read:
+        """Return the function that reads values of ``writer`` as values of ``reader``. Raises SchemaError."""
+        try:
+            name = self._pair(writer, reader, shape)
+            source = compile("\n".join(self._lines), "<avro schema>", "exec")
+            exec(source, self._scope)  # noqa: S102  made of literals
+        except (SyntaxError, RecursionError, MemoryError) as reason:
+            raise SchemaError(f"the schema is too large or too deep: {reason}") from None
+        read: Read = self._scope[name]
+        return read
+
+    def _pair(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> str:
+        """Return the name of the function that reads values of ``writer`` as values of ``reader``."""
+        key = (id(writer), id(reader), id(shape))
+        known = self._pairs.get(key)
         if known is not None:
             return known
-        name = self._functions[id(schema)] = f"f{len(self._functions)}"
-        self._kept.append(schema)
-        body = [f"def {name}(d, p, n, k, z):"]
-        if isinstance(schema, (AvroRecord, Array, Map)):
-            body += self.depth_check()
-        if isinstance(schema, AvroRecord):
-            members = []
-            for index, field in enumerate(schema.fields):
-                body += self.value(field.type, "    ", f"v{index}")
-                members.append(f"{field.name!r}: v{index}")
-            body.append(f"    return {{{', '.join(members)}}}, p")
-        elif isinstance(schema, Array):
-            body += ["    out = []", *self.blocks(schema.items)]
-            body += [f"            {line}" for line in self.value(schema.items, "", "v")]
+        name = self._pairs[key] = f"r{len(self._pairs)}"
+        self._kept += (writer, reader, shape)
+        body = [
+            f"def {name}(d, p, n, k, z):",
+            f"    if k > {MAX_DEPTH}:",
+            "        raise UndecodableError('it is nested too deep')",
+        ]
+        matches = is_match(writer, reader, promoted=True)  # only the outermost schemas may not match
+        if matches and isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
+            body += self._record(writer, reader, shape)
+        elif matches and isinstance(writer, Array) and isinstance(reader, Array):
+            items = shape.items if isinstance(shape, ListShape) else None
+            body += ["    out = []", *self._blocks(writer.items)]
+            body += [f"            {line}" for line in self._value(writer.items, reader.items, items, "", "v")]
             body += ["            out.append(v)", "    return out, p"]
-        elif isinstance(schema, Map):
-            body += ["    out = {}", *self.blocks(None)]
-            body += [f"            {line}" for line in self.value(Primitive("string"), "", "key")]
-            body += [f"            {line}" for line in self.value(schema.values, "", "v")]
-            body += ["            out[key] = v", "    return out, p"]
+        elif matches and isinstance(writer, Map) and isinstance(reader, Map):
+            values = shape.values if isinstance(shape, MapShape) else None
+            body += ["    out = {}", *self._blocks(None)]
+            body += [f"            {line}" for line in self._value(_STRING, _STRING, None, "", "key")]
+            body += [f"            {line}" for line in self._value(writer.values, reader.values, values, "", "v")]
+            body += ["            out[key] = v", f"    return {'out' if shape is None else 'list(out.items())'}, p"]
         else:
-            body += [*self.value(schema, "    ", "v"), "    return v, p"]
-        self.lines += body
+            body += [*self._value(writer, reader, shape, "    ", "v"), "    return v, p"]
+        self._lines += body
         return name
 
-    @staticmethod
-    def depth_check() -> list[str]:
-        """Return the lines of code that check the level in a function that reads nested values."""
-        return [f"    if k > {MAX_DEPTH}:", "        raise UndecodableError('it is nested too deep')"]
+    def _record(self, writer: AvroRecord, reader: AvroRecord, shape: Shape | None) -> list[str]:
+        lines: list[str] = []
+        shapes = dict(shape.fields) if isinstance(shape, StructShape) else {}
+        written = {field.name: field for field in writer.fields}
+        sources: dict[str, AvroField] = {}
+        for field in reader.fields:  # a renamed field (by its alias) comes before a field with the old name
+            found = None if field.name in written else next((name for name in field.aliases if name in written), None)
+            if found is not None:
+                sources.setdefault(found, field)
+        for field in reader.fields:
+            if field.name in written:
+                sources.setdefault(field.name, field)
+        targets = {field.name: f"v{index}" for index, field in enumerate(reader.fields)}
+        for field in writer.fields:
+            wanted = sources.get(field.name)
+            if wanted is None:  # skipped, but checked as in the column `decoded`
+                lines += self._value(field.type, field.type, None, "    ", "x")
+            else:
+                within = shapes.get(wanted.name)
+                lines += self._value(field.type, wanted.type, within, "    ", targets[wanted.name])
+        read = {field.name for field in sources.values()}
+        for field in reader.fields:
+            if field.name not in read:
+                value = default_value(field.type, field.default, shapes.get(field.name)) if field.has_default else None
+                targets[field.name] = self._constant(value)
+        if shape is None:
+            members = ", ".join(f"{name!r}: {target}" for name, target in targets.items())
+            return [*lines, f"    return {{{members}}}, p"]
+        return [*lines, f"    return ({''.join(f'{target}, ' for target in targets.values())}), p"]
 
-    def blocks(self, items: AvroType | None) -> list[str]:
+    def _constant(self, value: Any) -> str:
+        name = f"c{len(self._scope)}"
+        self._scope[name] = value
+        return name
+
+    def _value(self, writer: AvroType, reader: AvroType, shape: Shape | None, indent: str, target: str) -> list[str]:
+        """Return the lines that read a value of ``writer`` as ``reader`` into ``target``, or that raise a mismatch."""
+        if isinstance(shape, JsonText):
+            made = self._value(writer, reader, None, indent, target)
+            return [*made, f"{indent}{target} = dumps({target})"]
+        if isinstance(writer, Union):
+            lines = [
+                *_number(indent, "i"),
+                f"{indent}if not 0 <= i < {len(writer.branches)}:",
+                f"{indent}    raise UndecodableError(f'the union has no branch {{i}}')",
+            ]
+            for index, branch in enumerate(writer.branches):
+                lines.append(f"{indent}{'elif' if index else 'if'} i == {index}:")
+                lines += self._value(branch, reader, shape, indent + "    ", target)
+            return lines
+        if isinstance(reader, Union):
+            chosen = branch_for(writer, reader)
+            if chosen is None:
+                return self._mismatch(writer, reader, indent)
+            return self._value(writer, chosen, shape, indent, target)
+        if not is_match(writer, reader, promoted=True):
+            return self._mismatch(writer, reader, indent)
+        if isinstance(writer, (AvroRecord, Array, Map)):
+            return [f"{indent}{target}, p = {self._pair(writer, reader, shape)}(d, p, n, k + 1, z)"]
+        if isinstance(writer, Enum) and isinstance(reader, Enum):
+            return self._enum(writer, reader, shape, indent, target)
+        return self._leaf(writer, reader, shape, indent, target)
+
+    def _mismatch(self, writer: AvroType, reader: AvroType, indent: str) -> list[str]:
+        text = f"a value of {type_text(writer)} is not of the type {type_text(reader)} of the newest schema"
+        return [f"{indent}raise MismatchError({text!r})"]
+
+    def _enum(self, writer: Enum, reader: Enum, shape: Shape | None, indent: str, target: str) -> list[str]:
+        lines = [
+            *_number(indent, "i"),
+            f"{indent}if not 0 <= i < {len(writer.symbols)}:",
+            f"{indent}    raise UndecodableError(f'the enum has no symbol {{i}}')",
+        ]
+        values: list[int | str | None] = []
+        for symbol in writer.symbols:
+            known = symbol if symbol in reader.symbols else reader.default
+            if known is None:
+                values.append(None)
+            else:
+                values.append(known if shape is None else reader.symbols.index(known))
+        lines.append(f"{indent}{target} = {self._constant(tuple(values))}[i]")
+        if None in values:
+            lines += [
+                f"{indent}if {target} is None:",
+                f"{indent}    raise unknown_symbol({self._constant(writer.symbols)}[i])",
+            ]
+        return lines
+
+    def _leaf(self, writer: AvroType, reader: AvroType, shape: Shape | None, indent: str, target: str) -> list[str]:
+        logical = reader.logical if isinstance(reader, (Primitive, Fixed)) else None
+        kind = reader.kind if isinstance(reader, Primitive) else "fixed"
+        stored = writer.kind if isinstance(writer, Primitive) else "fixed"
+        if stored in ("bytes", "string", "fixed"):
+            size = writer.size if isinstance(writer, Fixed) else None
+            made = "d[p:e].decode()" if kind == "string" else _of_bytes(logical, typed=shape is not None)
+            return [*_span(indent, size), f"{indent}{target} = {made}", f"{indent}p = e"]
+        lines = _plain(stored, indent, target)
+        if stored in ("float", "double"):
+            if shape is None:
+                lines += [f"{indent}if {target} - {target} != 0:", f"{indent}    {target} = number({target})"]
+        elif stored in ("int", "long"):
+            if kind in ("float", "double"):
+                lines.append(f"{indent}{target} = float({target})")
+            elif logical is not None and shape is None:
+                lines.append(f"{indent}{target} = {_number_text(logical, target)}")
+            elif logical is not None:
+                first, last = _bounds(logical)
+                lines += [f"{indent}if not {first} <= {target} <= {last}:", f"{indent}    raise outside({target})"]
+        return lines
+
+    def _blocks(self, items: AvroType | None) -> list[str]:
         """Return the loops over the blocks of an array, or of a map if ``items`` is None."""
         least = 1 if items is None else self._least_size(items)
         many = ["        z[0] -= c", "        if z[0] < 0:"] if least == 0 else [f"        if c > (n - p) // {least}:"]
@@ -267,71 +434,36 @@ class ReaderSource:
             known = self._least[id(schema)] = min(1, sum(self._least_size(field.type) for field in schema.fields))
         return known
 
-    def value(self, schema: AvroType, indent: str, target: str) -> list[str]:
-        """Return the lines of code that read a value into ``target``."""
-        if isinstance(schema, (Array, Map, AvroRecord)):
-            return [f"{indent}{target}, p = {self.function(schema)}(d, p, n, k + 1, z)"]
-        if isinstance(schema, Union):
-            return self._union(schema, indent, target)
-        if isinstance(schema, Enum):
-            return [*self.symbol_number(schema, indent), f"{indent}{target} = {schema.symbols!r}[i]"]
-        if isinstance(schema, Fixed):
-            return [
-                *self.span(indent, schema.size),
-                f"{indent}{target} = {bytes_text(schema.logical)}",
-                f"{indent}p = e",
-            ]
-        return _primitive(schema, indent, target)
 
-    def _union(self, schema: Union, indent: str, target: str) -> list[str]:
-        lines = self.branch_number(schema, indent)
-        for index, branch in enumerate(schema.branches):
-            lines.append(f"{indent}{'elif' if index else 'if'} i == {index}:")
-            lines += self.value(branch, indent + "    ", target)
-        return lines
+def _span(indent: str, size: int | None) -> list[str]:
+    """Return the lines of code that set ``e`` to the end of ``size`` bytes. If None, they read the size first."""
+    if size is not None:
+        return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
+    return [
+        *_number(indent, "e"),
+        f"{indent}if not 0 <= e <= n - p:",
+        f"{indent}    raise too_long(e, n - p)",
+        f"{indent}e += p",
+    ]
 
-    @staticmethod
-    def branch_number(schema: Union, indent: str) -> list[str]:
-        """Return the lines of code that read the number of a union's branch into ``i``."""
-        error = "raise UndecodableError(f'the union has no branch {i}')"
-        return [*_number(indent, "i"), f"{indent}if not 0 <= i < {len(schema.branches)}:", f"{indent}    {error}"]
 
-    @staticmethod
-    def symbol_number(schema: Enum, indent: str) -> list[str]:
-        """Return the lines of code that read the number of an enum's symbol into ``i``."""
-        error = "raise UndecodableError(f'the enum has no symbol {i}')"
-        return [*_number(indent, "i"), f"{indent}if not 0 <= i < {len(schema.symbols)}:", f"{indent}    {error}"]
-
-    @staticmethod
-    def span(indent: str, size: int | None) -> list[str]:
-        """Return the lines of code that set ``e`` to the end of ``size`` bytes. If None, they read the size first."""
-        if size is not None:
-            return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
+def _plain(kind: str, indent: str, target: str) -> list[str]:
+    """Return the lines of code that read a null, boolean or number as a Python value."""
+    if kind == "null":
+        return [f"{indent}{target} = None"]
+    if kind == "boolean":
         return [
-            *_number(indent, "e"),
-            f"{indent}if not 0 <= e <= n - p:",
-            f"{indent}    raise too_long(e, n - p)",
-            f"{indent}e += p",
+            f"{indent}{target} = d[p] == 1",
+            f"{indent}if d[p] > 1:",
+            f"{indent}    raise UndecodableError(f'a boolean is {{d[p]}}, not 0 or 1')",
+            f"{indent}p += 1",
         ]
-
-    @staticmethod
-    def plain(kind: str, indent: str, target: str) -> list[str]:
-        """Return the lines of code that read a null, boolean or number as a Python value."""
-        if kind == "null":
-            return [f"{indent}{target} = None"]
-        if kind == "boolean":
-            return [
-                f"{indent}{target} = d[p] == 1",
-                f"{indent}if d[p] > 1:",
-                f"{indent}    raise UndecodableError(f'a boolean is {{d[p]}}, not 0 or 1')",
-                f"{indent}p += 1",
-            ]
-        if kind in ("int", "long"):
-            return _number(indent, target, bits=32 if kind == "int" else 64)
-        return [
-            f"{indent}({target},) = {'real' if kind == 'float' else 'double'}(d, p)",
-            f"{indent}p += {4 if kind == 'float' else 8}",
-        ]
+    if kind in ("int", "long"):
+        return _number(indent, target, bits=32 if kind == "int" else 64)
+    return [
+        f"{indent}({target},) = {'real' if kind == 'float' else 'double'}(d, p)",
+        f"{indent}p += {4 if kind == 'float' else 8}",
+    ]
 
 
 def _number(indent: str, target: str, *, bits: int = 64) -> list[str]:
@@ -347,36 +479,106 @@ def _number(indent: str, target: str, *, bits: int = 64) -> list[str]:
     return [indent + line for line in lines]
 
 
-def _primitive(schema: Primitive, indent: str, target: str) -> list[str]:
-    kind = schema.kind
-    if kind in ("bytes", "string"):
-        made = "d[p:e].decode()" if kind == "string" else bytes_text(schema.logical)
-        return [*ReaderSource.span(indent, None), f"{indent}{target} = {made}", f"{indent}p = e"]
-    lines = ReaderSource.plain(kind, indent, target)
-    if kind in ("float", "double"):
-        lines += [f"{indent}if {target} - {target} != 0:", f"{indent}    {target} = number({target})"]
-    elif schema.logical is not None:
-        lines.append(f"{indent}{target} = {number_text(schema.logical, target)}")
-    return lines
-
-
-def bytes_text(logical: Logical | None) -> str:
-    """Return the source text of an expression that converts the bytes from ``p`` to ``e`` to a JSON value."""
+def _of_bytes(logical: Logical | None, *, typed: bool) -> str:
+    """Return the source text of an expression that converts the bytes from ``p`` to ``e``, unless ``typed`` to JSON."""
     if logical is None:
-        return "b64(d[p:e])"
+        return "d[p:e]" if typed else "b64(d[p:e])"
     if logical.name == "decimal":
-        return f"decimal(d[p:e], {logical.scale:d})"
-    return "uuid(d[p:e])" if logical.name == "uuid" else "duration(d[p:e])"
+        most = 10 ** min(logical.precision, _MOST_DIGITS)
+        return f"unscaled(d[p:e], {most})" if typed else f"decimal(d[p:e], {logical.scale:d})"
+    if logical.name == "uuid":
+        return "uuid(d[p:e])"
+    return "duration_parts(d[p:e])" if typed else "duration(d[p:e])"
 
 
-def number_text(logical: Logical, target: str) -> str:
+def _number_text(logical: Logical, target: str) -> str:
     """Return the source text of an expression that converts the number of a date or time to JSON."""
     kind, _, unit = logical.name.rpartition("-")
     if logical.name == "date":
         return f"date_text({target})"
     if kind == "time":
-        return f"time_text({target}, {_TIMES[unit]})"
-    return f"timestamp_text({target}, {_TIMES[unit]}, {'' if kind.startswith('local') else 'Z'!r})"
+        return f"time_text({target}, {_DIGITS[unit]})"
+    return f"timestamp_text({target}, {_DIGITS[unit]}, {'' if kind.startswith('local') else 'Z'!r})"
+
+
+def _bounds(logical: Logical) -> tuple[int, int]:
+    """Return the smallest and the largest number of a date or time that Python and Spark support."""
+    if logical.name == "date":
+        return FIRST_DAY, LAST_DAY
+    kind, _, unit = logical.name.rpartition("-")
+    day = 86_400 * _UNITS[unit]
+    if kind == "time":
+        return 0, day - 1
+    return max(FIRST_DAY * day, -(2**63)), min((LAST_DAY + 1) * day - 1, 2**63 - 1)
+
+
+def default_value(schema: AvroType, value: Any, shape: Shape | None) -> Any:
+    """Return the default value in a schema as a value of a shape; None if it does not fit."""
+    try:
+        return _default(schema, value, shape)
+    except (TypeError, ValueError, AttributeError, KeyError, RecursionError):
+        return None  # Avro would refuse such a schema; here the column is null
+
+
+def _default(schema: AvroType, value: Any, shape: Shape | None) -> Any:
+    if isinstance(shape, JsonText):
+        return _dumps(_default(schema, value, None))
+    if isinstance(schema, Union):
+        if value is None:
+            return None
+        branch = single(schema)
+        branches = [each for each in schema.branches if each != _NULL] if branch is None else [branch]
+        found = (default_value(each, value, shape) for each in branches)
+        return next((each for each in found if each is not None), None)
+    if isinstance(schema, AvroRecord):
+        shapes = dict(shape.fields) if isinstance(shape, StructShape) else {}
+        made = {
+            field.name: _default(field.type, value.get(field.name, field.default), shapes.get(field.name))
+            for field in schema.fields
+        }
+        return made if shape is None else tuple(made.values())
+    if isinstance(schema, Array):
+        items = shape.items if isinstance(shape, ListShape) else None
+        return [_default(schema.items, each, items) for each in _of_type(value, list)]
+    if isinstance(schema, Map):
+        values = shape.values if isinstance(shape, MapShape) else None
+        pairs = {name: _default(schema.values, each, values) for name, each in _of_type(value, dict).items()}
+        return pairs if shape is None else list(pairs.items())
+    return _default_leaf(schema, value, shape)
+
+
+def _default_leaf(schema: Primitive | Fixed | Enum, value: Any, shape: Shape | None) -> Any:
+    typed = shape is not None
+    if isinstance(schema, Enum):
+        return schema.symbols.index(value) if typed else _of_type(value, str)
+    if isinstance(schema, Primitive):
+        if schema.kind == "null":
+            return None
+        if schema.kind in ("float", "double"):
+            return float(value) if typed else number(float(value))
+        if schema.kind == "boolean":
+            return _of_type(value, bool)
+        if schema.kind in ("int", "long"):
+            whole = _of_type(value, int)
+            if schema.logical is None:
+                return whole
+            first, last = _bounds(schema.logical)
+            if typed:
+                return whole if first <= whole <= last else None
+        elif schema.kind == "string":
+            text: str = _of_type(value, str)
+            return text.encode().decode()  # raises for a lone surrogate
+    # encode other defaults, and read these bytes with the reader
+    data = value.encode("latin-1") if isinstance(value, str) else _zigzag_varint(value)
+    if isinstance(schema, Primitive) and schema.kind == "bytes":
+        data = _zigzag_varint(len(data)) + data
+    return _guarded(_ReaderSource().compiled(schema, schema, shape), data, 0)[0]
+
+
+def _of_type(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TypeError(f"{value!r} is not of the type {kind.__name__}")
+    return value
 
 
 _SYNC_SIZE: Final = 16
