@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, cast
 from kdump import kernel
 from kdump.printers.json_text import quote, scalar
 from kdump.rows.columns import DECODED
-from kdump.schemas import FIRST_BYTES, windowed_keys
-from kdump.schemas.decoder import has_own_layouts
+from kdump.schemas import FIRST_BYTES
+from kdump.schemas.decoder import CHANGELOG, has_own_layouts
 from kdump.schemas.framing import PREFIX_SIZE
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class DecodedText:
         self._decoder, self._topic = decoder, topic
         self._only_frames = not has_own_layouts(topic)
         """Whether only payloads with a frame are decoded."""
-        self._general_sides = ("key",) if windowed_keys.is_topic(topic) else ()
+        self._general_sides = ("key",) if topic.endswith(CHANGELOG) else ()
         """The sides (key, value) whose payloads may have more bytes after the value of their schema."""
         self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
         """(side, prefix) -> the text before the data, and the compiled writer of the data (None: plain Python)."""

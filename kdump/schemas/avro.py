@@ -30,6 +30,7 @@ from uuid import UUID
 
 from kdump.errors import DamageError, LimitError
 from kdump.primitives import compression
+from kdump.schemas import MismatchError, SchemaError, UndecodableError
 from kdump.schemas.avro_resolution import branch_for, is_match, type_text
 from kdump.schemas.avro_schema import (
     Array,
@@ -44,7 +45,6 @@ from kdump.schemas.avro_schema import (
     Union,
     parse,
 )
-from kdump.schemas.errors import MismatchError, SchemaError, UndecodableError
 from kdump.schemas.framing import FILE_MAGIC
 from kdump.schemas.shapes import JsonText, ListShape, MapShape, StructShape, single
 from kdump.schemas.times import FIRST_DAY, LAST_DAY, date_text, time_text, timestamp_text

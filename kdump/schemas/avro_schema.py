@@ -9,7 +9,7 @@ from functools import cache
 from math import log10
 from typing import Any, Final, TypeAlias
 
-from kdump.schemas.errors import SchemaError
+from kdump.schemas import SchemaError
 
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")

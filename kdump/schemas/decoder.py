@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.internal_topics import DECODER_SWITCHES
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.schemas import FIRST_BYTES
-from kdump.schemas.errors import SchemaError, UndecodableError
+from kdump.schemas import FIRST_BYTES, SchemaError, UndecodableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,7 +25,9 @@ if TYPE_CHECKING:
 FORMATS: Final = ("avro", "protobuf", "json")
 Decoded: TypeAlias = dict[str, Any]
 """A decoded key or value: the JSON object in the column ``decoded``."""
-_OWN_LAYOUTS: Final = (".internal", "heartbeats", "-changelog")
+CHANGELOG: Final = "-changelog"
+"""The suffix of a changelog's name (ProcessorStateManager.storeChangelogTopic)."""
+_OWN_LAYOUTS: Final = (".internal", "heartbeats", CHANGELOG)
 """The suffixes of topics whose records have a known layout without a schema."""
 
 
@@ -89,26 +90,26 @@ class PayloadDecoder:
     def has_own_layout(self, topic: str, side: Side, payload: bytes) -> bool:
         """Return whether a payload has a layout without a schema: of MirrorMaker 2 or of Kafka's own topics."""
         if has_own_layouts(topic):
-            from kdump.schemas import mirror_maker
+            from kdump.schemas import own_layouts
 
-            return mirror_maker.read(topic, side, payload) is not None
+            return own_layouts.mirrored(topic, side, payload) is not None
         return topic in DECODER_SWITCHES
 
     def _own_layout(
         self, topic: str, side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]
     ) -> Decoded | None:
         """Return the decoded payload if it is of MirrorMaker 2 or a windowed key of Kafka Streams, else None."""
-        from kdump.schemas import mirror_maker, windowed_keys
+        from kdump.schemas import own_layouts
 
-        found = mirror_maker.read(topic, side, payload)
+        found = own_layouts.mirrored(topic, side, payload)
         if found is not None:
             return {"format": None, "framing": None, "data": found}
-        parts = windowed_keys.split(payload) if side == "key" and windowed_keys.is_topic(topic) else None
+        parts = own_layouts.window_of(payload) if side == "key" and topic.endswith(CHANGELOG) else None
         if parts is None:
             return None
         made = self._with_schema(topic, side, parts.key, headers)
         if made is None:
-            return {"format": None, "framing": None, **windowed_keys.as_data(parts.key), "window": parts.window}
+            return {"format": None, "framing": None, **own_layouts.key_data(parts.key), "window": parts.window}
         if "problem" in made:
             whole = self._with_schema(topic, side, payload, headers)
             if whole is not None and "problem" not in whole:

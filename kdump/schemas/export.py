@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote as url_quote
 
-from kdump.schemas.errors import SchemaError
+from kdump.schemas import SchemaError
 from kdump.schemas.proto_descriptor import as_text
 from kdump.schemas.store import DEFAULT_CONTEXT
 

@@ -8,8 +8,7 @@ from binascii import a2b_base64
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from kdump.schemas import proto_text
-from kdump.schemas.errors import SchemaError, UndecodableError
+from kdump.schemas import SchemaError, UndecodableError, proto_text
 from kdump.schemas.proto_model import EDITION, SYNTAXES, EnumType, FieldType, MessageType, ProtoFile
 from kdump.schemas.protobuf import ProtobufReader
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.schemas.errors import SchemaError
+from kdump.schemas import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

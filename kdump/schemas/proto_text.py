@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.schemas.errors import SchemaError
+from kdump.schemas import SchemaError
 from kdump.schemas.proto_model import (
     EDITION,
     MAX_NUMBER,

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kdump.schemas import well_known
-from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
+from kdump.schemas import MissingReferenceError, SchemaError, UndecodableError, well_known
 from kdump.schemas.proto_model import SCALARS, EnumType, FieldType, MessageType, Pool, ProtoFile
 from kdump.schemas.proto_text import parse as parse_text
 from kdump.schemas.protobuf_wire import (

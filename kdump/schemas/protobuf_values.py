@@ -13,8 +13,7 @@ from binascii import a2b_base64
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kdump.schemas import well_known
-from kdump.schemas.errors import MismatchError
+from kdump.schemas import MismatchError, well_known
 from kdump.schemas.proto_model import EnumType, MessageType
 from kdump.schemas.protobuf import ANY
 from kdump.schemas.shapes import JSON_TEXT, Leaf, ListShape, MapShape, Nesting, Shape, StructShape

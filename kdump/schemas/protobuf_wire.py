@@ -5,8 +5,8 @@ from __future__ import annotations
 from struct import pack, unpack
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kdump.schemas import UndecodableError
 from kdump.schemas.avro import base64, number
-from kdump.schemas.errors import UndecodableError
 from kdump.schemas.proto_model import MAX_NUMBER
 
 if TYPE_CHECKING:

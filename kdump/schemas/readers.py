@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
-from kdump.schemas import avro_schema
+from kdump.schemas import MissingReferenceError, SchemaError, UndecodableError, avro_schema
 from kdump.schemas.avro import AvroReader, number
-from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
 from kdump.schemas.proto_descriptor import parse_file
 from kdump.schemas.protobuf import ProtobufReader
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.errors import UsageError
 from kdump.primitives.messages import did_you_mean
+from kdump.schemas import MismatchError, SchemaError, UndecodableError
 from kdump.schemas.avro import AvroReader, ResolvingReader
-from kdump.schemas.errors import MismatchError, SchemaError, UndecodableError
 from kdump.schemas.framing import PREFIX_SIZE, frame_of
 from kdump.schemas.protobuf import ProtobufReader, ReadMessage
 from kdump.schemas.protobuf_values import message_column

@@ -12,9 +12,9 @@ import pytest
 import snappy
 
 from kdump.primitives import compression
+from kdump.schemas import SchemaError, UndecodableError
 from kdump.schemas.avro import FILE_MAGIC, AvroReader, read_file
 from kdump.schemas.avro_schema import parse
-from kdump.schemas.errors import SchemaError, UndecodableError
 
 
 def reader(schema):

@@ -6,9 +6,9 @@ import struct
 import fastavro
 import pytest
 
+from kdump.schemas import MismatchError, UndecodableError
 from kdump.schemas.avro import ResolvingReader, default_value
 from kdump.schemas.avro_schema import parse
-from kdump.schemas.errors import MismatchError, UndecodableError
 from kdump.schemas.shapes import avro_shape
 
 

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from kdump.schemas import SchemaError
 from kdump.schemas.avro_schema import canonical_form, fingerprint, parse
-from kdump.schemas.errors import SchemaError
 
 
 def record(fields, **more):

@@ -9,9 +9,9 @@ import pytest
 from kdump import kernel
 from kdump.printers.json_text import quote, scalar
 from kdump.rows.columns import DECODED
+from kdump.schemas import UndecodableError
 from kdump.schemas.avro import AvroReader
 from kdump.schemas.avro_schema import parse
-from kdump.schemas.errors import UndecodableError
 from tests.schemas.test_avro import logical, random_schema
 
 pytestmark = pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is not compiled")

@@ -5,7 +5,7 @@ import pytest
 from kdump import kernel
 from kdump.printers.json_text import quote, scalar
 from kdump.rows.columns import DECODED
-from kdump.schemas.errors import UndecodableError
+from kdump.schemas import UndecodableError
 from kdump.schemas.protobuf import ProtobufReader
 from tests.schemas.test_protobuf import NULL_PAYLOADS, NULLS, PROTO2, SCHEMA, fill, messages
 

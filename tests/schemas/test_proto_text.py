@@ -1,6 +1,6 @@
 import pytest
 
-from kdump.schemas.errors import SchemaError
+from kdump.schemas import SchemaError
 from kdump.schemas.proto_model import Pool
 from kdump.schemas.proto_text import parse
 

@@ -9,7 +9,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 from google.protobuf.message import DecodeError
 from grpc_tools import protoc
 
-from kdump.schemas.errors import MissingReferenceError, SchemaError, UndecodableError
+from kdump.schemas import MissingReferenceError, SchemaError, UndecodableError
 from kdump.schemas.proto_descriptor import as_text, parse_file
 from kdump.schemas.protobuf import ProtobufReader, read_indexes
 

@@ -1,6 +1,6 @@
 import pytest
 
-from kdump.schemas.errors import UndecodableError
+from kdump.schemas import UndecodableError
 from kdump.schemas.readers import read_json
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from kdump.rows.redaction import FieldRedactor
 from kdump.schemas.decoder import PayloadDecoder
+from kdump.schemas.own_layouts import window_of
 from kdump.schemas.store import SchemaStore
-from kdump.schemas.windowed_keys import split
 from testing import forge
 from testing.processes import kdump
 from tests.helpers import log_dirs
@@ -63,7 +63,7 @@ STORE_BYTES = "the last 12 bytes: the start of a window and a sequence number"
     ],
 )
 def test_recorded_keys(stored, key, window, taken):
-    assert split(bytes.fromhex(stored)) == (key, {**window, "taken": taken})
+    assert window_of(bytes.fromhex(stored)) == (key, {**window, "taken": taken})
 
 
 @pytest.mark.parametrize(
@@ -81,23 +81,23 @@ def test_recorded_keys(stored, key, window, taken):
     ],
 )
 def test_other_keys_have_no_window(key):
-    assert split(key) is None
+    assert window_of(key) is None
 
 
 def test_a_session_that_ends_before_its_start_is_none():
-    assert split(CUSTOMER + struct.pack(">qq", START, START + 1)).window["type"] == "time"
+    assert window_of(CUSTOMER + struct.pack(">qq", START, START + 1)).window["type"] == "time"
 
 
 def test_a_cut_key_gives_a_shorter_key_or_no_window():
     stored = CUSTOMER + SUFFIX
     for end in range(len(stored)):
-        found = split(stored[:end])
+        found = window_of(stored[:end])
         assert found is None or found.window["taken"].startswith("the last 8 bytes")
 
 
 def test_of_two_layouts_the_time_at_the_end_counts():
     number = 500  # as an upper half of a time it is the year 2038
-    assert split(struct.pack(">iq", number, START)) == (
+    assert window_of(struct.pack(">iq", number, START)) == (
         struct.pack(">i", number),
         {
             "type": "time",

@@ -1,28 +1,88 @@
-"""Splits the keys of windows in changelogs of Kafka Streams into the application's key and the window's times.
+"""Known layouts of payloads without a schema: the records of MirrorMaker 2, and windowed keys of Kafka Streams.
 
-Sources: WindowKeySchema, SessionKeySchema and TimestampedKeyAndJoinSideSerializer of
-org.apache.kafka.streams.state.internals, TimeWindowedSerializer of org.apache.kafka.streams.kstream. Numbers are big
-endian, times are ms since 1970:
+MirrorMaker 2 (KIP-382) writes checkpoints, heartbeats and offset syncs. Sources: Checkpoint, Heartbeat and OffsetSync
+of org.apache.kafka.connect.mirror. A string is a length (int16) followed by UTF-8.
+
+The keys of changelogs of Kafka Streams have the application's key and the window's times. Sources: WindowKeySchema,
+SessionKeySchema and TimestampedKeyAndJoinSideSerializer of org.apache.kafka.streams.state.internals,
+TimeWindowedSerializer of org.apache.kafka.streams.kstream. Times are ms since 1970:
 
 * window stores: the key, the start of the window (int64), a sequence number (int32; 0 unless duplicates are kept);
 * session stores: the key, the end of the session, its start (int64 each);
 * keys of TimeWindowedSerializer, as in suppressed results: the key, the start of the window (int64);
 * rows of outer joins that have no partner yet: their time (int64), 1 or 0 for the left or right side (int8), the key.
 
-The bytes do not identify their layout. A layout is assumed if the topic is a changelog and the times are in the years
-1990 to 2100.
+The bytes of a key do not identify their layout. A layout is assumed if the topic is a changelog and the times are in
+the years 1990 to 2100. All numbers are big endian.
 """
 
 from __future__ import annotations
 
+import re
 from struct import Struct
+from struct import error as struct_error
 from typing import Any, Final, NamedTuple
 
 from kdump.primitives.encodings import to_text
 from kdump.primitives.timestamps import iso
 
-CHANGELOG: Final = "-changelog"
-"""The suffix of a changelog's name (ProcessorStateManager.storeChangelogTopic)."""
+_SIZES: Final = {"int16": Struct(">h"), "int32": Struct(">i"), "int64": Struct(">q")}
+_VERSION: Final = ("version", "int16")
+
+_LAYOUTS: Final[tuple[tuple[re.Pattern[str], dict[str, tuple[tuple[str, str], ...]]], ...]] = (
+    (
+        re.compile(r".+\.checkpoints\.internal"),
+        {
+            "key": (("group", "string"), ("topic", "string"), ("partition", "int32")),
+            "value": (_VERSION, ("upstreamOffset", "int64"), ("offset", "int64"), ("metadata", "string")),
+        },
+    ),
+    (
+        re.compile(r"(?:.+\.)?heartbeats"),
+        {
+            "key": (("sourceClusterAlias", "string"), ("targetClusterAlias", "string")),
+            "value": (_VERSION, ("timestamp", "int64")),
+        },
+    ),
+    (
+        re.compile(r"mm2-offset-syncs\..+\.internal"),
+        {
+            "key": (("topic", "string"), ("partition", "int32")),
+            "value": (("upstreamOffset", "int64"), ("offset", "int64")),
+        },
+    ),
+)
+"""The pattern of a topic's name (DefaultReplicationPolicy), and the fields of its keys and values."""
+
+
+def mirrored(topic: str, side: str, payload: bytes) -> dict[str, Any] | None:
+    """Return the fields of a key or value of MirrorMaker 2; None for other topics, and for bytes of another layout."""
+    for name, layouts in _LAYOUTS:
+        if name.fullmatch(topic):
+            return _fields(layouts[side], payload)
+    return None
+
+
+def _fields(layout: tuple[tuple[str, str], ...], payload: bytes) -> dict[str, Any] | None:
+    found: dict[str, Any] = {}
+    position = 0
+    try:
+        for name, kind in layout:
+            number = _SIZES["int16" if kind == "string" else kind]
+            (value,) = number.unpack_from(payload, position)
+            position += number.size
+            if kind == "string":
+                if not 0 <= value <= len(payload) - position:
+                    return None
+                position, value = position + value, payload[position : position + value].decode()
+            found[name] = value
+    except (struct_error, UnicodeDecodeError):
+        return None
+    if position != len(payload) or found.pop("version", 0) != 0:
+        return None
+    return found
+
+
 _FIRST, _LAST = 631_152_000_000, 4_102_444_800_000
 """1990-01-01 and 2100-01-01, in ms since 1970."""
 _SESSION: Final = Struct(">qq")
@@ -39,12 +99,7 @@ class WindowedKey(NamedTuple):
     window: dict[str, Any]
 
 
-def is_topic(topic: str) -> bool:
-    """Return whether a topic has the name of a changelog."""
-    return topic.endswith(CHANGELOG)
-
-
-def split(key: bytes) -> WindowedKey | None:
+def window_of(key: bytes) -> WindowedKey | None:
     """Return the parts of a key in a changelog, or None if it has no plausible window.
 
     The first layout that fits is taken: two times at the end, one time at the end, a time and a sequence number, a time
@@ -76,7 +131,7 @@ def split(key: bytes) -> WindowedKey | None:
     return None
 
 
-def as_data(key: bytes) -> dict[str, Any]:
+def key_data(key: bytes) -> dict[str, Any]:
     """Return a key without a schema as ``data``: text, or bytes with their ``encoding``."""
     text, encoding = to_text(key, "auto")
     return {"data": text} if encoding is None else {"data": text, "encoding": encoding}

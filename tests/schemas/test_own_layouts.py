@@ -1,6 +1,6 @@
 import pytest
 
-from kdump.schemas.mirror_maker import read
+from kdump.schemas.own_layouts import mirrored
 
 TEXT = b"\0\1a"
 
@@ -22,14 +22,14 @@ TEXT = b"\0\1a"
     ],
 )
 def test_records(topic, side, payload, fields):
-    assert read(topic, side, payload) == fields
+    assert mirrored(topic, side, payload) == fields
     for end in range(len(payload)):
-        assert read(topic, side, payload[:end]) is None
-    assert read(topic, side, payload + b"\0") is None
-    assert read("orders", side, payload) is None
+        assert mirrored(topic, side, payload[:end]) is None
+    assert mirrored(topic, side, payload + b"\0") is None
+    assert mirrored("orders", side, payload) is None
 
 
 def test_an_unknown_version_and_broken_text_are_no_records():
-    assert read("heartbeats", "value", b"\0\1" + bytes(8)) is None
-    assert read("heartbeats", "key", b"\0\1\xff\0\1a") is None
-    assert read("heartbeats", "key", b"\xff\xff\0\1a") is None
+    assert mirrored("heartbeats", "value", b"\0\1" + bytes(8)) is None
+    assert mirrored("heartbeats", "key", b"\0\1\xff\0\1a") is None
+    assert mirrored("heartbeats", "key", b"\xff\xff\0\1a") is None
