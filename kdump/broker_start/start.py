@@ -48,6 +48,7 @@ INTERVAL: Final = "index.interval.bytes"
 VOTERS: Final = "controller.quorum.voters"
 UNASSIGNED: Final = bytes(15) + b"\x01"
 """``DirectoryId.UNASSIGNED``: the directory id of a replica without a log dir."""
+NO_LEADER: Final = -1
 NO_DIRECTORY: Final = bytes(16)
 """``ReplicaKey.NO_DIRECTORY_ID``: the directory id of a voter of a static quorum."""
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED, None})
@@ -140,6 +141,7 @@ class _BrokerRun:
         self._assign(directories)
         self._begin_elsewhere(directories, failed)
         self._late_checkpoints()
+        self._leaderless(directories)
         for each, cause in self.late.items():
             self.offline.setdefault(each, cause)
         self._fail_whole()
@@ -617,6 +619,33 @@ class _BrokerRun:
             assigned_id=topic.id,
             is_assigned=True,
         )
+
+    def _leaderless(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
+        """Add a cause to each served log that can be without a leader for some minutes after the start.
+
+        A controller elects a replica only if its assigned directory id is that of a live log dir of the broker
+        (``DirectoryId.isOnline``). The broker corrects the assignment (``AssignmentsManager``). If this is after the
+        controller unfences the broker, the partition waits for the next election (brokers of 3.9.2 and 4.4.0).
+        """
+        if self.image is None or not self.decides:
+            return
+        live = {directories.get(each) for each in self.dirs if each not in {*self.offline, *self.late}}
+        registered = self.image.cluster.brokers.get(self.node_id if self.node_id is not None else -1, {})
+        has_all = self.is_complete or len(registered.get("logDirs") or ()) <= len(self.dirs)
+        for number, (log_dir, folder, log) in enumerate(self.loaded):
+            directory = self._assigned_directory(log)
+            if directory is None or folder.parsed.state or log.outcome not in SERVED or log.outcome is None:
+                continue
+            is_named = int.from_bytes(directory, "big") >= broker_dirs.RESERVED
+            if directory in live or directory <= UNASSIGNED or (is_named and not has_all):  # or MIGRATING, which is 0
+                continue
+            state = self.image.topics.by_name[log.topic].partitions[log.partition]
+            if {state.leader, *state.isr, *state.elr} <= {self.node_id, NO_LEADER}:
+                text = f"the metadata assigns {log.topic}-{log.partition} to "
+                text += f"directory.id {id_text(directory)}" if is_named else "a lost log dir"
+                text += ", which no log dir of this broker has: a controller elects no leader at first"
+                cause = StartCause(code=Code.LEADER_DELAYED, file=log_dir.shown(file_names.META_PROPERTIES), text=text)
+                self.loaded[number] = (log_dir, folder, log._replace(causes=(*log.causes, cause)))
 
     def _late_checkpoints(self) -> None:
         """Read the checkpoints that a broker reads after the logs: high watermarks and cleaner offsets."""

@@ -146,6 +146,7 @@ class _StartFindings:
                 yield from self._damaged_future(log)
         if absent:
             yield self._absent(absent)
+        yield from self._leaderless()
         if any(cause.code is Code.METADATA_ELSEWHERE for cause in self.start.unknown):
             yield from self._checkpointed()
 
@@ -514,6 +515,27 @@ class _StartFindings:
             missing=most,
             advice="Repair the offline log dir before a broker starts: clients would write to the new empty log.",
         )
+
+    def _leaderless(self) -> Iterator[Finding]:
+        """Yield a remark for each log dir with partitions that can be without a leader after the start."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for log in self.start.logs:
+            for cause in log.causes:
+                if cause.code is Code.LEADER_DELAYED and self.context.takes(log.topic, log.partition):
+                    found[cause.file or ""].append(f"{log.topic}-{log.partition}")
+        for file, names in found.items():
+            one = len(names) == 1
+            yield Finding(
+                level=Level.REMARK,
+                file=file,
+                kind=Code.LEADER_DELAYED,
+                text=f"{many(len(names), 'partition')} can be without a leader for up to 5 minutes after a start "
+                "(leader.imbalance.check.interval.seconds), because the metadata log assigns "
+                f"{'it' if one else 'them'} to a directory.id that no log dir of {self.broker} has: "
+                f"{first_of(names, 10)}. No record is lost",
+                advice="To end this earlier, elect the leaders after the start: kafka-leader-election.sh "
+                "--bootstrap-server HOST:PORT --election-type PREFERRED --all-topic-partitions",
+            )
 
     def _absent(self, logs: list[LogStart]) -> Finding:
         names = [f"{log.topic}-{log.partition}" for log in logs]

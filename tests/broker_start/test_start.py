@@ -1119,6 +1119,54 @@ def test_a_log_without_a_log_dir_begins_unless_it_may_be_in_an_offline_one(broke
     assert logs["plain", 0, None][0] == (outcome if offline else "created-empty")
 
 
+def reassign(broker, directory, **fields):
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    change = metadata_value(
+        "PartitionChangeRecord", 1, partitionId=0, topicId=IDS["plain"], directories=[directory], **fields
+    )
+    log.write_bytes(log.read_bytes() + records(change, base=5))
+
+
+def delayed_leaders(broker):
+    """Return the remarks of a check on partitions that wait for a leader, and the last line of the text."""
+    done = kdump("check", *(str(broker / each) for each in DIRS), "--config", "node.id=1")
+    assert done.returncode == 0
+    lines = done.stdout.decode().splitlines()
+    said = " ".join(" ".join(lines).split())
+    return said.partition("can be without a leader")[0].rpartition("note")[2].strip(), lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("directory", "delayed"),
+    [
+        (bytes(16), False),
+        (bytes(15) + b"\1", False),
+        (bytes(15) + b"\2", True),
+        (b"\x77" * 16, True),
+        (DIRS["d2"], False),
+    ],
+)
+def test_a_partition_in_no_log_dir_of_the_broker_waits_for_a_leader(broker, directory, delayed):
+    """MIGRATING, UNASSIGNED, LOST (``DirectoryId``), an unknown id, the other log dir; brokers of 3.9.2 and 4.4.0.
+
+    With leader.imbalance.check.interval.seconds=300 the partition had no leader for 45 s, with 20 for 19 s.
+    """
+    reassign(broker, directory)
+    said, last = delayed_leaders(broker)
+    assert ("1 partition" in said, "safe to start" in last) == (delayed, True)
+
+
+def test_a_new_directory_id_delays_the_leaders_of_a_log_dir(broker):
+    """As brokers of 3.9.2 and 4.4.0 after a clean stop."""
+    (broker / "d2" / "meta.properties").write_text(f"{META}{text(bytes([0x55]) * 16)}\n")
+    assert "1 partition" in delayed_leaders(broker)[0]
+
+
+def test_another_replica_can_be_the_leader(broker):
+    reassign(broker, bytes(15) + b"\2", leader=2, isr=[2])
+    assert "partition" not in delayed_leaders(broker)[0]
+
+
 def test_other_voters_have_a_lost_metadata_log(broker):
     shutil.rmtree(broker / "d1" / "__cluster_metadata-0")
     assert findings(broker)[0] == 3
