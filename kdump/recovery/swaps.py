@@ -59,7 +59,7 @@ def after_swaps(partition: Partition, searched: str) -> Swaps:
     overwritten = {base_of(each): each for each in gone if not first <= base_of(each) < end}
     swapped = [_with_siblings(each, overwritten.get(base_of(each))) for each in valid]
     segments = sorted(kept + swapped, key=base_of)
-    return Swaps(segments, _compacted(_replaced(gone, valid), gone, segments, valid), discarded)
+    return Swaps(segments, _by_offset(_replaced(gone, valid), gone, segments, valid), discarded)
 
 
 def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
@@ -84,13 +84,6 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
         cut = lost(each, _border(each, max(left, 0)), f"{swap.name} replaces this segment without a check")
         cuts.append(cut._replace(code=Code.SWAPPED, replaced_by=swap.name, is_replaced_by_nothing=not swap.size))
         left = 0
-    if not all(_is_of(gone, swap) for swap in swaps):
-        return cuts
-    kept = sum(_count(each) for each in swaps) - sum(_count(each) for each in gone) + sum(cut.records for cut in cuts)
-    for number, cut in enumerate(cuts):  # the swap files have some of the records at other positions
-        stays = max(0, min(kept, cut.records))
-        kept -= stays
-        cuts[number] = cut._replace(records=cut.records - stays)
     return cuts
 
 
@@ -128,22 +121,30 @@ def _bytes_of(segments: list[Segment]) -> Iterator[bytes]:
                 yield source.read(position, AT_ONCE)
 
 
-def _count(each: Segment) -> int:
-    return lost(each, 0, "").records
-
-
 MOST_KEYS: Final = 1 << 18
 """Maximum number of keys whose newer values are searched. With more keys, records with a newer value count as lost."""
 
 
-def _compacted(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return ``cuts`` with ``superseded``, the records that compaction removed; unchanged if a swap file is damaged."""
+def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
+    """Return ``cuts`` with only the records whose offsets no other segment has; unchanged if a swap file is damaged.
+
+    ``superseded`` is the number of these records that compaction removed. Segments that overlap count an offset once.
+    """
     if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts
-    dropped = _dropped(gone, left, _missing(gone, left))
-    return [
-        cut._replace(superseded=min(cut.records, dropped[cut.file])) if dropped.get(cut.file) else cut for cut in cuts
-    ]
+    missing = _missing(gone, left)
+    dropped = _dropped(gone, left, missing)
+    counts: dict[str, int] = {}
+    for each in gone:
+        for _, record in _records([each]):
+            if record.offset in missing:
+                missing.remove(record.offset)
+                counts[each.name] = counts.get(each.name, 0) + 1
+    found = []
+    for cut in cuts:
+        records = counts.get(cut.file, 0)
+        found.append(cut._replace(records=records, superseded=min(records, dropped.get(cut.file, 0))))
+    return found
 
 
 def _is_of(gone: list[Segment], swap: Segment) -> bool:

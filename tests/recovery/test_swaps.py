@@ -48,6 +48,18 @@ def test_the_whole_file_costs_nothing(folder):
     assert cut(folder) == []
 
 
+def test_records_of_overlapping_segments_are_counted_by_offset(folder):
+    """A second segment repeats offsets 2 to 5: the swap file of the first has them too, or lacks some."""
+    (folder / f"{2:020}.log").write_bytes(batch(2, b"a", b"c") + batch(4, b"b", b"a"))
+    first = (folder / f"{0:020}.log").read_bytes()
+    (folder / f"{0:020}.log.swap").write_bytes(first)
+    assert sum(each.records for each in cut(folder)) == 0
+    (folder / f"{0:020}.log.swap").write_bytes(batch(0, b"a", b"b") + batch(4, b"b", b"a"))
+    assert sum(each.records for each in cut(folder)) == 2
+    (folder / f"{0:020}.log.swap").write_bytes(batch(4, b"b", b"a"))
+    assert sum(each.records for each in cut(folder)) == 4
+
+
 def test_what_a_compaction_removes_is_superseded(folder):
     (folder / f"{0:020}.log.swap").write_bytes(batch(3, b"c"))
     (found,) = cut(folder)
