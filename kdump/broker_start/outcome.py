@@ -121,6 +121,8 @@ class BrokerStart(NamedTuple):
     offline: tuple[OfflineDir, ...] = ()
     logs: tuple[LogStart, ...] = ()
     """All logs, including those that a failing start does not reach."""
+    unserved: tuple[StartCause, ...] = ()
+    """The reasons why a broker starts, but becomes the leader of no partition."""
     unknown: tuple[StartCause, ...] = ()
     """The reasons why ``starts``, an outcome or an offset is None."""
     clean: frozenset[str] = frozenset()

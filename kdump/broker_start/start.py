@@ -85,6 +85,7 @@ class _BrokerRun:
         self.offline: dict[LogDirFiles, StartCause] = {}
         self.late: dict[LogDirFiles, StartCause] = {}
         """The log dirs that go offline when a client reads from them."""
+        self.unserved: list[StartCause] = []
         self.unknown: list[StartCause] = []
         self.clean: set[LogDirFiles] = set()
         self.loaded: list[tuple[LogDirFiles, log_folder.LogFolder, LogStart]] = []
@@ -159,6 +160,7 @@ class _BrokerRun:
             fatal=tuple(dict.fromkeys(self.fatal)) if starts is False else (),
             offline=tuple(OfflineDir(log_dir=each.name, cause=cause) for each, cause in self.offline.items()),
             logs=(*logs, *([metadata.log] if metadata is not None else ())),
+            unserved=tuple(self.unserved),
             unknown=tuple(dict.fromkeys(self.unknown)),
             clean=frozenset(each.name for each in self.clean),
             checkpointed={each.name: checkpointed(partial(self._end_offsets, each)) for each in self.dirs},
@@ -648,7 +650,11 @@ class _BrokerRun:
                 self.loaded[number] = (log_dir, folder, log._replace(causes=(*log.causes, cause)))
 
     def _late_checkpoints(self) -> None:
-        """Read the checkpoints that a broker reads after the logs: high watermarks and cleaner offsets."""
+        """Read the checkpoints that a broker reads after the logs: high watermarks and cleaner offsets.
+
+        A malformed number in the high watermarks ends ``ReplicaManager.applyDelta`` with the first image: the broker
+        becomes the leader of no partition, also in its other log dirs (3.9.2, 4.4.0).
+        """
         for each in self.dirs:
             if each in self.offline or not each.is_folder:
                 continue
@@ -665,8 +671,12 @@ class _BrokerRun:
                     continue
                 try:
                     checkpoints.read(each.read(name))
-                except (NumberDamageError, UnreadableError):
+                except UnreadableError:
                     continue
+                except NumberDamageError as damage:
+                    if code is Code.CHECKPOINT_BROKEN:
+                        cause = StartCause(code=code, file=each.shown(name), text=f"NumberFormatException: {damage}")
+                        self.unserved.append(cause)
                 except DamageError as damage:
                     self.offline.setdefault(each, StartCause(code=code, file=each.shown(name), text=str(damage)))
 

@@ -118,6 +118,8 @@ class _StartFindings:
         for offline in self.start.offline:
             if offline.cause not in causes:
                 yield self._offline(offline.log_dir, offline.cause)
+        for cause in self.start.unserved:
+            yield self._unserved(cause)
         if self.start.node_id is None and self.start.fatal:
             for log in self.start.logs:
                 yield from self._hidden(log, self._facts(log))
@@ -212,6 +214,20 @@ class _StartFindings:
             f"{many(len(logs), 'partition')}: {cause.text}",
             expected=cause.expected,
             found=cause.found,
+            loses=records,
+            advice=self.repairs.advice(cause),
+            commands=tuple(self.repairs.commands(cause)),
+        )
+
+    def _unserved(self, cause: StartCause) -> Finding:
+        logs = [log for log in self.start.logs if log.outcome in SERVED and log.topic != CLUSTER_METADATA]
+        records = sum(self._records(log) for log in logs)
+        return Finding(
+            level=Level.LOG,
+            file=cause.file or self.start.log_dirs[0],
+            kind=cause.code,
+            text=f"{self.broker} starts, but serves none of its {many(len(logs), 'partition')} "
+            f"({many(records, 'record')}): {cause.text}",
             loses=records,
             advice=self.repairs.advice(cause),
             commands=tuple(self.repairs.commands(cause)),

@@ -1119,6 +1119,22 @@ def test_a_log_without_a_log_dir_begins_unless_it_may_be_in_an_offline_one(broke
     assert logs["plain", 0, None][0] == (outcome if offline else "created-empty")
 
 
+@pytest.mark.parametrize("line", ["plain 0 9223372036854775808", "plain x 2", "plain 0 1e3"])
+def test_a_malformed_number_in_the_high_watermarks_leaves_all_partitions_without_a_leader(broker, line):
+    """Brokers of 4.4.0 and 3.9.2 started, and a consumer got no record of either log dir; without the file, all."""
+    checkpoint = broker / "d2" / "replication-offset-checkpoint"
+    checkpoint.write_text(f"0\n1\n{line}\n")
+    start, logs = started(broker)
+    assert (start["starts"], logs["plain", 0, "plain-0"]) == (True, ("loaded", 0, 2))
+    done = kdump("check", *(str(broker / each) for each in DIRS), "--config", "node.id=1")
+    said = " ".join(done.stdout.decode().split())
+    assert done.returncode == 3
+    assert "broker 1 starts, but serves none of its 2 partitions (4 records): NumberFormatException" in said
+    for command in printed(broker, list(DIRS)):
+        subprocess.run(["bash", "-c", command], cwd=broker, check=True)
+    assert (checkpoint.exists(), findings(broker)) == (False, (0, set()))
+
+
 def reassign(broker, directory, **fields):
     log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
     change = metadata_value(
