@@ -14,8 +14,8 @@ from os import PathLike, fsdecode, fspath
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, SupportsIndex, TypeAlias, get_args
 
 from kdump import kernel
-from kdump.arrow import frames
-from kdump.arrow.frames import TableResult
+from kdump.arrow import files
+from kdump.arrow.files import TableResult
 from kdump.errors import (
     LONGEST_VALUE,
     DamageError,
@@ -471,7 +471,7 @@ class Log:
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_pandas(["offset", "value"]).shape
         (1, 2)
         """
-        return frames.to_pandas(self.to_arrow(columns).read_all())
+        return files.to_pandas(self.to_arrow(columns).read_all())
 
     def to_polars(self, columns: str | Iterable[str] | None = None) -> Any:
         """Return the records as a Polars DataFrame, all in memory. Requires Polars; :func:`scan` is lazy.
@@ -480,7 +480,7 @@ class Log:
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_polars(["offset", "value"]).rows()
         [(0, b'one')]
         """
-        return frames.to_polars(self.to_arrow(columns).read_all())
+        return files.to_polars(self.to_arrow(columns).read_all())
 
     def to_duckdb(self, connection: Any = None, name: str = "log") -> Any:
         """Register the log as a view of a DuckDB connection, by default DuckDB's default connection; return the view.
@@ -504,7 +504,7 @@ class Log:
         or if ``path`` is inside an input. Raises UnreadableError if the disk returns an error.
         """
         rows = self.to_arrow(columns)
-        return frames.to_parquet(rows, path, overwrite=overwrite, inputs=self._paths, note=self.notes.append)
+        return files.to_parquet(rows, path, overwrite=overwrite, inputs=self._paths, note=self.notes.append)
 
     def _begin(self, take: Take) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
         """Begin an iteration with its own damage and notes; return its reader, its partitions, and a function.

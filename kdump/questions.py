@@ -44,7 +44,7 @@ from kdump.answers.topic_configs import GivenConfig, given_config
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference
 from kdump.api import Path, Time, given_paths, moment, numbers, topics
-from kdump.arrow.frames import TableResult
+from kdump.arrow.files import TableResult
 from kdump.errors import Reporter, UsageError, many, raise_it, reports, warn_of_damage
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted

@@ -93,7 +93,7 @@ def test_a_batch_adds_damage_of_its_records_to_its_own_iteration(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::kdump.errors.NoteWarning")
 def test_to_parquet_keeps_the_notes_of_its_iteration(tmp_path, monkeypatch):
-    monkeypatch.setattr(api.frames, "to_parquet", lambda rows, *_, note, **__: [note("x"), *rows])
+    monkeypatch.setattr(api.files, "to_parquet", lambda rows, *_, note, **__: [note("x"), *rows])
     replica(tmp_path, {0: data(0)}, name="orders-0")
     log = kdump.open(tmp_path, topic="orders")
     log.to_parquet(tmp_path / "x.parquet")

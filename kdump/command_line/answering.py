@@ -9,8 +9,7 @@ import click
 
 from kdump.command_line import option_values, session
 from kdump.command_line.limit_options import PATHS, Shared
-from kdump.command_line.options import LAYOUT, LAYOUTS, LIMITS, NO_PAGER, PARTITIONS, wanted
-from kdump.command_line.workers import WORKERS, WhoReads
+from kdump.command_line.options import AT, LAYOUT, LAYOUTS, LIMITS, NO_PAGER, PARTITIONS, WORKERS, WhoReads, wanted
 from kdump.errors import Reporter, discard
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
@@ -43,14 +42,6 @@ CONFIGS: Final[list[Decorator]] = [
         help="A config that overrides all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
     ),
 ]
-
-AT: Final[Decorator] = Shared.option(
-    "Time",
-    "--at",
-    type=option_values.Moment(),
-    metavar="TIME",
-    help="The time that counts as now: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
-)
 
 
 def form(*more: str) -> list[Decorator]:

@@ -11,10 +11,9 @@ from kdump import checking
 from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.command_line import options, session
-from kdump.command_line.answering import AT
 from kdump.command_line.findings_output import FINDINGS, findings_output
 from kdump.command_line.limit_options import PATHS, index_interval
-from kdump.command_line.workers import WORKERS, WhoReads
+from kdump.command_line.options import AT, WORKERS, WhoReads
 from kdump.errors import Reporter, UnreadableError, UsageError, many
 from kdump.findings.codes import Code
 from kdump.log_dirs.file_names import Name

@@ -10,7 +10,7 @@ import click
 from kdump.answers.explain.explanation import QUESTION, ExplainOptions, OffsetRange
 from kdump.command_line import option_values
 from kdump.command_line import options as shared
-from kdump.command_line.answering import AT, FORM, Answering
+from kdump.command_line.answering import FORM, Answering
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, in_paths
 from kdump.command_line.question_command import CommandAsking
 from kdump.errors import SILENT, UnreadableError, UsageError, discard
@@ -32,7 +32,7 @@ _WHAT: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,20})@(?P<offsets>\d
 @click.argument("asked", nargs=-1, required=True, metavar="TOPIC-PARTITION@OFFSET...")
 @in_paths("A log dir, partition folder or archive. Repeat the option for more dirs and other brokers' copies.")
 @shared.add(shared.REMOTE)
-@shared.add([AT, *FORM, MAX_BATCH_BYTES, CACHE])
+@shared.add([shared.AT, *FORM, MAX_BATCH_BYTES, CACHE])
 def command(*, asked: tuple[str, ...], **options: Any) -> int:
     """Explain why a consumer receives a record, or does not.
 

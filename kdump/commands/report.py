@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kdump.command_line.answering import AT, CONFIGS, Answering
+from kdump.command_line.answering import CONFIGS, Answering
 from kdump.command_line.limit_options import ANY_PATH, PATHS
 from kdump.command_line.option_values import Moment
-from kdump.command_line.options import LIMITS, NO_PAGER, PARTITIONS, add
-from kdump.command_line.workers import WORKERS
+from kdump.command_line.options import AT, LIMITS, NO_PAGER, PARTITIONS, WORKERS, add
 from kdump.errors import ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.findings import Level
 from kdump.log_dirs.finder import NO_SEGMENT, holds_a_log

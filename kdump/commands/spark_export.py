@@ -10,7 +10,7 @@ import click
 
 from kdump.command_line import session
 from kdump.command_line.limit_options import MAX_BATCH_BYTES, PATHS
-from kdump.command_line.workers import CONF, PACKAGES, with_packages
+from kdump.command_line.options import CONF, PACKAGES, with_packages
 from kdump.errors import UsageError
 from kdump.printers.quantities import size
 from kdump.spark import session as spark_session

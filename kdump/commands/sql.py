@@ -15,9 +15,9 @@ import click
 from kdump.arrow.files import small_arrow
 from kdump.command_line import option_values, session
 from kdump.command_line import options as shared
-from kdump.command_line.answering import AT
 from kdump.command_line.command_help import Command
 from kdump.command_line.limit_options import ANY_PATH, AtLeast
+from kdump.command_line.options import AT
 from kdump.errors import ExitStatus, KdumpError, UnreadableError, UsageError
 from kdump.output.parts import remove
 from kdump.output.stdout import is_terminal, open_output

@@ -10,7 +10,7 @@ from kdump.checks import partition
 from kdump.command_line import options, session
 from kdump.command_line.findings_output import FINDINGS, findings_output
 from kdump.command_line.limit_options import PATHS
-from kdump.command_line.workers import WORKERS, WhoReads
+from kdump.command_line.options import WORKERS, WhoReads
 from kdump.log_dirs.finder import Finder
 from kdump.parallel import costs
 

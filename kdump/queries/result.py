@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kdump.api import Decoding, given_paths, is_committed, moment, numbers, topics
-from kdump.arrow.frames import TableResult
+from kdump.arrow.files import TableResult
 from kdump.errors import UsageError, many, reports, warn_of_damage
 from kdump.log_dirs.finder import Wanted
 from kdump.output.files import scratch_folder

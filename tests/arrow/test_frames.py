@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import kdump
-from kdump.arrow import frames
+from kdump.arrow import files
 from kdump.errors import DamageWarning, NoteWarning, UsageError
 from testing import GOLDEN
 
@@ -36,7 +36,7 @@ def test_integers_stay_exact_beside_nulls():
             "map": pa.array([[("k", EXACT), ("n", None)], None], pa.map_(pa.string(), pa.int64())),
         }
     )
-    frame = frames.to_pandas(table)
+    frame = files.to_pandas(table)
     assert [str(frame[name].dtype) for name in ("plain", "gaps", "small", "unsigned")] == [
         "int64", "Int64", "Int32", "UInt64",
     ]  # fmt: skip
@@ -50,10 +50,10 @@ def test_integers_stay_exact_beside_nulls():
 
 def test_columns_of_one_name_and_no_rows():
     table = pa.table([pa.array([1, None]), pa.array([None, 2])], names=["n", "n"])
-    frame = frames.to_pandas(table)
+    frame = files.to_pandas(table)
     assert frame.iloc[0].tolist() == [1, pd.NA]
     assert frame.iloc[1].tolist() == [pd.NA, 2]
-    assert frames.to_pandas(table.slice(0, 0)).shape == (0, 2)
+    assert files.to_pandas(table.slice(0, 0)).shape == (0, 2)
 
 
 def test_an_integer_of_a_query_is_exact():

@@ -59,7 +59,7 @@ OWNERS = {
     "pyspark": {"spark"},
     "duckdb": {"api", "queries"},
     "mcp": {"mcp_server"},
-    "polars": {"arrow.frames", "queries"},
+    "polars": {"arrow.files", "queries"},
     "zstandard": {"primitives.compression", "log_dirs.unpacking"},
     "lz4": {"primitives.compression", "log_dirs.unpacking"},
     "snappy": {"primitives.compression"},

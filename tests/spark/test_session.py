@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kdump.command_line.workers import with_packages
+from kdump.command_line.options import with_packages
 from kdump.errors import KdumpError, UsageError
 from kdump.log_dirs import stores
 from kdump.spark import session

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kd
 
 from kdump.cli import main
 from kdump.errors import KdumpError
-from kdump.spark import failures, session, workers
+from kdump.spark import failures, session
 from testing import GOLDEN
 from testing.processes import kdump
 from tests.helpers.segments import data
@@ -53,7 +53,7 @@ def run(spark, capfd, monkeypatch):
 )
 def test_it_says_the_same_with_executors(run, monkeypatch, line):
     monkeypatch.chdir(BROKERS)  # relative paths: the executors began elsewhere
-    monkeypatch.setattr(workers, "FAN", 2)
+    monkeypatch.setattr(session, "FAN", 2)
     alone = run(*line)
     assert run(*line, "--master", "local[2]") == alone
     assert alone[1]
@@ -74,10 +74,10 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_read(run, tmp_path):
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
 def test_results_come_in_order_and_are_merged_in_order(spark, monkeypatch, count):
-    monkeypatch.setattr(workers, "FAN", 2)
-    monkeypatch.setattr(workers, "TASKS", 20)
+    monkeypatch.setattr(session, "FAN", 2)
+    monkeypatch.setattr(session, "TASKS", 20)
     reported = []
-    them = workers.SparkWorkers(spark, lambda *done: reported.append(done))
+    them = session.SparkWorkers(spark, lambda *done: reported.append(done))
     assert list(them.results(str, range(count))) == [str(number) for number in range(count)]
     merged = list(them.results(lambda number: [number], range(count), lambda one, two: one + two))
     assert [number for row in merged for number in row] == list(range(count))
@@ -110,7 +110,7 @@ def test_it_works_where_the_current_folder_is_gone(spark, run, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert run("stats", BROKERS / "4.2.2", "-o", "jsonl", "--master", "local[2]") == alone
-    assert workers._in_folder(str, BROKERS, 7) == "7"
+    assert session._in_folder(str, BROKERS, 7) == "7"
     assert Path.cwd() == BROKERS  # there is no way back
 
 
