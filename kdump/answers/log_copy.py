@@ -263,12 +263,6 @@ class HeldRecord(NamedTuple):
     batch: RecordBatch
     record: Record
 
-    @property
-    def epoch(self) -> int:
-        """The leader epoch, -1 below magic 2."""
-        epoch = self.batch.partition_leader_epoch
-        return -1 if epoch is None else epoch
-
 
 class Difference(NamedTuple):
     """An offset whose records differ, or that only one replica has."""
@@ -280,7 +274,9 @@ class Difference(NamedTuple):
     @property
     def same_epoch(self) -> bool:
         """Whether both records have the same leader epoch. Such records should be equal: followers copy the leader."""
-        return self.left is not None and self.right is not None and self.left.epoch == self.right.epoch != -1
+        if self.left is None or self.right is None:
+            return False
+        return self.left.batch.leader_epoch == self.right.batch.leader_epoch != -1
 
 
 def differences(left: LogCopy, right: LogCopy, start: int) -> Iterator[Difference]:
@@ -348,7 +344,7 @@ def _are_equal(left: HeldRecord, right: HeldRecord) -> bool:
     return (
         (first.key, first.value, first.headers) == (second.key, second.value, second.headers)
         and one.is_control == other.is_control
-        and (left.epoch == right.epoch or -1 in {left.epoch, right.epoch})
+        and (one.leader_epoch == other.leader_epoch or -1 in {one.leader_epoch, other.leader_epoch})
         and (one.producer_id == other.producer_id or min(one.magic, other.magic) < 2)
         and (first.timestamp == second.timestamp or min(one.magic, other.magic) < 1)
     )

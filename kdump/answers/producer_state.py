@@ -6,19 +6,23 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.answers.log_dir_pass import first_segment
 from kdump.errors import DamageError, UnreadableError, discard
 from kdump.formats import producer_snapshot
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
-from kdump.segments.regions import Damage
+from kdump.records.record_batch import Batches
+from kdump.segments import resync
+from kdump.segments.regions import DATA, Damage
 from kdump.transaction_replay.replay import OpenTransaction, Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.answers.collector import Place
     from kdump.formats.producer_snapshot import ProducerEntry
-    from kdump.records.record_batch import Batches, RecordBatch
+    from kdump.log_dirs.partition import Segment
+    from kdump.records.record_batch import RecordBatch
     from kdump.segments.regions import Trailing
     from kdump.transaction_replay.replay import EndedTransaction
 
@@ -172,8 +176,7 @@ class ProducerReplay:
         while self._later and self._later[-1].offset <= batches.first.base_offset:
             self._take(self._later.pop())
         self.end_offset = batches.last_offset + 1
-        epoch = batches.last.partition_leader_epoch
-        self.leader_epoch = -1 if epoch is None else epoch
+        self.leader_epoch = batches.last.leader_epoch
         ended = self.state.add(batches)
         if ended is not None:
             self.doubted.discard(ended.producer_id)
@@ -184,6 +187,19 @@ class ProducerReplay:
         if batches.least("last_offset") < self.since:
             return batches.greatest("last_offset") < self.since
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
+
+    def read(self, segments: Sequence[Segment], damage: Callable[[str], None]) -> None:
+        """Add the batches and damaged ranges of a log that are needed, then end. ``damage`` gets unreadable markers."""
+        for segment in segments[first_segment(segments, self.since) :]:
+            for region in resync.of_segment(segment, DATA):
+                if isinstance(region, Damage):
+                    self.lose(region)
+                elif isinstance(region, Batches):
+                    try:
+                        self.add(region)
+                    except DamageError as reason:
+                        damage(f"{segment.name}: byte {region.position}: {reason.reason}")
+        self.end()
 
     def lose(self, region: Damage | Trailing) -> None:
         """Add the producers of open transactions to ``doubted``, unless the region ends before ``since``.

@@ -109,8 +109,7 @@ class TransactionalIds(Collector):
         if batches.batch_count > 1:
             return 0
         batch = batches.first
-        epoch = batch.partition_leader_epoch
-        log.leader_epoch, log.end_offset = -1 if epoch is None else epoch, batch.last_offset + 1
+        log.leader_epoch, log.end_offset = batch.leader_epoch, batch.last_offset + 1
         if batch.is_control:
             return None
         try:

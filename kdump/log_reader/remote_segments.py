@@ -129,8 +129,7 @@ def of_partitions(partitions: Iterable[Partition], report: Reporter) -> RemoteSe
         if partition.topic == remote_log_metadata.TOPIC:
             for segment in partition.segments:
                 try:
-                    with segment.open() as source:
-                        found.read(resync.read(source, on_error="resync"), report)
+                    found.read(resync.of_segment(segment), report)
                 except UnreadableError as error:
                     report.fail(error)
     return found

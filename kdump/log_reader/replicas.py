@@ -42,7 +42,7 @@ class EpochRange(NamedTuple):
 
 def extend(runs: list[EpochRange], batch: RecordBatch) -> None:
     """Add a batch to the ranges of a segment. Batches of magic 0 and 1 have no leader epoch: -1."""
-    epoch = -1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch
+    epoch = batch.leader_epoch
     start, end = batch.base_offset, batch.last_offset + 1
     if runs and runs[-1].epoch == epoch and runs[-1].end == start:
         runs[-1] = runs[-1]._replace(end=end)

@@ -330,7 +330,6 @@ def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
             region.last_offset,
             region.last_offset + 1,
         )
-    epoch = -1 if region.partition_leader_epoch is None else region.partition_leader_epoch
     if base < 0 or last != region.last_offset or not _fits(base, last):
         return LeftOutRange(
             each,
@@ -339,4 +338,4 @@ def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
             "offset",
             f"the offsets of the batch are invalid: {base} to {region.last_offset}",
         )
-    return BatchPlace(base, region.last_offset, epoch, region.crc, region.position, region.size, each)
+    return BatchPlace(base, region.last_offset, region.leader_epoch, region.crc, region.position, region.size, each)

@@ -99,25 +99,17 @@ def _batches(
         if not wanted.may_hold(segment, after):
             continue
         following, end = segment.base_offset or 0, INT64_END if after is None else after.base_offset
-        with segment.open() as source:
-            for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
-                if isinstance(region, Batches):
-                    following = region.last_offset + 1
-                    yield from _held(region, wanted)
-                elif isinstance(region, Damage | Trailing):
-                    damage = damage_of(segment, region)
-                    if damage is not None and isinstance(region, Trailing):
-                        damage = damage._replace(missing_from=following, missing_until=end)
-                    if damage is not None and wanted.may_have_lost(damage):
-                        lost(segment, damage)
-
-
-def _held(batches: Batches, wanted: SliceRange) -> Iterator[Batches]:
-    rows = wanted.rows(batches)
-    if len(rows) == batches.batch_count:
-        yield batches
-    else:
-        yield from map(batches.batch, rows)
+        for region in resync.of_segment(segment, DATA):
+            if isinstance(region, Batches):
+                following = region.last_offset + 1
+                rows = wanted.rows(region)
+                yield from (region,) if len(rows) == region.batch_count else map(region.batch, rows)
+            elif isinstance(region, Damage | Trailing):
+                damage = damage_of(segment, region)
+                if damage is not None and isinstance(region, Trailing):
+                    damage = damage._replace(missing_from=following, missing_until=end)
+                if damage is not None and wanted.may_have_lost(damage):
+                    lost(segment, damage)
 
 
 def _first(batch: RecordBatch) -> int:

@@ -312,7 +312,7 @@ class _LogWriter:
         self._builder.add(batch, ended, position=self._size)
         self._count(file, batch, 1, batch.count)
         self._below(base, last, batch.size)
-        self._enter(-1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch, base)
+        self._enter(batch.leader_epoch, base)
 
     def _count(self, file: BinaryIO, region: Batches, batches: int, records: int | None) -> None:
         """Write the bytes of batches, and add the batches to the counts."""

@@ -135,9 +135,8 @@ class ScannedCopy:
         return max((span.last_offset + 1 for span in self.spans), default=0)
 
     def _rows(self, each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-        with each.open() as source:
-            for region in resync.read(source, on_error="resync", first_offset=each.base_offset, runs=DATA):
-                yield from in_rows(each, [self._seen(region)])
+        for region in resync.of_segment(each, DATA):
+            yield from in_rows(each, [self._seen(region)])
 
     def _seen(self, region: Region) -> Region:
         if isinstance(region, Batches):

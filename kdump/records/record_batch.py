@@ -176,6 +176,12 @@ class RecordBatch(Batches):
         return None
 
     @property
+    def leader_epoch(self) -> int:
+        """The partition leader epoch; -1 for none, also below magic 2."""
+        epoch = self.partition_leader_epoch
+        return -1 if epoch is None else epoch
+
+    @property
     def producer_id(self) -> int | None:
         return None
 

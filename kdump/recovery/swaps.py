@@ -159,12 +159,11 @@ def _is_of(gone: list[Segment], swap: Segment) -> bool:
 
 
 def _batches(each: Segment) -> Iterator[RecordBatch | None]:
-    with each.open() as source:
-        for region in resync.read(source, 0, on_error="resync", runs=DATA):
-            if isinstance(region, Batches):
-                yield from region.batches()
-            else:
-                yield None
+    for region in resync.of_segment(each, DATA):
+        if isinstance(region, Batches):
+            yield from region.batches()
+        else:
+            yield None
 
 
 def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
@@ -223,9 +222,8 @@ def _dropped(gone: list[Segment], left: list[Segment], missing: set[int]) -> dic
 
 def _records(segments: Iterable[Segment]) -> Iterator[tuple[RecordBatch, Record]]:
     for each in segments:
-        with each.open() as source:
-            for region in resync.read(source, 0, on_error="resync", runs=DATA):
-                for batch in region.batches() if isinstance(region, Batches) else ():
-                    with suppress(DamageError):
-                        for record in batch.records():
-                            yield batch, record
+        for batch in _batches(each):
+            if batch is not None:
+                with suppress(DamageError):
+                    for record in batch.records():
+                        yield batch, record

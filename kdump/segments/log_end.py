@@ -74,10 +74,7 @@ def end_of_log(partition: Partition) -> LogEnd:
     """Return the end of a log. An empty log ends at the base offset of its last segment. Raises UnreadableError."""
     base = max([segment.base_offset or 0 for segment in partition.segments], default=0)
     last = last_batch(partition.segments)
-    if last is None:
-        return LogEnd(base)
-    epoch = last.partition_leader_epoch
-    return LogEnd(max(base, last.last_offset + 1), -1 if epoch is None else epoch)
+    return LogEnd(base) if last is None else LogEnd(max(base, last.last_offset + 1), last.leader_epoch)
 
 
 def last_batch(segments: Sequence[Segment]) -> RecordBatch | None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.log_dirs.files import Source
+    from kdump.log_dirs.partition import Segment
     from kdump.parallel.costs import SegmentPart
     from kdump.segments.regions import OnError, Region, RunKinds
 if kernel.COMPILED:
@@ -475,3 +476,9 @@ def read(
     """
     end = source.size if end is None else min(end, source.size)
     return ResyncReader(source, start, end, on_error, first_offset, limit=limit, runs=runs).read()
+
+
+def of_segment(segment: Segment, runs: RunKinds | None = None) -> Iterator[Region]:
+    """Open a segment and yield its regions; after damage continue at the next valid batch. Raises UnreadableError."""
+    with segment.open() as source:
+        yield from read(source, on_error="resync", first_offset=segment.base_offset, runs=runs)

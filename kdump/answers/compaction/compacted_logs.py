@@ -17,13 +17,10 @@ from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.retention_rules import log_facts
 from kdump.answers.topic_configs import UNKNOWN, TopicConfigs, config_option
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import UnreadableError
 from kdump.internal_topics import cluster_metadata
 from kdump.primitives.terminal import shell_word
-from kdump.records.record_batch import Batches
-from kdump.segments import resync
 from kdump.segments.log_end import first_batch
-from kdump.segments.regions import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,26 +128,11 @@ def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:
 def _last_stable(place: Place, end: int) -> _Limit:
     """Return the last stable offset, and its cause: an open transaction or the high watermark."""
     replay = ProducerReplay(place)
-    for segment, following in zip(place.partition.segments, [*place.partition.segments[1:], None], strict=False):
-        if following is not None and (following.base_offset or 0) <= replay.since:
-            continue
-        for region in _batches(segment):
-            try:
-                replay.add(region)
-            except DamageError as damage:
-                place.report.damage(f"{segment.name}: byte {region.position + damage.position}: {damage}")
-    replay.end()
+    replay.read(place.partition.segments, place.report.damage)
     first_open, watermark = replay.first_open_offset, place.high_watermark
     if first_open is not None and (watermark is None or first_open < watermark):
         return _Limit(first_open, "openTransaction", f"the open transaction that begins at offset {first_open}")
     return _Limit(end if watermark is None else min(watermark, end), "highWatermark", "the high watermark")
-
-
-def _batches(segment: Segment) -> Iterator[Batches]:
-    with segment.open() as source:
-        for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
-            if isinstance(region, Batches):
-                yield region
 
 
 def _due(

@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.answers.explain.sightings import Sightings, find_ends, look, newest_of_keys
 from kdump.answers.log_copy import lineage
-from kdump.answers.log_dir_pass import first_segment
 from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.retention_rules import largest_timestamp
 from kdump.answers.topic_configs import TopicConfigs
-from kdump.errors import SILENT, DamageError, Reporter, discard
+from kdump.errors import SILENT, Reporter, discard
 from kdump.log_dirs.file_names import SEGMENT_NAME, leftover_state
 from kdump.log_dirs.tiered_storage import TieredFiles
 from kdump.log_reader.remote_segments import RemoteSegments
 from kdump.primitives.encodings import java_config_integer
-from kdump.records.record_batch import Batches, RecordBatch
+from kdump.records.record_batch import RecordBatch
 from kdump.recovery.segment_end import FailsError, indexed_at
-from kdump.segments import resync, walk
+from kdump.segments import walk
 from kdump.segments.log_end import end_of_log
-from kdump.segments.regions import DATA, Damage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -166,17 +164,7 @@ class PartitionEvidence:
             return None
         log = self.place._replace(partition=self.place.partition._replace(segments=self.segments))
         replay = ProducerReplay(log)
-        for segment in self.segments[first_segment(self.segments, replay.since) :]:
-            with segment.open() as source:
-                for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=DATA):
-                    if isinstance(region, Damage):
-                        replay.lose(region)
-                    elif isinstance(region, Batches):
-                        try:
-                            replay.add(region)
-                        except DamageError as damage:
-                            self.place.report.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
-        replay.end()
+        replay.read(self.segments, self.place.report.damage)
         return replay
 
     @cached_property

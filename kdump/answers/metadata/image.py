@@ -132,13 +132,12 @@ class Copies:
                 self.report.fail(error)
 
     def _segment(self, segment: Segment, start: int, runs: RunKinds | None) -> Iterator[Batches]:
-        with segment.open() as source:
-            for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=runs):
-                if isinstance(region, Batches):
-                    if region.last_offset >= start:
-                        yield region
-                elif isinstance(region, Damage | Trailing):
-                    log_end.report_region(segment, region, self.report)
+        for region in resync.of_segment(segment, runs):
+            if isinstance(region, Batches):
+                if region.last_offset >= start:
+                    yield region
+            elif isinstance(region, Damage | Trailing):
+                log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
         """Merge batches by offset. Of batches at the same offsets yield that of the newest epoch, like the quorum."""
@@ -146,17 +145,18 @@ class Copies:
         end, epoch = -1, -1
         while any(head is not None for head in heads):
             there = [head for head in heads if head is not None]
-            first = min(there, key=lambda head: (head.base_offset, -_epoch(head)))
-            rival = max((head for head in there if head.base_offset <= first.last_offset), key=_epoch)
-            if first.base_offset >= end and _epoch(first) >= epoch and _epoch(rival) == _epoch(first):
+            first = min(there, key=lambda head: (head.base_offset, -head.leader_epoch))
+            own = first.leader_epoch
+            rival = max(head.leader_epoch for head in there if head.base_offset <= first.last_offset)
+            if first.base_offset >= end and own >= epoch and rival == own:
                 for other in there:
                     if _same_place(first, other) and other.crc != first.crc:
-                        text = f"offset {first.base_offset}: copies of the metadata log differ in epoch {_epoch(first)}"
+                        text = f"offset {first.base_offset}: copies of the metadata log differ in epoch {own}"
                         self.report.damage(f"{text}: one copy is damaged, or the copies belong to different clusters")
-                end, epoch = first.last_offset + 1, _epoch(first)
+                end, epoch = first.last_offset + 1, own
                 yield first
-            elif _epoch(first) < max(epoch, _epoch(rival)):
-                text = f"offset {first.base_offset}: a copy has a batch of epoch {_epoch(first)}"
+            elif own < max(epoch, rival):
+                text = f"offset {first.base_offset}: a copy has a batch of epoch {own}"
                 self.report.note(
                     f"{text} that later leaders do not have: the batch was not committed, and kdump skips it"
                 )
@@ -166,13 +166,8 @@ class Copies:
             ]
 
 
-def _epoch(batch: RecordBatch) -> int:
-    epoch = batch.partition_leader_epoch
-    return -1 if epoch is None else epoch
-
-
 def _same_place(one: RecordBatch, other: RecordBatch) -> bool:
-    return one.base_offset == other.base_offset and _epoch(one) == _epoch(other)
+    return one.base_offset == other.base_offset and one.leader_epoch == other.leader_epoch
 
 
 MOST_BREAKS: Final = 20

@@ -98,9 +98,7 @@ _HEAD: Final = ("base_offset", "last_offset", "max_timestamp", "partition_leader
 
 
 def _appended(batch: RecordBatch) -> Appended:
-    epoch = batch.partition_leader_epoch
-    records = read_batch(batch)
-    return Appended(batch.base_offset, batch.last_offset, batch.max_timestamp, -1 if epoch is None else epoch, records)
+    return Appended(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.leader_epoch, read_batch(batch))
 
 
 def read_batch(batch: RecordBatch) -> Iterator[MetadataRecord | Undecoded]:

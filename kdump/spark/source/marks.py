@@ -73,7 +73,7 @@ class Mark(NamedTuple):
             position=batch.end,
             batch=batch.position,
             crc=batch.crc,
-            epoch=_epoch(batch),
+            epoch=batch.leader_epoch,
         )
 
     def past(self, segment: Segment, position: int) -> Mark:
@@ -136,15 +136,10 @@ def holds(segment: Segment, mark: Mark) -> bool:
     return (
         isinstance(last, RecordBatch)
         and is_sound(last)
-        and (last.crc, _epoch(last)) == (mark.crc, mark.epoch)  # no checksum covers the epoch
+        and (last.crc, last.leader_epoch) == (mark.crc, mark.epoch)  # no checksum covers the epoch
         and last.end <= mark.position
         and last.last_offset + 1 == mark.offset
     )
-
-
-def _epoch(batch: RecordBatch) -> int:
-    epoch = batch.partition_leader_epoch
-    return -1 if epoch is None else epoch
 
 
 def cut_back(partition: Partition, mark: Mark) -> int | None:
@@ -172,7 +167,7 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
     for segment in reversed(older) if mark.epoch >= 0 else ():
         is_first = True
         for batch in _headers(segment):
-            if _epoch(batch) > mark.epoch and batch.base_offset < (mark.offset or 0):
+            if batch.leader_epoch > mark.epoch and batch.base_offset < (mark.offset or 0):
                 found = batch.base_offset
                 break
             is_first = False
