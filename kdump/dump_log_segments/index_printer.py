@@ -18,11 +18,11 @@ from kdump.dump_log_segments.run import Pair
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot, txn_index
 from kdump.formats.offset_index import OffsetIndex
-from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
+from kdump.formats.record_layout import LOG_OVERHEAD
 from kdump.formats.time_index import NO_TIMESTAMP, TimeIndex
 from kdump.log_dirs.file_names import INDEX, LOG
 from kdump.log_dirs.local import LocalFile
-from kdump.primitives.wire import INT32_MAX, to_int64
+from kdump.primitives.wire import INT32_MAX
 from kdump.records.magic_0_1 import Message
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.regions import Damage
@@ -47,22 +47,15 @@ NEAR: Final = 1 << 18
 """Largest average distance between two entries at which the log is read ahead, in bytes of log."""
 
 
-def readable(run: DumpRun, log: LocalFile) -> tuple[int, int]:
-    """Return the end of a log and the largest accepted batch (bytes), for comparing entries with batch headers only.
+def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
+    """Return a byte for each entry of an ``.index``: 0 if compiled code confirmed the entry by a header, else 1.
 
-    The end is 0 if headers are not enough: the release compares first offsets, or --max-message-size is not positive.
+    No entry is confirmed if the release compares first offsets, or --max-message-size is not positive.
     """
     most = run.options.max_message_size
-    usable = most > 0 and not run.state.names_first_offset and not run.dialect.message
-    held = run.options.max_batch_bytes + LOG_OVERHEAD.size
-    return (log.size if usable else 0), min(most if run.state.slice_holds_batch else log.size, held)
-
-
-def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
-    """Return a byte for each entry of an ``.index``: 0 if compiled code confirmed the entry, else 1."""
-    end, most = readable(run, log)
-    if not end or not kernel.COMPILED:
+    if not kernel.COMPILED or most <= 0 or run.state.names_first_offset or run.dialect.message:
         return bytearray(b"\1") * index.count
+    most = min(most if run.state.slice_holds_batch else log.size, run.options.max_batch_bytes + LOG_OVERHEAD.size)
     ahead = 0
     if index.filled and log.size // index.filled <= NEAR:
         ahead = 2 * AT_ONCE * (log.size // index.filled)
@@ -72,7 +65,7 @@ def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
             log.expect(index.stored(first)[1], ahead)
         held.by_offset(index.data, first, stop, flags)
 
-    return _doubtful(log, end, most, index, hold)
+    return _doubtful(log, most, index, hold)
 
 
 def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> bytearray:
@@ -87,17 +80,17 @@ def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex
     def hold(held: EntryCheck, first: int, stop: int, flags: bytearray) -> None:
         held.by_time(index.data, offsets.data, first, stop, flags)
 
-    return _doubtful(log, log.size, most, index, hold)
+    return _doubtful(log, most, index, hold)
 
 
-def _doubtful(log: LocalFile, end: int, most: int, index: OffsetIndex | TimeIndex, hold: Hold) -> bytearray:
+def _doubtful(log: LocalFile, most: int, index: OffsetIndex | TimeIndex, hold: Hold) -> bytearray:
     from kdump.kernel.indexes import EntryCheck
 
     flags = bytearray(b"\1") * index.count
     fd = log.descriptor
     if fd is None:
         return flags
-    held = EntryCheck(fd, end, most, index.base_offset)
+    held = EntryCheck(fd, log.size, most, index.base_offset)
     for first in range(0, index.filled, AT_ONCE):
         hold(held, first, min(first + AT_ONCE, index.filled), flags)
     return flags
@@ -166,14 +159,12 @@ class OffsetEntries:
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
-        self._window, self._heads = Window(log, log.size), Heads(run, log)
+        self._window = Window(log, log.size)
         self.doubtful = by_offset(run, log, index)
 
     def check(self, offset: int, position: int) -> None:
         """Compare an entry with the batch at its position; add a mismatch. Raises DamageError without a batch."""
-        found = self._heads.last_offset(position)
-        if found is None:
-            found = _offset_at(self._run, self._log, position, self._window)
+        found = _offset_at(self._run, self._log, position, self._window)
         if found != offset:
             _add(self._run.reports.mismatches, self._path, offset, found)
 
@@ -234,31 +225,6 @@ class TimeEntries:
 
 def _add(report: Report, path: str, indexed: int, found: int) -> None:
     report.setdefault(path, []).append(Pair(indexed, found))
-
-
-class Heads:
-    """Reads last offsets of batches of magic 2 from their headers, if the release compares only these."""
-
-    def __init__(self, run: DumpRun, log: LocalFile) -> None:
-        self._log = log
-        self._end, self._most = readable(run, log)
-        self._expected = 0
-
-    def last_offset(self, position: int) -> int | None:
-        """Return the last offset of the batch at ``position``; None if the whole batch must be read."""
-        if not 0 <= position < self._end:
-            return None
-        if position >= self._expected:
-            self._log.expect(position, 3 * BLOCK)
-            self._expected = position + 2 * BLOCK
-        data = self._log.read(position, BATCH_HEADER.size)
-        if len(data) < BATCH_HEADER.size:
-            return None
-        header = BATCH_HEADER.read(data)
-        size = LOG_OVERHEAD.size + header.length
-        if header.magic != MAGIC_2 or not BATCH_HEADER.size <= size <= self._most or position + size > self._end:
-            return None
-        return to_int64(header.base_offset + header.last_offset_delta)
 
 
 def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:

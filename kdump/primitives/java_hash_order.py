@@ -7,6 +7,8 @@ takes the keys in insertion order, repeated insertions included, and returns the
 
 from __future__ import annotations
 
+from functools import partial
+from struct import unpack
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -36,12 +38,8 @@ def partition_hash(partition: tuple[str, int]) -> int:
 
 def uuid_hash(uuid: bytes) -> int:
     """Return ``Uuid.hashCode`` of Kafka, unsigned."""
-    return (
-        int.from_bytes(uuid[:4], "big")
-        ^ int.from_bytes(uuid[4:8], "big")
-        ^ int.from_bytes(uuid[8:12], "big")
-        ^ (int.from_bytes(uuid[12:], "big"))
-    )
+    one, two, three, four = unpack(">4I", uuid)
+    return int(one ^ two ^ three ^ four)
 
 
 def _rotated(value: int, count: int) -> int:
@@ -89,7 +87,7 @@ def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
             size *= 2
         distinct[key] = None
 
-    return sorted(distinct, key=lambda key: _place_2_13(hash_of(key), size))
+    return sorted(distinct, key=lambda key: _place(hash_of(key), size))
 
 
 def scala_2_12_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
@@ -154,11 +152,11 @@ def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]
             if len(distinct) + 1 >= size * 3 // 4:
                 size *= 2
             distinct[key] = None
-    return sorted(distinct, key=lambda key: _place_2_13(hash_of(key), size))
+    return sorted(distinct, key=lambda key: _place(hash_of(key), size))
 
 
-def _place_2_13(value: int, size: int) -> tuple[int, int]:
-    """Return the slot of a hash in a table of Scala 2.13, and the sort key within the slot."""
+def _place(value: int, size: int) -> tuple[int, int]:
+    """Return the slot of a hash in a table of Java or of Scala 2.13, and Scala's sort key within the slot."""
     mixed = value ^ value >> 16
     return mixed & (size - 1), mixed - ((mixed & 0x80000000) << 1)
 
@@ -175,12 +173,8 @@ def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
             size *= 2
         distinct[key] = None
 
-    def slot(key: Key) -> int:
-        value = hash_of(key)
-        return (value ^ value >> 16) & (size - 1)
-
     newest_first = list(distinct)[::-1]
-    return sorted(newest_first, key=slot)
+    return sorted(newest_first, key=lambda key: _place(hash_of(key), size)[0])
 
 
 def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMALLEST_TABLE) -> list[Key]:
@@ -192,11 +186,7 @@ def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMA
     while len(distinct) > size * 3 // 4:
         size *= 2
 
-    def slot(key: Key) -> int:
-        value = hash_of(key)
-        return (value ^ value >> 16) & (size - 1)
-
-    return sorted(distinct, key=slot)
+    return sorted(distinct, key=lambda key: _place(hash_of(key), size)[0])
 
 
 def java_put_all(groups: Iterable[Sequence[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
@@ -206,17 +196,7 @@ def java_put_all(groups: Iterable[Sequence[Key]], hash_of: Callable[[Key], int])
     return java_put((key for group in filled for key in group), hash_of, 1 << (first - 1).bit_length())
 
 
-def scala_2_9_files(paths: Iterable[str]) -> list[str]:
-    return scala_2_9(paths, java_hash)
-
-
-def scala_2_12_files(paths: Iterable[str]) -> list[str]:
-    return scala_2_12(paths, java_hash)
-
-
-def scala_2_13_files(paths: Iterable[str]) -> list[str]:
-    return scala_2_13(paths, java_hash)
-
-
-def java_files(paths: Iterable[str]) -> list[str]:
-    return java(paths, java_hash)
+scala_2_9_files = partial(scala_2_9, hash_of=java_hash)
+scala_2_12_files = partial(scala_2_12, hash_of=java_hash)
+scala_2_13_files = partial(scala_2_13, hash_of=java_hash)
+java_files = partial(java, hash_of=java_hash)

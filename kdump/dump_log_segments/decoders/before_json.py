@@ -187,12 +187,7 @@ def _transaction(words: TransactionWords, release: Release, offset: int, value: 
         if words.deletes:
             return DELETE
         raise PayloadError(None, "the value is null, which this release cannot print", 0)
-    reader = Reader(value)
-    version = reader.int16()
-    versions = TRANSACTION_VALUE.versions(release)
-    if versions is None or not versions.has(version):
-        raise unknown(f"version of {TRANSACTION_VALUE.name}", version, offset)
-    values = read_fields(TRANSACTION_VALUE.struct(version, release), reader)
+    values = _value(TRANSACTION_VALUE, release, offset, value)
     status = cast("int", values["transactionStatus"])
     if not 0 <= status < words.states:
         raise unknown("transaction state", status, offset)
