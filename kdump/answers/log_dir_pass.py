@@ -270,10 +270,8 @@ def _gathered(
     empty: M, work: Callable[[M, Sequence[Partition], Reporter], None], partitions: Sequence[Partition]
 ) -> Gathered[M]:
     done = Gathered(copy.deepcopy(empty), sum(partition.size for partition in partitions), [])
-    receivers = {name: partial(_keep, done.calls, name) for name in Reporter._fields if name != "progress"}
+    receivers: dict[str, Any] = {
+        name: lambda what, name=name: done.calls.append((name, what)) for name in Reporter._fields if name != "progress"
+    }
     work(done.into, partitions, Reporter(**receivers))
     return done
-
-
-def _keep(calls: list[tuple[str, Any]], name: str, what: object) -> None:
-    calls.append((name, what))

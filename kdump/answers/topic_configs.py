@@ -121,17 +121,18 @@ class TopicConfigs:
         """Return the configs of a topic on a broker. Without an id, dynamic configs of single brokers are ignored."""
         key = topic, broker_id
         if key not in self._known:
-            self._known[key] = TopicConfig({name: self._setting(name, topic, broker_id) for name in KEYS})
+            self._known[key] = TopicConfig(  # brokers and controllers refuse invalid values
+                {
+                    name: next(one for one in self._settings(name, topic, broker_id) if _parses(name, one.value))
+                    for name in KEYS
+                }
+            )
         return self._known[key]
 
     def knows(self, topic: str) -> bool:
         """Return whether a topic is internal, or its configs are in a metadata log or on the command line."""
         given = (is_selected(topic, one.topic) for one in self._given)
         return topic in self._topics or topic in COMPACTED or any(given)
-
-    def _setting(self, key: str, topic: str, broker_id: str | None) -> Setting:
-        """Return the first setting with a valid value. Brokers and controllers refuse invalid values."""
-        return next(setting for setting in self._settings(key, topic, broker_id) if _parses(key, setting.value))
 
     def _settings(self, key: str, topic: str, broker_id: str | None) -> Iterator[Setting]:
         for given in reversed(self._given):

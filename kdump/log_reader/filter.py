@@ -170,7 +170,10 @@ class Filter(NamedTuple):
             or (search is not None and self._is_found_in(search.texts(record, self.grep_in)))
         ):
             return False
-        return all(_has_header(record, name, value) for name, value in self.headers)
+        return all(
+            any(header.key == name and (value is None or header.value == value) for header in record.headers)
+            for name, value in self.headers
+        )
 
     def _searched(self, record: Record) -> Iterator[bytes | None]:
         if "key" in self.grep_in:
@@ -189,10 +192,6 @@ def _latest(batch: RecordBatch) -> int:
     if batch.magic == 1 and batch.codec != compression.NONE and batch.timestamp_type != LOG_APPEND_TIME:
         return INT64_END
     return batch.max_timestamp
-
-
-def _has_header(record: Record, name: bytes, value: bytes | None) -> bool:
-    return any(header.key == name and (value is None or header.value == value) for header in record.headers)
 
 
 MOST_TEXTS: Final = 64

@@ -142,7 +142,8 @@ def within(
     ``skipped`` is called with the size (bytes) of each other segment, ``note`` with a sentence on skipped later ones.
     """
     spans = dict(_spans(partition))
-    kept = [one for one in chosen if not _is_before(spans[one.path], wanted.since)]
+    since = wanted.since
+    kept = [one for one in chosen if since is None or (last := spans[one.path].largest) is None or last >= since]
     after = 0
     if wanted.until is not None and not wanted.out_of_order:
         after = _after([spans[one.path] for one in kept], wanted.until)
@@ -159,10 +160,6 @@ def within(
             yield one
         else:
             skipped(one.size)
-
-
-def _is_before(span: TimeSpan, since: int | None) -> bool:
-    return since is not None and span.largest is not None and span.largest < since
 
 
 def _after(spans: Sequence[TimeSpan], until: int) -> int:

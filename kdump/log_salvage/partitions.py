@@ -19,7 +19,7 @@ from kdump.log_dirs.remote import RemoteFiles
 from kdump.log_reader.segment_choice import CheckpointOffsets
 from kdump.log_salvage import writer
 from kdump.log_salvage.chains import END_OF_LOG
-from kdump.log_salvage.valid_batches import UNREADABLE
+from kdump.log_salvage.merge import UNREADABLE
 from kdump.output import files
 from kdump.output.access import of_sources
 from kdump.parallel import costs
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
-    from kdump.log_salvage.valid_batches import Account
+    from kdump.log_salvage.merge import Account
 
 TOPIC_BYTES: Final = 249
 """The longest topic name in bytes (``Topic.MAX_NAME_LENGTH``): partition folders then have at most 255 bytes."""

@@ -26,8 +26,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import next_data
 from kdump.log_salvage import merge
 from kdump.log_salvage.epoch_history import EpochHistory, noted
-from kdump.log_salvage.merge import OutOfOrderError
-from kdump.log_salvage.valid_batches import UNREADABLE, Account
+from kdump.log_salvage.merge import UNREADABLE, Account, OutOfOrderError
 from kdump.output import files
 from kdump.output.access import of_sources
 from kdump.primitives.terminal import path_text

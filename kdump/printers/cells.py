@@ -64,9 +64,9 @@ def cell(column: Column, item: SelectedBatch, record: Record | None, encoding: E
         data: bytes | None = getattr(record, PAYLOAD_OF[column.source])
         return None if data is None else to_text(data, encoding).encoding
     if column.scope == SHOWN_SCOPE:
-        from kdump.printers import decoded_words
+        from kdump.printers import decoded_text
 
-        return decoded_words.cell(column.source, item, record, encoding)
+        return decoded_text.cell(column.source, item, record, encoding)
     return _shown(column, values.value(column, item, record), encoding)
 
 

@@ -200,7 +200,7 @@ class _Printer(LogPrinter):
         except DamageError as damage:  # the control record has an invalid value
             self.out.write(f" {damage.reason}\n".encode())
         if self._sides and isinstance(entry, Record):
-            from kdump.printers import decoded_words
+            from kdump.printers import decoded_text
 
-            for line in decoded_words.lines(self.item, entry, self._sides):
+            for line in decoded_text.lines(self.item, entry, self._sides):
                 self.out.write(line)

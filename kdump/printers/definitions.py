@@ -65,10 +65,10 @@ def shell_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[
     yield from HEAD.format(offset=image.end_offset).splitlines()
     yield from _topics(image, show_secrets=show_secrets)
     yield from _shell_configs(image, show_secrets=show_secrets)
-    yield from _section("ACLs", [_acl(fields) for _, fields in sorted(image.acls.by_id.items())])
+    yield from _section("ACLs", [_acl(fields) for _, fields in sorted(image.acls.by_key.items())])
     yield from _section("Quotas", list(_quotas(image)))
     yield from _shell_users(image, show_secrets=show_secrets)
-    tokens = image.tokens.by_id
+    tokens = image.tokens.by_key
     if tokens:
         yield ""
         yield f"# {len(tokens)} delegation tokens cannot be created again, because no file has their HMACs."
@@ -168,7 +168,7 @@ def number(value: float) -> str:
 
 def _shell_users(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
     found: list[str] = []
-    for _, fields in sorted(image.scram.credentials.items(), key=lambda one: (one[1]["name"], one[0])):
+    for _, fields in sorted(image.scram.by_key.items(), key=lambda one: (one[1]["name"], one[0])):
         name, how, iterations = fields["name"], scram_mechanism(fields), fields["iterations"]
         parts = [f"{part} {_secret(fields, part, show=show_secrets)}" for part in ("salt", "storedKey", "serverKey")]
         found.append(f"# {harmless_line(name)}: {how}, {iterations} iterations, {', '.join(parts)}")
@@ -271,14 +271,14 @@ class _Plain:
 
 def _users(image: ClusterImage) -> Iterator[str]:
     rules: dict[str, list[Fields]] = {}
-    for _, fields in sorted(image.acls.by_id.items()):
+    for _, fields in sorted(image.acls.by_key.items()):
         rules.setdefault(fields["principal"].removeprefix(USER), []).append(fields)
     names = {name for name in rules if name != "*"}
-    names |= {name for _, name in image.scram.credentials}
+    names |= {name for _, name in image.scram.by_key}
     names |= {parts[0][1] for parts in image.quotas.entities if _is_user(parts) and parts[0][1] is not None}
     for name in sorted(names):
         spec: dict[str, Any] = {}
-        if (2, name) in image.scram.credentials:
+        if (2, name) in image.scram.by_key:
             spec["authentication"] = {"type": "scram-sha-512"}
         elif name.startswith("CN="):
             spec["authentication"] = {"type": "tls-external"}
@@ -333,14 +333,14 @@ def _left(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
                 f"kafka-configs.sh: {RESOURCE_TYPES.get(kind, kind)} {name}: {key}={value}"
                 for key, value in pairs.items()
             ]
-    for fields in image.acls.by_id.values():
+    for fields in image.acls.by_key.values():
         if fields["principal"] == f"{USER}*" or not fields["principal"].startswith(USER) or _rule(fields) is None:
             found.append("kafka-acls.sh: " + " ".join(cluster_image.acl_in_words(fields).values()))
     for entity, values in sorted(image.quotas.entities.items(), key=str):
         if not _is_user(entity) or entity[0][1] is None or not values.keys() <= QUOTAS.keys():
             rates = ", ".join(f"{key}={number(value)}" for key, value in sorted(values.items()))
             found.append(f"kafka-configs.sh: quotas of {entity_text(entity)}: {rates}")
-    for fields in image.scram.credentials.values():
+    for fields in image.scram.by_key.values():
         if scram_mechanism(fields) != SCRAM_512:
             found.append(
                 f"kafka-configs.sh: {fields['name']} has {scram_mechanism(fields)}, {fields['iterations']} iterations"

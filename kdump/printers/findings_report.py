@@ -244,10 +244,7 @@ class JsonReport:
                 self._line(finding_line(finding))
 
     def start(self, start: BrokerStart) -> None:
-        if self._quiet:
-            return
-
-        for line in start_lines(start):
+        for line in () if self._quiet else start_lines(start):
             self._line(line)
 
     def end(self, summary: CheckSummary, status: int) -> None:
@@ -278,6 +275,7 @@ def finding_line(finding: Finding) -> dict[str, object]:
 
 def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
     """Return the totals of a check as a JSON object."""
+    folders_of = {"damaged": summary.damaged, "offsetsMissing": summary.holes, "consumersStop": summary.poisoned}
     return {
         "kind": "summary",
         "version": VERSION,
@@ -287,7 +285,7 @@ def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
         "findings": summary.findings,
         "remarks": summary.levels[Level.REMARK],
         "status": status,
-        **{name: list(map(path_text, folders)) for name, folders in _folders_of(summary) if folders},
+        **{name: list(map(path_text, folders)) for name, folders in folders_of.items() if folders},
         **(
             {
                 "verdicts": [path_text(verdict.text) for verdict in summary.verdicts],
@@ -298,12 +296,6 @@ def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
             else {}
         ),
     }
-
-
-def _folders_of(summary: CheckSummary) -> Iterator[tuple[str, list[str]]]:
-    yield "damaged", summary.damaged
-    yield "offsetsMissing", summary.holes
-    yield "consumersStop", summary.poisoned
 
 
 class PlainReport:

@@ -51,7 +51,13 @@ class TableRows(KernelRows):
         self, columns: Sequence[Column], encoding: Encoding, table: DrawnTable, *, batches: bool = False
     ) -> None:
         stored = [{SHOWN[0]: KEY, SHOWN[1]: VALUE}.get(column, column) for column in columns]
-        super().__init__(stored, encoding, None, self._by_general, batches=batches)
+        super().__init__(
+            stored,
+            encoding,
+            None,
+            lambda column, data: self.table.fitted(self._at[column.name], to_text(data, encoding).text),
+            batches=batches,
+        )
         self.table = table
         self._at = {column.name: at for at, column in enumerate(columns)}
         self.writer.stops_at_frames = self._decodes = stored != [*columns]
@@ -61,9 +67,6 @@ class TableRows(KernelRows):
         self.shapes.clear()
         above, below = self.table.frame()
         self.writer.frame(above, below, group=cells.GROUP, longest=cells.LONGEST)
-
-    def _by_general(self, column: Column, data: bytes) -> bytes:
-        return self.table.fitted(self._at[column.name], to_text(data, self.encoding).text)
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         if self._decodes and not values.needs_frame(item.file.layout):

@@ -213,8 +213,8 @@ def _metadata(cluster_id: str, lost: LostCluster, image: ClusterImage, to: NewCl
         next_producer_id=image.producer_ids.next,
         topics=len(image.topics.by_id),
         configs=sum(map(len, image.configs.resources.values())),
-        acls=len(image.acls.by_id),
-        scram_users=len({name for _, name in image.scram.credentials}) if level >= SCRAM_SINCE else 0,
+        acls=len(image.acls.by_key),
+        scram_users=len({name for _, name in image.scram.by_key}) if level >= SCRAM_SINCE else 0,
         quotas=len(image.quotas.entities),
     )
 

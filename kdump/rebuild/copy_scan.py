@@ -17,7 +17,7 @@ from kdump.formats.record_layout import BATCH_HEADER, LOG_OVERHEAD, MAGIC_2
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.log_salvage.chains import BatchPlace, LeftOutRange, in_rows, places
 from kdump.log_salvage.epoch_history import NEVER, EpochHistory
-from kdump.log_salvage.valid_batches import Account, judged
+from kdump.log_salvage.merge import Account, judged
 from kdump.records.record_batch import Batches
 from kdump.segments import resync
 from kdump.segments.regions import DATA

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.log_salvage.chains import LeftOutRange
-from kdump.log_salvage.valid_batches import left_out
+from kdump.log_salvage.merge import left_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

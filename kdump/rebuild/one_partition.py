@@ -20,7 +20,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME
 from kdump.log_dirs.partition import Segment
 from kdump.log_salvage.epoch_history import NEVER, EpochHistory, noted
-from kdump.log_salvage.valid_batches import UNREADABLE
+from kdump.log_salvage.merge import UNREADABLE
 from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, has_gap, history
 from kdump.rebuild.merging import MergedLog, OffsetSpan, OffsetSpans, TakenSpan
 from kdump.rebuild.partition_plan import (

@@ -179,12 +179,11 @@ def _record(data: Bytes, at: int, batch: Batch) -> Iterator[FieldBytes]:
 
 def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[FieldBytes]:
 
-    def fixed(name: str, at: int, size: int, shown: str | None = None) -> FieldBytes:
+    def fixed(name: str, at: int, size: int) -> FieldBytes:
         data = raw[at : at + size]
         if len(data) < size:
             raise DamageError("message size", f"the message ends before its {name}", position=at, expected=size)
-        value = shown if shown is not None else str(int.from_bytes(data, "big", signed=True))
-        return FieldBytes(position + at, data, name, value, unpacked)
+        return FieldBytes(position + at, data, name, str(int.from_bytes(data, "big", signed=True)), unpacked)
 
     for name, (start, end) in record_layout.LOG_OVERHEAD.spans.items():
         yield fixed("messageSize" if name == "size" else name, start, end - start)

@@ -118,8 +118,12 @@ class Secrets:
         if mask is None or item.batch.is_control:
             yield item
         else:
+
+            def masked(record: Record) -> Record:
+                return record._replace(value=mask(record.key, record.value))
+
             for one in item.each(batches=False):
-                yield _masked(one, mask)
+                yield one._replace(records=ChangedRecords(one.records, masked))
 
     def may_be_in(self, file: SegmentFacts, damage: Damage | DamageError) -> bool:
         """Return whether the expected and found values of damage in a segment may be parts of secrets.
@@ -144,13 +148,6 @@ class Secrets:
 
 def _nothing(_: bytes | None, __: bytes | None) -> None:
     """Hide every value."""
-
-
-def _masked(item: SelectedBatch, mask: Mask) -> SelectedBatch:
-    def masked(record: Record) -> Record:
-        return record._replace(value=mask(record.key, record.value))
-
-    return item._replace(records=ChangedRecords(item.records, masked))
 
 
 def _of_topic(topic: str) -> Mask | None:

@@ -83,10 +83,6 @@ def _kind(found: SelectedBatch | DamagedRange, record: Record | None) -> str:
     return "batch" if record is None else "record"
 
 
-def _crc_valid(found: SelectedBatch, record: Record | None) -> bool:
-    return found.crc_valid and (record is None or record.crc_valid is not False)
-
-
 def _above(found: SelectedBatch, record: Record | None) -> bool | None:
     mark = found.file.high_watermark
     offset = found.batch.last_offset if record is None else record.offset
@@ -158,14 +154,43 @@ def decoded(found: SelectedBatch, record: Record | None) -> Any:
     """Return a decoded record: by the layouts of Kafka's own topics or the file's decoder; None if neither applies."""
     if isinstance(record, RedactedRecord):
         return record.decoded
-    if has_words(found.file.layout):
-        from kdump.rows import decoded as words
-
-        return words.decoded(found, record)
-    topic, decoder = found.file.topic, found.file.decoder
-    if decoder is None or record is None or found.batch.is_control:
+    if record is None or found.batch.is_control:
         return None
-    return decoder.decode(topic or "", record.key, record.value, record.headers)
+    if found.file.layout is not None and has_words(found.file.layout):
+        return _in_words(found.file.layout, record)
+    decoder = found.file.decoder
+    if decoder is None:
+        return None
+    return decoder.decode(found.file.topic or "", record.key, record.value, record.headers)
+
+
+def _in_words(topic: str, record: Record) -> dict[str, Any] | None:
+    """Return a record of one of Kafka's own topics. Each side has Kafka's name, the version, the data or the reason.
+
+    Bytes and uuids are URL-safe base64 without padding, as Kafka writes uuids.
+    """
+    from base64 import urlsafe_b64encode
+
+    from kdump.internal_topics.decode import Decoded, decode
+    from kdump.internal_topics.secrets import HIDDEN, HIDDEN_BYTES
+
+    def part(side: Decoded | None) -> dict[str, Any] | None:
+        if side is None:
+            return None
+        shown: dict[str, Any] = {"name": side.name, "version": side.version} if side.name else {}
+        if side.values is not None:
+            shown["data"] = plain(side.values)
+        return shown | ({"reason": side.reason} if side.reason else {})
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, bytes):
+            return HIDDEN if value == HIDDEN_BYTES else urlsafe_b64encode(value).rstrip(b"=").decode()
+        if isinstance(value, dict):
+            return {name: plain(inner) for name, inner in value.items()}
+        return [plain(inner) for inner in value] if isinstance(value, list) else value
+
+    made = decode(topic, record.key, record.value)
+    return None if made is None else {"type": made.type, "key": part(made.key), "value": part(made.value)}
 
 
 _last: tuple[Record | None, Any] = (None, None)
@@ -215,6 +240,6 @@ SOURCES: Final[dict[str, Callable[..., object]]] = {
     "state.control_type": _control_type,
     "state.coordinator_epoch": _coordinator_epoch,
     "batch.base_offset": lambda found, _: found.base_offset,
-    "batch.crc_valid": _crc_valid,
+    "batch.crc_valid": lambda found, record: found.crc_valid and (record is None or record.crc_valid is not False),
 }
 """Source of a column -> the function for its value, if the value is more than an attribute."""

@@ -12,7 +12,7 @@ from kdump.formats.record_layout import CONTROL_FLAG, TIMESTAMP_TYPE_FLAG
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
 from kdump.log_salvage import chains, merge, writer
-from kdump.log_salvage.valid_batches import Account
+from kdump.log_salvage.merge import Account
 from kdump.parallel import costs
 from kdump.records.control import ABORT
 from kdump.segments import read_ahead, resync, walk

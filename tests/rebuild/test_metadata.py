@@ -82,9 +82,9 @@ def areas(image):
         image.features.levels,
         image.configs.resources,
         image.quotas.entities,
-        image.acls.by_id,
-        image.scram.credentials,
-        image.tokens.by_id,
+        image.acls.by_key,
+        image.scram.by_key,
+        image.tokens.by_key,
         {topic.name: (topic.id, sorted(topic.partitions)) for topic in image.topics.by_id.values()},
     )
 
@@ -95,8 +95,8 @@ def test_the_snapshot_holds_all_but_the_old_nodes(tmp_path):
     assert not changes
     again = read_back(image, tmp_path)
     assert areas(again) == areas(lost.image)
-    assert again.scram.credentials
-    assert again.acls.by_id
+    assert again.scram.by_key
+    assert again.acls.by_key
     assert sorted(again.cluster.brokers) == [1, 2]
     assert all(broker["fenced"] for broker in again.cluster.brokers.values())
     assert again.cluster.brokers[2]["logDirs"] == [nodes[1].directory_id]
@@ -308,5 +308,5 @@ def test_before_3_7_more_in_sync_replicas_than_there_are_would_refuse_records(tm
     lost.image.configs.resources[4, ""] = {"min.insync.replicas": "2"}
     (image, changes), _ = rebuilt(lost, to="3.6.2")
     assert image.configs.topic("multi") == {"min.insync.replicas": "1"}
-    assert image.configs.broker_defaults == {"min.insync.replicas": "1"}
+    assert image.configs.broker("") == {"min.insync.replicas": "1"}
     assert {(one.what, one.value) for one in changes} >= {("topic config", "2"), ("broker config", "2")}

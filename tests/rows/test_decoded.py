@@ -1,5 +1,5 @@
-from kdump.rows.decoded import decoded
 from kdump.rows.selection import SegmentFacts
+from kdump.rows.values import decoded
 
 
 class Named:

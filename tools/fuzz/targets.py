@@ -36,7 +36,7 @@ from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.log_salvage import merge
-from kdump.log_salvage.valid_batches import Account
+from kdump.log_salvage.merge import Account
 from kdump.primitives import compression
 from kdump.primitives.wire import Bytes, write_varint
 from kdump.printers.classic_text import DumpText

@@ -148,15 +148,11 @@ def _due(
             for file, segment in zip(files, segments, strict=True)
             if not segment.is_last and segment.next_offset > found.first_dirty
         )
-        oldest = min((time for time in map(_first_time, dirty) if time > 0), default=at)
+        firsts = filter(None, (first_batch([file]) for file in dirty))
+        oldest = min((first.max_timestamp for first in firsts if first.max_timestamp > 0), default=at)
         if oldest < at - lag:
             return True, f"the oldest dirty segment is {at - oldest} ms old, above max.compaction.lag.ms = {lag}"
     return False, f"the dirty ratio {ratio:.3f} is not above min.cleanable.dirty.ratio = {least}"
-
-
-def _first_time(segment: Segment) -> int:
-    first = first_batch([segment])
-    return -1 if first is None else first.max_timestamp
 
 
 @dataclass(frozen=True, slots=True)

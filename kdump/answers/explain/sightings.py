@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.log_dir_pass import first_segment
@@ -80,8 +81,8 @@ class Sightings:
 
     def covering(self, offset: int) -> Span | None:
         if len(self._sorted) != len(self.batches):
-            self._sorted = sorted(self.batches, key=_by_base)
-        at = bisect_right(self._sorted, offset, key=_base_of) - 1
+            self._sorted = sorted(self.batches, key=lambda one: (one.base, -1 if one.epoch is None else one.epoch))
+        at = bisect_right(self._sorted, offset, key=attrgetter("base")) - 1
         return self._sorted[at] if at >= 0 and self._sorted[at].last >= offset else None
 
     def add(self, found: Sighting) -> None:
@@ -292,21 +293,16 @@ def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)
     for _, region in _regions(segments, first, SILENT):
-        for batch in _control_batches(region):
-            if batch.producer_id not in seen.waiting:
-                continue
-            try:
-                marker = marker_of(batch)
-            except DamageError:  # the outcome stays unknown
-                continue
-            if marker is not None and batch.producer_id is not None:
-                seen.end_transaction(batch.producer_id, batch.last_offset, marker)
-            if not seen.waiting:
-                return
-
-
-def _control_batches(region: Region) -> Iterable[RecordBatch]:
-    return (region,) if isinstance(region, RecordBatch) and region.is_control else ()
+        if not isinstance(region, RecordBatch) or not region.is_control or region.producer_id not in seen.waiting:
+            continue
+        try:
+            marker = marker_of(region)
+        except DamageError:  # the outcome stays unknown
+            continue
+        if marker is not None and region.producer_id is not None:
+            seen.end_transaction(region.producer_id, region.last_offset, marker)
+        if not seen.waiting:
+            return
 
 
 def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[bytes]) -> dict[bytes, int]:
@@ -359,14 +355,6 @@ def _regions(segments: Sequence[Segment], first: int, report: Reporter) -> Itera
                     yield segment, region
         except UnreadableError as error:
             report.fail(error)
-
-
-def _base_of(batch: Span) -> int:
-    return batch.base
-
-
-def _by_base(batch: Span) -> tuple[int, int]:
-    return batch.base, -1 if batch.epoch is None else batch.epoch
 
 
 def _epoch(found: Sighting) -> int:

@@ -344,7 +344,8 @@ class ConsumerGroups(TopicLogs):
         return sorted(found, key=lambda one: (one[0], one[1].partition))
 
     def _of_group(self, group_id: str, held: HeldGroup, reader: CommitReader) -> Iterator[AnswerLine]:
-        group = read_group(group_id, held.partition, held.log, self._topic_name)
+        names = self.ends.topic_ids
+        group = read_group(group_id, held.partition, held.log, lambda number: names.get(number) or id_text(number))
         if group is None and (held.log.simple or held.offsets):
             group = simple_group(group_id, held.partition)
         if group is not None:
@@ -377,9 +378,6 @@ class ConsumerGroups(TopicLogs):
                     if state.start_offset >= 0:
                         found.setdefault(key.group_id, []).append((key, state))
         return {group_id: sorted(shares) for group_id, shares in found.items()}
-
-    def _topic_name(self, topic_id: bytes) -> str:
-        return self.ends.topic_ids.get(topic_id) or id_text(topic_id)
 
 
 HELP: Final = """List consumer groups, their members, offsets and lag.

@@ -223,11 +223,6 @@ def group_of(key: bytes) -> bytes:
     return key[_GROUP_AT : _group_end(key)]
 
 
-def prefix_of(key: bytes) -> bytes:
-    """Return the prefix of the keys of all offsets of a group. ``key`` is any key of this group."""
-    return COMMIT + key[2 : _group_end(key)]
-
-
 def _group_end(key: bytes) -> int:
     return _GROUP_AT + (key[2] << 8 | key[3])
 
@@ -456,7 +451,7 @@ class CoordinatorLog(TopicLog):
     def _forget(self, key: bytes, group: GroupLog) -> None:
         if group.offsets or group.records or group.simple:
             return
-        prefix = prefix_of(key)
+        prefix = COMMIT + key[2 : _group_end(key)]  # of the keys of all offsets of the group
         if not any(pending_key.startswith(prefix) for commits in self.pending.values() for pending_key in commits):
             self.groups.pop(group_of(key), None)
 

@@ -6,6 +6,8 @@ The command itself makes the lines of records and differences. :mod:`.image` rea
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from kdump.answers.metadata import cluster_image
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.records import SnapshotRecord
-    from kdump.answers.metadata.topics import PartitionImage, Topic
+    from kdump.answers.metadata.topics import Topic
     from kdump.answers.question import Asking
 
 
@@ -67,7 +69,7 @@ def differences(earlier: ClusterImage, later: ClusterImage) -> Iterator[Differen
         was = before.pop(record.key, None)
         if was is None:
             yield AddedRecord(**record.plain, was=None, topic=_topic(record, later))
-        elif _differ(was, record):
+        elif was.fields is not record.fields and was.text != record.text:
             yield ChangedRecord(**record.plain, was=was.plain, topic=_topic(record, later))
     for record in before.values():
         yield RemovedRecord(**record.plain, was=None, topic=_topic(record, earlier))
@@ -88,10 +90,6 @@ def _topic(record: SnapshotRecord, image: ClusterImage) -> str | None:
     return None if topic is None else topic.name
 
 
-def _differ(one: SnapshotRecord, other: SnapshotRecord) -> bool:
-    return one.fields is not other.fields and one.text != other.text
-
-
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
     """A partition in the line of its topic; leader -1 means none."""
@@ -106,19 +104,8 @@ class PartitionLine:
     adding: list[int]
     removing: list[int]
 
-    @classmethod
-    def of(cls, number: int, state: PartitionImage) -> PartitionLine:
-        return cls(
-            number,
-            state.leader,
-            state.leader_epoch,
-            state.replicas,
-            state.isr,
-            state.elr,
-            state.partition_epoch,
-            state.adding,
-            state.removing,
-        )
+
+_OF_STATE: Final = attrgetter(*(field.name for field in dataclass_fields(PartitionLine)[1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +136,7 @@ def topic_lines(image: ClusterImage, wanted: Sequence[str], *, show_secrets: boo
 
 
 def _line(topic: Topic, image: ClusterImage, *, show_secrets: bool) -> TopicLine:
-    lines = [PartitionLine.of(number, state) for number, state in sorted(topic.partitions.items())]
+    lines = [PartitionLine(number, *_OF_STATE(state)) for number, state in sorted(topic.partitions.items())]
     own = cluster_image.hidden_configs(cluster_image.TOPIC_RESOURCE, image.configs.topic(topic.name), show=show_secrets)
     return TopicLine(topic.name, topic.id_text, topic.name in INTERNAL, lines, own)
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kdump.answers.metadata.records import (
@@ -42,25 +43,29 @@ _ACL_NAMES: Final[dict[str, tuple[str, ...]]] = {
 """Field of an ACL -> the names of its codes 0, 1, 2 ... (``org.apache.kafka.common.acl``)."""
 
 
-class Acls:
-    """The ACLs: id -> fields of the AccessControlEntryRecord."""
+class RecordTable:
+    """Records of one type by key, such as the ACLs by id: key -> fields. The key is one field or several.
 
-    def __init__(self) -> None:
-        self.by_id: dict[bytes, Fields] = {}
+    ``absent`` returns the error for the removal of a missing record. By default such a removal changes nothing.
+    """
+
+    def __init__(self, record: str, removal: str, *key: str, absent: Callable[[Fields], str] | None = None) -> None:
+        self.by_key: dict[Any, Fields] = {}
+        self._record, self._removal, self._key, self._absent = record, removal, itemgetter(*key), absent
 
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        return {"AccessControlEntryRecord": self._add, "RemoveAccessControlEntryRecord": self._remove}
+        return {self._record: self._set, self._removal: self._remove}
 
-    def _add(self, fields: Fields) -> None:
-        self.by_id[fields["id"]] = fields
+    def _set(self, fields: Fields) -> None:
+        self.by_key[self._key(fields)] = fields
 
     def _remove(self, fields: Fields) -> None:
-        if self.by_id.pop(fields["id"], None) is None:
-            raise ReplayError(f"there is no ACL with id {id_text(fields['id'])}")
+        if self.by_key.pop(self._key(fields), None) is None and self._absent is not None:
+            raise ReplayError(self._absent(fields))
 
     def records(self) -> Iterator[SnapshotRecord]:
-        for _, fields in sorted(self.by_id.items()):
-            yield SnapshotRecord("AccessControlEntryRecord", 0, fields)
+        for _, fields in sorted(self.by_key.items(), key=itemgetter(0)):
+            yield SnapshotRecord(self._record, 0, fields)
 
 
 def acl_in_words(fields: Fields) -> dict[str, str]:
@@ -178,11 +183,6 @@ class Configs:
     def broker(self, number: int | str) -> Mapping[str, str]:
         return self.resources.get((BROKER_RESOURCE, str(number)), _NO_CONFIGS)
 
-    @property
-    def broker_defaults(self) -> Mapping[str, str]:
-        """The dynamic configs of all brokers: ``--entity-default``."""
-        return self.broker("")
-
     def handlers(self) -> dict[str, Callable[[Fields], None]]:
         return {"ConfigRecord": self._set}
 
@@ -194,9 +194,6 @@ class Configs:
             self.resources[resource].pop(fields["name"], None)
             if not self.resources[resource]:
                 del self.resources[resource]
-
-    def remove_topic(self, name: str) -> None:
-        self.resources.pop((TOPIC_RESOURCE, name), None)
 
     def records(self) -> Iterator[SnapshotRecord]:
         for (kind, name), configs in sorted(self.resources.items()):
@@ -266,50 +263,8 @@ def entity_text(entity: Entity) -> str:
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
-class Scram:
-    """The credentials: (mechanism, user) -> fields of the UserScramCredentialRecord. Salts and keys are secret."""
-
-    def __init__(self) -> None:
-        self.credentials: dict[tuple[int, str], Fields] = {}
-
-    def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        return {"UserScramCredentialRecord": self._set, "RemoveUserScramCredentialRecord": self._remove}
-
-    def _set(self, fields: Fields) -> None:
-        self.credentials[fields["mechanism"], fields["name"]] = fields
-
-    def _remove(self, fields: Fields) -> None:
-        if self.credentials.pop((fields["mechanism"], fields["name"]), None) is None:
-            raise ReplayError(f"user {fields['name']} has no credential of {scram_mechanism(fields)}")
-
-    def records(self) -> Iterator[SnapshotRecord]:
-        for _, fields in sorted(self.credentials.items()):
-            yield SnapshotRecord("UserScramCredentialRecord", 0, fields)
-
-
 def scram_mechanism(fields: Fields) -> str:
     return MECHANISMS.get(fields["mechanism"], f"mechanism {fields['mechanism']}")
-
-
-class Tokens:
-    """The delegation tokens: id -> fields of the DelegationTokenRecord."""
-
-    def __init__(self) -> None:
-        self.by_id: dict[str, Fields] = {}
-
-    def handlers(self) -> dict[str, Callable[[Fields], None]]:
-        """Return the functions that apply records, by record name. Removing an absent token changes nothing."""
-        return {"DelegationTokenRecord": self._set, "RemoveDelegationTokenRecord": self._remove}
-
-    def _set(self, fields: Fields) -> None:
-        self.by_id[fields["tokenId"]] = fields
-
-    def _remove(self, fields: Fields) -> None:
-        self.by_id.pop(fields["tokenId"], None)
-
-    def records(self) -> Iterator[SnapshotRecord]:
-        for _, fields in sorted(self.by_id.items()):
-            yield SnapshotRecord("DelegationTokenRecord", 0, fields)
 
 
 def hidden_config(resource: int, name: str, value: str | None) -> str | None:
@@ -338,7 +293,7 @@ class ClusterImage:
     """The state of a cluster at an offset of its metadata log, in the same parts as Kafka's ``MetadataImage``.
 
     ``topics.by_name`` and ``topics.by_id`` have the topics with their partitions. ``configs.topic(name)`` has the
-    configs of a topic; ``configs.broker_defaults`` and ``configs.broker(id)`` have the dynamic configs of brokers.
+    configs of a topic; ``configs.broker(id)`` has the dynamic configs of a broker, ``configs.broker("")`` of all.
     """
 
     def __init__(self) -> None:
@@ -358,9 +313,21 @@ class ClusterImage:
         self.configs = Configs()
         self.quotas = Quotas()
         self.producer_ids = ProducerIds()
-        self.acls = Acls()
-        self.scram = Scram()
-        self.tokens = Tokens()
+        self.acls = RecordTable(
+            "AccessControlEntryRecord",
+            "RemoveAccessControlEntryRecord",
+            "id",
+            absent=lambda fields: f"there is no ACL with id {id_text(fields['id'])}",
+        )
+        self.scram = RecordTable(
+            "UserScramCredentialRecord",
+            "RemoveUserScramCredentialRecord",
+            "mechanism",
+            "name",
+            absent=lambda fields: f"user {fields['name']} has no credential of {scram_mechanism(fields)}",
+        )
+        """The credentials by (mechanism, user). Salts and keys are secret."""
+        self.tokens = RecordTable("DelegationTokenRecord", "RemoveDelegationTokenRecord", "tokenId")
         self.voters: list[Fields] | None = None
         """The voters of the last VotersRecord (KIP-853), or None if voters are configured statically."""
         self.voter_ids: list[int] = []
@@ -375,12 +342,12 @@ class ClusterImage:
                 "KRaftVersionRecord": self._set_kraft_version,
                 "LeaderChangeMessage": self._set_leader,
             }
-            | dict.fromkeys(_WITHOUT_EFFECT, _nothing)
+            | dict.fromkeys(_WITHOUT_EFFECT, lambda _: None)
         )
         """Record name -> function that applies its fields. Raises ReplayError, without a change, if they do not fit."""
 
     def _remove_topic(self, fields: Fields) -> None:
-        self.configs.remove_topic(self.topics.remove(fields["topicId"]))
+        self.configs.resources.pop((TOPIC_RESOURCE, self.topics.remove(fields["topicId"])), None)
 
     def _set_voters(self, fields: Fields) -> None:
         self.voters = fields["voters"]
@@ -416,7 +383,3 @@ class _Handlers(dict[str, "Callable[[Fields], None]"]):
 
 
 _WITHOUT_EFFECT: Final = ("NoOpRecord", "SnapshotHeaderRecord", "SnapshotFooterRecord")
-
-
-def _nothing(_: Fields) -> None:
-    pass

@@ -217,7 +217,7 @@ def _acl_added(fields: Fields, _: ClusterImage) -> Iterator[Made]:
 
 
 def _acl_removed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
-    entry = image.acls.by_id.get(fields["id"])
+    entry = image.acls.by_key.get(fields["id"])
     if entry is not None:
         yield "AclRemoved", entry["resourceName"], None, _acl(entry), None
 
@@ -278,7 +278,7 @@ def _broker_changed(fields: Fields, _: ClusterImage) -> Iterator[Made]:
 
 def _token_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
     number = fields["tokenId"]
-    token = fields if "owner" in fields else image.tokens.by_id.get(number, {})
+    token = fields if "owner" in fields else image.tokens.by_key.get(number, {})
     details = {
         "owner": token.get("owner"),
         "requester": token.get("requester"),

@@ -92,11 +92,11 @@ def tree(image: ClusterImage, *, show_secrets: bool = False) -> dict[str, Node]:
             for entity, values in image.quotas.entities.items()
         },
         "producerIds": {} if image.producer_ids.next is None else {"nextProducerId": str(image.producer_ids.next)},
-        "acls": {"byId": {id_text(number): _acl(fields) for number, fields in sorted(image.acls.by_id.items())}},
+        "acls": {"byId": {id_text(number): _acl(fields) for number, fields in sorted(image.acls.by_key.items())}},
         "scram": {
             name: _scram(image, number, show_secrets=show_secrets) for number, name in cluster_image.MECHANISMS.items()
         },
-        "delegationToken": {number: _token(fields) for number, fields in sorted(image.tokens.by_id.items())},
+        "delegationToken": {number: _token(fields) for number, fields in sorted(image.tokens.by_key.items())},
     }
 
 
@@ -207,7 +207,7 @@ def _scram(image: ClusterImage, number: int, *, show_secrets: bool) -> dict[str,
             {name: shown(fields[name]) for name in ("salt", "storedKey", "serverKey")}
             | {"iterations": fields["iterations"]},
         )
-        for (mechanism, user), fields in sorted(image.scram.credentials.items())
+        for (mechanism, user), fields in sorted(image.scram.by_key.items())
         if mechanism == number
     }
 

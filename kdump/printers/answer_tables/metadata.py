@@ -142,7 +142,7 @@ def _configs(found: ClusterImage, *, show_secrets: bool) -> AnswerTable:
 
 def _acls(found: ClusterImage) -> AnswerTable:
     names = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
-    words = map(cluster_image.acl_in_words, found.acls.by_id.values())
+    words = map(cluster_image.acl_in_words, found.acls.by_key.values())
     rows = sorted(tuple(each[name] for name in names) for each in words)
     return AnswerTable(f"ACLs: {len(rows)}", names, rows)
 
@@ -158,8 +158,7 @@ def _quotas(found: ClusterImage) -> AnswerTable:
 
 def _scram(found: ClusterImage) -> AnswerTable:
     rows = sorted(
-        (each["name"], cluster_image.scram_mechanism(each), each["iterations"])
-        for each in found.scram.credentials.values()
+        (each["name"], cluster_image.scram_mechanism(each), each["iterations"]) for each in found.scram.by_key.values()
     )
     return AnswerTable("SCRAM users", ("user", "mechanism", "iterations"), rows, frozenset(("iterations",)))
 
@@ -167,7 +166,7 @@ def _scram(found: ClusterImage) -> AnswerTable:
 def _tokens(found: ClusterImage) -> AnswerTable:
     rows = [
         (number, each["owner"], _list(each["renewers"]) or None, for_people(each["expirationTimestamp"]))
-        for number, each in sorted(found.tokens.by_id.items())
+        for number, each in sorted(found.tokens.by_key.items())
     ]
     return AnswerTable("Delegation tokens", ("token", "owner", "renewers", "expires"), rows)
 
@@ -218,8 +217,9 @@ NAMES = frozenset(
 
 def _difference(line: ImageDifference) -> str | None:
     if line.was is None:
-        values = {name: value for name, value in line.data.items() if value != [] and not _needless(name, line)}
-        return details_text(values)
+        is_named = line.type != "TOPIC_RECORD" and line.topic is not None  # the column ``topic`` names it
+        hidden = "topicId" if is_named else None
+        return details_text({name: value for name, value in line.data.items() if value != [] and name != hidden})
     before: dict[str, Any] = line.was["data"]
     names = [*line.data, *(name for name in before if name not in line.data)]
     words = []
@@ -230,11 +230,6 @@ def _difference(line: ImageDifference) -> str | None:
         elif name in NAMES:
             words.append(f"{name}={_plain(new)}")
     return " ".join(words)
-
-
-def _needless(name: str, line: ImageDifference) -> bool:
-    """Return whether a field is omitted, because it is the id of the topic in the column ``topic``."""
-    return name == "topicId" and line.type != "TOPIC_RECORD" and line.topic is not None
 
 
 def nodes(lines: list[AnswerLine]) -> Iterator[AnswerTable]:

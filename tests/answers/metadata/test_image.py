@@ -70,7 +70,7 @@ def test_image_has_topics_by_name_and_id_with_partitions_and_configs():
     assert (state.leader, state.leader_epoch, state.replicas, state.isr) == (-1, 1, [1], [])
     assert image.configs.topic("compact")["cleanup.policy"] == "compact"
     assert image.configs.topic("no-such-topic") == {}
-    assert image.configs.broker_defaults == {"min.insync.replicas": "1"}
+    assert image.configs.broker("") == {"min.insync.replicas": "1"}
 
 
 def test_image_at_a_time_is_the_image_at_the_offset_that_was_reached_then():
