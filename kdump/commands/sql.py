@@ -346,7 +346,14 @@ class _Command:
         from kdump.queries.reading import QueryReading
 
         with metered(wanted=self.given["stats"]) as meter:
-            reading = QueryReading(self.inputs, self.session)
+            run = self.session
+            reading = QueryReading(
+                self.inputs,
+                run.report,
+                lambda item: run.damaged_range(item.file.name, item.damage),
+                run.reads,
+                run.add_status,
+            )
             began, rows = time.monotonic(), 0
             one = engine.query(text, self.given["params"], reading)
             running.append(one)

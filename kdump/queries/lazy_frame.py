@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.api import Decoding, given_paths, is_committed, numbers, topics
-from kdump.errors import DamageWarning, NoteWarning, warn
+from kdump.errors import DamageWarning, NoteWarning, Reporter, warn
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives import timestamps
 from kdump.queries import conditions
 from kdump.queries.conditions import Bounds, Values
-from kdump.queries.reading import QueryReading, RaisingReporter, SqlInputs
+from kdump.queries.reading import QueryReading, SqlInputs
 from kdump.queries.views import RECORDS
 from kdump.schemas import TOPIC
 
@@ -19,16 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.api import Decode, Isolation, Path
-
-
-class _Warning(RaisingReporter):
-    def damage(self, text: str) -> None:
-        warn(text, DamageWarning)
-
-    wrong_index = damage
-
-    def note(self, text: str) -> None:
-        warn(text, NoteWarning)
 
 
 def scan(  # noqa: PLR0913  each option by its name
@@ -71,6 +62,8 @@ def scan(  # noqa: PLR0913  each option by its name
         out_of_order=out_of_order,
     ).decoding(Decoding.of(decode, schemas, schemas_topic, schema), "arrow")
     view = inputs.views[RECORDS]
+    damage = partial(warn, kind=DamageWarning)
+    report = Reporter(damage, damage, partial(warn, kind=NoteWarning))
 
     def frames(
         with_columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
@@ -82,7 +75,7 @@ def scan(  # noqa: PLR0913  each option by its name
         bounds = {} if predicate is None else bounds_of(predicate)
         names = [*columns, *(name for name in dict.fromkeys(used) if name not in columns)]
         left = n_rows
-        for block in QueryReading(inputs, _Warning()).rows(view, names, bounds):
+        for block in QueryReading(inputs, report).rows(view, names, bounds):
             frame: Any = pl.from_arrow(pa.Table.from_batches([block]))
             if predicate is not None:
                 frame = frame.filter(predicate)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from kdump.rows.redaction import Redactor
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.schemas.store import SchemaStore
-    from kdump.segments.regions import Damage
 
 _ROWS: Final = 4096
 """Maximum number of rows in a block of an answer."""
@@ -62,58 +61,16 @@ class StoppedError(Exception):
     """Raised in scans of a query that was stopped."""
 
 
-class QueryReporter(Protocol):
-    """A receiver of notes and errors, such as a session of the command line."""
-
-    def damaged_range(self, file: str, damage: Damage) -> None:
-        """Report a damaged range of a file."""
-
-    def damage(self, text: str) -> None:
-        """Report damage that is not a range of a file."""
-
-    def wrong_index(self, text: str) -> None:
-        """Report a derived file that is not used."""
-
-    def note(self, text: str) -> None:
-        """Report a sentence that does not change the exit status."""
-
-    def fail(self, error: UnreadableError) -> None:
-        """Report an unreadable file."""
-
-    def reads(self, size: int) -> None:
-        """Add the bytes that a scan will read to the total of the progress."""
-
-    def has_read(self, size: int) -> None:
-        """Add the bytes that a scan has read to the progress."""
-
-    def add_status(self, status: int) -> None:
-        """Add the exit status of a view's rows. 0 changes nothing."""
-
-
-class RaisingReporter:
-    """Base class of the reporters of Python functions: read errors are raised, and progress is not shown."""
-
-    def damaged_range(self, file: str, damage: Damage) -> None:
-        self.damage(f"{file}: byte {damage.position}: {damage}")
-
-    def damage(self, text: str) -> None:
-        raise NotImplementedError
-
-    def fail(self, error: UnreadableError) -> None:
-        raise error
-
-    reads = has_read = add_status = staticmethod(discard)
-
-
 class ReportedOnce:
     """Reports each message once, also if a view is scanned several times or in several threads."""
 
-    def __init__(self, to: QueryReporter) -> None:
-        self._damaged_range, self._said, self._lock = to.damaged_range, set[object](), threading.Lock()
-        self.damage, self.note = self._once(to.damage), self._once(to.note)
-        self.wrong, self.fail = self._once(to.wrong_index), self._once(to.fail)
-        self.reads, self.has_read, self.add_status = map(self._locked, (to.reads, to.has_read, to.add_status))
-        self.reporter = Reporter(self.damage, self.wrong, self.note, self.fail)
+    def __init__(self, to: Reporter, lost: Callable[[DamagedRange], object] | None) -> None:
+        """``lost`` receives each damaged range. If it is None, ``to`` receives a sentence on the range."""
+        self._lost = lost or (lambda item: to.damage(f"{item.file.name}: byte {item.damage.position}: {item.damage}"))
+        self._said, self._lock = set[object](), threading.Lock()
+        self.damage, self.note, self.fail = self._once(to.damage), self._once(to.note), self._once(to.fail)
+        self.has_read = self.locked(to.progress)
+        self.reporter = Reporter(self.damage, self._once(to.wrong), self.note, self.fail)
         """The reporter for the collectors of answers."""
 
     def _once(self, report: Callable[[Any], object]) -> Callable[[Any], None]:
@@ -125,7 +82,7 @@ class ReportedOnce:
 
         return once
 
-    def _locked(self, report: Callable[[int], object]) -> Callable[[int], None]:
+    def locked(self, report: Callable[[int], object]) -> Callable[[int], None]:
         def locked(number: int) -> None:
             with self._lock:
                 report(number)
@@ -137,7 +94,7 @@ class ReportedOnce:
             key = item.file.name, item.damage.position, item.damage.size, item.damage.kind
             if key not in self._said:
                 self._said.add(key)
-                self._damaged_range(item.file.name, item.damage)
+                self._lost(item)
 
 
 class SqlInputs(NamedTuple):
@@ -193,8 +150,20 @@ class ViewRead:
 class QueryReading:
     """The input of one query's views."""
 
-    def __init__(self, inputs: SqlInputs, reporter: QueryReporter) -> None:
-        self.inputs, self.report = inputs, ReportedOnce(reporter)
+    def __init__(
+        self,
+        inputs: SqlInputs,
+        report: Reporter,
+        lost: Callable[[DamagedRange], object] | None = None,
+        reads: Callable[[int], None] = discard,
+        add_status: Callable[[int], None] = discard,
+    ) -> None:
+        """``lost`` is as in :class:`ReportedOnce`.
+
+        ``reads`` receives the number of bytes that a scan will read, ``add_status`` the exit status of a view's rows.
+        """
+        self.inputs, self.report = inputs, ReportedOnce(report, lost)
+        self._reads, self._add_status = self.report.locked(reads), self.report.locked(add_status)
         self.scans: list[ViewRead] = []
         self.records_read = self.batches_read = 0
         self.stopped = threading.Event()
@@ -261,7 +230,7 @@ class QueryReading:
         wanted = _filter(bounds, committed=self.inputs.committed, out_of_order=self.inputs.out_of_order)
         scan.pushed = {name: _shown_values(value) for name, value in bounds.items() if name in _PUSHED}
         partitions = [one for one in self.partitions if _may_hold(one, bounds)]
-        self.report.reads(sum(one.size for one in partitions))
+        self._reads(sum(one.size for one in partitions))
         if view.name == BATCHES:
             return self._batches(partitions, wanted, names)
         if view.name == DAMAGE and isinstance(view, RowView):
@@ -411,7 +380,7 @@ class QueryReading:
                     progress=self._progress(),
                 )
             )
-            self.report.add_status(status(found))
+            self._add_status(status(found))
             self._found = [finding_row(one) for one in found if not one.is_remark]
         return self._found
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from kdump.api import Decoding, given_paths, is_committed, moment, numbers, topics
 from kdump.arrow.files import TableResult
-from kdump.errors import UsageError, many, reports, warn_of_damage
+from kdump.errors import Reporter, UsageError, many, reports, warn_of_damage
 from kdump.log_dirs.finder import Wanted
 from kdump.output.files import scratch_folder
 from kdump.primitives import timestamps
 from kdump.printers import notebook
 from kdump.queries import MEMORY, writers
 from kdump.queries.engine import Engine, QueryLimits
-from kdump.queries.reading import QueryReading, RaisingReporter, SqlInputs
+from kdump.queries.reading import QueryReading, SqlInputs
 from kdump.schemas import TOPIC
 
 if TYPE_CHECKING:
@@ -56,24 +56,6 @@ class QueryResult(TableResult):
         rows = [list(row.values()) for row in self.table.slice(0, notebook.SHOWN + 1).to_pylist()]
         sentences = self.damage + self.wrong + self.notes
         return notebook.table(repr(self), self.table.schema.names, rows, sentences)
-
-
-class _Collected(RaisingReporter):
-    """A reporter that collects messages, and raises read errors."""
-
-    def __init__(self) -> None:
-        self.damaged: list[str] = []
-        self.indexes: list[str] = []
-        self.notes: list[str] = []
-
-    def damage(self, text: str) -> None:
-        self.damaged.append(text)
-
-    def wrong_index(self, text: str) -> None:
-        self.indexes.append(text)
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def sql(  # noqa: PLR0913  each option by its name
@@ -122,18 +104,17 @@ def sql(  # noqa: PLR0913  each option by its name
         schemas=None if schemas is None else fspath(schemas),
         schemas_topic=schemas_topic,
     ).decoding(Decoding.of(decode, schemas, schemas_topic, schema), "duckdb")
-    collected = _Collected()
+    damage, wrong, notes = list[str](), list[str](), list[str]()
+    report = Reporter(damage.append, wrong.append, notes.append)
     with scratch_folder(None) as folder:
         limits = QueryLimits(memory, min(4, os.cpu_count() or 1), folder, timeout)
         engine = Engine(inputs.views, limits)
-        running = engine.query(query, params or {}, QueryReading(inputs, collected))
+        running = engine.query(query, params or {}, QueryReading(inputs, report))
         try:
             running.wait()
             rows = pa.Table.from_batches(list(running.batches()), running.schema)
             table = rows.rename_columns(writers.distinct(rows.schema.names))
         finally:
             running.close()
-    warn_of_damage(collected.damaged)
-    return QueryResult(
-        table, tuple(collected.damaged), tuple(collected.indexes), tuple(collected.notes), paths=inputs.paths
-    )
+    warn_of_damage(damage)
+    return QueryResult(table, tuple(damage), tuple(wrong), tuple(notes), paths=inputs.paths)

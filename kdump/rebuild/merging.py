@@ -92,7 +92,7 @@ class MergedLog:
         for span in sorted(spans, key=lambda one: one.base_offset):
             limit = self._history.limit(span.base_offset, span.epoch)
             if limit <= span.base_offset:
-                self._diverged(span)
+                self._diverged(span, span.epoch)
             elif span.last_offset < limit and self._is_covered(span.base_offset, span.last_offset):
                 continue
             elif (
@@ -115,7 +115,7 @@ class MergedLog:
         expected = self._history.at(span.base_offset)
         is_flipped = expected is not None and (expected ^ span.epoch).bit_count() == 1
         if own is not None and not is_flipped and self._history.limit(span.base_offset, own) <= span.last_offset:
-            self._leave_bytes(span, "diverged", self._why(span.base_offset, own))
+            self._diverged(span, own)
             return
         epoch = span.epoch if expected is None else expected
         self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
@@ -163,9 +163,14 @@ class MergedLog:
                 one = _single(span, place)
                 self._take(TakenSpan(place.base_offset, place.last_offset, copy, span.epoch, one))
 
-    def _diverged(self, span: BatchSpan) -> None:
-        why = self._why(span.base_offset, span.epoch)
-        self._leave_bytes(span, "diverged", why)
+    def _diverged(self, span: BatchSpan, epoch: int) -> None:
+        """Leave out a span whose leader epoch in its replica is ``epoch``."""
+        why = self._why(span.base_offset, epoch)
+        self.left_out.append(
+            LeftOutRange(
+                span.segment, span.position, span.size, "diverged", why, span.base_offset, span.last_offset + 1
+            )
+        )
 
     def _why(self, offset: int, epoch: int) -> str:
         expected = self._history.at(offset)
@@ -182,11 +187,6 @@ class MergedLog:
             self.left_out[-1] = last._replace(size=last.size + new.size, missing_until=new.missing_until)
         else:
             self.left_out.append(new)
-
-    def _leave_bytes(self, span: BatchSpan, kind: str, why: str) -> None:
-        self.left_out.append(
-            LeftOutRange(span.segment, span.position, span.size, kind, why, span.base_offset, span.last_offset + 1)
-        )
 
     def _take(self, new: TakenSpan) -> None:
         at = bisect_right(self._bases, new.base_offset)

@@ -24,15 +24,15 @@ from uuid import uuid4
 from kdump.answers.metadata import snapshot_writer
 from kdump.answers.metadata.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
 from kdump.answers.metadata.image import Copies, MetadataLog
-from kdump.answers.metadata.records import METADATA_VERSION, level_name
+from kdump.answers.metadata.records import LEVEL_NAMES, METADATA_VERSION, level_name
 from kdump.answers.metadata.topics import PartitionImage
+from kdump.broker_start import release
 from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
 from kdump.formats import leader_epoch, quorum_state
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
 from kdump.log_dirs import file_names
 from kdump.primitives.encodings import java_config_integer
-from kdump.rebuild import release_facts
 from kdump.rebuild.coordinators import partition_counts
 from kdump.rebuild.nodes import PROTOCOLS, Listeners, address, new_directory_id
 from kdump.segments.log_end import LogEnd, end_of_log
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.rebuild.nodes import NewNode, Replicas, Voter
     from kdump.rebuild.volumes import VolumeFolder, Volumes
+
 
 BEYOND: Final = 1_000_000
 """The number of offsets between the end of the longest copy and the end of the new snapshot.
@@ -84,6 +85,35 @@ INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
 KEEP_ALL: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
 """The configs of topics whose configs are lost. With Kafka's defaults a broker would delete records."""
 MIN_ISR: Final = "min.insync.replicas"
+
+# Sources: ``kafka-storage version-mapping`` of 4.0.2 to 4.4.0; ``LogConfig`` and its validators of 3.9.2 to 4.4.0;
+# ``MetadataVersion.LATEST_PRODUCTION`` of 3.3 to 3.8; KIP-853 (3.9) for voters in the metadata log.
+VOTERS_SINCE: Final = (3, 9)
+"""The first release whose voters may be in the metadata log (kraft.version 1, KIP-853)."""
+VOTERS_LEVEL: Final = 21
+"""The lowest level of metadata.version for kraft.version 1."""
+UNCLEAN_SINCE: Final = 23
+"""4.0-IV1: from this level on, a broker leaves every ISR after an unclean stop (KIP-966)."""
+LEAST_LEVEL: Final = 7
+"""3.3-IV3: the lowest level that 4.0 and later support."""
+
+_GROUPS: Final = {"group.version": 1, "transaction.version": 2}
+_SHARES: Final = {"eligible.leader.replicas.version": 1, "share.version": 1, "streams.version": 1}
+FEATURES: Final[dict[tuple[int, int], dict[str, int]]] = {
+    (3, 3): {"metadata.version": 7},
+    (3, 4): {"metadata.version": 8},
+    (3, 5): {"metadata.version": 11},
+    (3, 6): {"metadata.version": 14},
+    (3, 7): {"metadata.version": 19},
+    (3, 8): {"metadata.version": 20},
+    (3, 9): {"metadata.version": 21},
+    (4, 0): {"metadata.version": 25, **_GROUPS},
+    (4, 1): {"metadata.version": 27, **_GROUPS, "eligible.leader.replicas.version": 1},
+    (4, 2): {"metadata.version": 29, **_GROUPS, **_SHARES},
+    (4, 3): {"metadata.version": 30, **_GROUPS, **_SHARES},
+    (4, 4): {"metadata.version": 33, **_GROUPS, **_SHARES, "share.version": 2},
+}
+"""Minor release -> the feature levels of a cluster that this release formats."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +241,7 @@ def _without_log(
             "--release 4.3.1"
         )
     image = ClusterImage()
-    image.features.levels.update(release_facts.default_features(release))
+    image.features.levels.update(default_features(release))
     return image, _add_topics(image, folders, fail)
 
 
@@ -228,7 +258,7 @@ def _complete(
                 "the metadata log is damaged and has no metadata.version: give the release of the new nodes, such as "
                 "--release 4.3.1"
             )
-        image.features.levels.update(release_facts.default_features(release))
+        image.features.levels.update(default_features(release))
     known = [
         each for each in folders if each.topic not in image.topics.by_name and each.topic_id not in image.topics.by_id
     ]
@@ -316,10 +346,10 @@ def release_for(lost: LostCluster, named: StartRelease | None) -> StartRelease:
     """
     level = lost.image.features.metadata_version
     if named is None:
-        return release_facts.oldest_for(level)
-    release_facts.default_features(named)
+        return oldest_for(level)
+    default_features(named)
     if level > named.highest_level:
-        least = release_facts.oldest_for(level)
+        least = oldest_for(level)
         raise UsageError(
             f"--release {named.name} is too old: metadata.version is {level_name(level)} ({level}), and "
             f"{named.name} supports levels up to {level_name(named.highest_level)} ({named.highest_level}); "
@@ -356,13 +386,13 @@ def rebuilt(lost: LostCluster, to: NewCluster) -> tuple[ClusterImage, list[Clust
             replicas = to.replicas[number, partition]
             epoch = max(state.leader_epoch, to.epochs.get((number, partition), -1)) + 1
             made = _partition(replicas, epoch, state.partition_epoch + 1, [directories[one] for one in replicas])
-            if image.features.metadata_version >= release_facts.UNCLEAN_SINCE:
+            if image.features.metadata_version >= UNCLEAN_SINCE:
                 made.isr = made.isr[:1]
             image.topics.by_id[number].partitions[partition] = made
     changes += fit_configs(image, to.release, len(to.nodes))
     for node in to.nodes:
         image.cluster.brokers[node.id] = _registration(node, to, lost, image.features.metadata_version)
-    if release_facts.has_voters(to.release):
+    if has_voters(to.release):
         image.kraft_version = 1
         image.voters = [
             voter_fields(node.id, node.directory_id, node.host, node.controller_port, to.listeners.controller)
@@ -375,7 +405,7 @@ def rebuilt(lost: LostCluster, to: NewCluster) -> tuple[ClusterImage, list[Clust
 def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]:
     """Raise the metadata.version if it is too low for the release, or for voters in the metadata log."""
     level = image.features.metadata_version
-    least = release_facts.VOTERS_LEVEL if release_facts.has_voters(release) else release_facts.LEAST_LEVEL
+    least = VOTERS_LEVEL if has_voters(release) else LEAST_LEVEL
     if level < least:
         image.features.levels[METADATA_VERSION] = least
         why = f"{release.name} needs at least {level_name(least)} ({least})"
@@ -400,7 +430,7 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
     }
     for (kind, name), configs in sorted(image.configs.resources.items()):
         what = "topic config" if kind == TOPIC_RESOURCE else "broker config"
-        for least in release_facts.least_values(release) if kind == TOPIC_RESOURCE else ():
+        for least in least_values(release) if kind == TOPIC_RESOURCE else ():
             value = configs.get(least.config)
             if value is not None and _int(value) < least.least:
                 configs[least.config] = str(least.least)
@@ -408,12 +438,7 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
                 yield ClusterChange(what, name, least.config, value, why)
         most = factors.get(name, brokers) if kind == TOPIC_RESOURCE else brokers
         value = configs.get(MIN_ISR)
-        if (
-            not release_facts.caps_min_isr(release)
-            and kind in (TOPIC_RESOURCE, BROKER_RESOURCE)
-            and value
-            and _int(value) > most
-        ):
+        if not caps_min_isr(release) and kind in (TOPIC_RESOURCE, BROKER_RESOURCE) and value and _int(value) > most:
             configs[MIN_ISR] = str(most)
             why = f"{release.name} refuses acks=all with fewer replicas; it was set to {most}, the number of replicas"
             yield ClusterChange(what, name, MIN_ISR, value, why)
@@ -445,7 +470,7 @@ def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds
     image.epoch = max(image.epoch, copies.epoch) + ABOVE
     image.cut_batch = image.open_transaction = None
     image.cluster.controllers.clear()
-    if image.features.metadata_version >= release_facts.VOTERS_LEVEL:
+    if image.features.metadata_version >= VOTERS_LEVEL:
         image.kraft_version = 1
         image.voters = [
             voter_fields(one.id, one.directory_id or bytes(16), one.host, one.port, listener) for one in voters
@@ -486,7 +511,7 @@ def _registration(node: NewNode, to: NewCluster, lost: LostCluster, level: int) 
         "features": [
             {
                 "name": METADATA_VERSION,
-                "minSupportedVersion": min(level, release_facts.LEAST_LEVEL),
+                "minSupportedVersion": min(level, LEAST_LEVEL),
                 "maxSupportedVersion": max(level, to.release.highest_level),
             }
         ],
@@ -509,3 +534,55 @@ def protocol_of(listener: str, image: ClusterImage) -> int:
 def snapshot(image: ClusterImage) -> tuple[str, bytes]:
     """Return the file name and the bytes of the snapshot of an image."""
     return snapshot_writer.file_name(image), snapshot_writer.encode(image)
+
+
+class LeastValue(NamedTuple):
+    """The least value of a topic config from release ``since`` on: a broker does not start with a smaller value."""
+
+    config: str
+    since: tuple[int, int]
+    least: int
+
+
+LEAST_VALUES: Final = (LeastValue("segment.bytes", (4, 1), 1 << 20),)
+"""The only bound that changed between 3.9 and 4.4. Releases 3.9 and 4.0 accept segments of 14 bytes."""
+
+
+def least_values(to: StartRelease) -> list[LeastValue]:
+    return [each for each in LEAST_VALUES if each.since <= to.number]
+
+
+def default_features(to: StartRelease) -> dict[str, int]:
+    """Return the feature levels of a cluster that a release formats. Raises UsageError for a release before 3.3."""
+    known = [minor for minor in FEATURES if minor <= to.number[:2]]
+    if not known:
+        raise UsageError(f"--release {to.name} has no KRaft: use 3.3 or later")
+    return dict(FEATURES[max(known)])
+
+
+def oldest_for(level: int) -> StartRelease:
+    """Return the oldest release that supports a level of metadata.version. Raises UsageError for an unknown level."""
+    for minor in FEATURES:
+        found = release.of(".".join(map(str, minor)))
+        if found.highest_level >= level:
+            return found
+    newest = level_name(max(LEVEL_NAMES))
+    raise UsageError(
+        f"metadata.version is {level}, but kdump knows only levels up to {newest}: "
+        "use a newer kdump, or give the release with --release"
+    )
+
+
+def has_voters(to: StartRelease) -> bool:
+    """Return whether this release can have the voters in the metadata log."""
+    return to.number >= VOTERS_SINCE
+
+
+def caps_min_isr(to: StartRelease) -> bool:
+    """Return whether this release limits min.insync.replicas to the number of replicas (``effectiveMinIsr``)."""
+    return to.number >= (3, 7)
+
+
+def has_share_groups(to: StartRelease) -> bool:
+    """Return whether this release has the coordinator of share groups, and the topic for it (KIP-932, 4.1)."""
+    return to.number >= (4, 1)

@@ -24,10 +24,6 @@ from kdump.log_salvage.merge import UNREADABLE
 from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, has_gap, history
 from kdump.rebuild.merging import MergedLog, OffsetSpan, OffsetSpans, TakenSpan
 from kdump.rebuild.partition_plan import (
-    LOST,
-    MERGED,
-    PARTIAL,
-    WHOLE,
     LeftOutBytes,
     LostOffsets,
     PartitionPlan,
@@ -192,7 +188,7 @@ def _without_copy(wanted: WantedPartition) -> PartitionPlan:
         topic=wanted.topic,
         topic_id=wanted.topic_id,
         partition=wanted.partition,
-        state=LOST,
+        state="lost",
         segments=(PlannedSegment(end, ()),),
         log_start=end,
         end=end,
@@ -252,7 +248,8 @@ class _Planning:
         lost = tuple(self._lost(log_start if not wanted.is_tiered else max(log_start, first), end))
         sources = tuple(self._sources(log_start))
         left_out = tuple(self._left_out(lost))
-        state: State = PARTIAL if lost else MERGED if len({one.path for one in sources}) > 1 else WHOLE
+        scans = [copy.scanned for copy in needed]
+        state: State = "partial" if lost else "merged" if len({one.path for one in sources}) > 1 else "whole"
         return PartitionPlan(
             topic=wanted.topic,
             topic_id=wanted.topic_id,
@@ -269,11 +266,11 @@ class _Planning:
             uncommitted=uncommitted,
             left_out=left_out,
             producer_snapshot=self._producers(segments[0].base_offset),
-            highest_producer_id=max(copy.scanned.highest_producer_id for copy in needed),
-            newest_ms=tuple((one.segments[-1].path, one.newest_ms) for one in map(_scanned, needed) if one.segments),
-            has_transactions=any(copy.scanned.has_transactions for copy in needed),
+            highest_producer_id=max(one.highest_producer_id for one in scans),
+            newest_ms=tuple((one.segments[-1].path, one.newest_ms) for one in scans if one.segments),
+            has_transactions=any(one.has_transactions for one in scans),
             is_tiered=wanted.is_tiered,
-            repaired=bool(self._others) or any(not copy.scanned.is_sound for copy in needed),
+            repaired=bool(self._others) or not all(one.is_sound for one in scans),
             notes=tuple(self._notes),
             unreadable=tuple(self._unreadable()),
         )
@@ -646,10 +643,6 @@ def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
         with suppress(UnreadableError):
             found.append(SeenFile.of(each.path))
     return tuple(found)
-
-
-def _scanned(copy: _Copy) -> ScannedCopy:
-    return copy.scanned
 
 
 def _missing(one: LeftOutRange) -> tuple[int, int]:

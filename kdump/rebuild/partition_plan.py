@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kdump.errors import UnreadableError
 
@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from kdump.formats.leader_epoch import EpochEntry
 
 State = Literal["whole", "merged", "partial", "lost"]
-WHOLE: Final = "whole"
-MERGED: Final = "merged"
-PARTIAL: Final = "partial"
-LOST: Final = "lost"
 
 
 @dataclass(frozen=True)

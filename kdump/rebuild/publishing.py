@@ -10,7 +10,7 @@ from kdump.answers.metadata.image import Copies
 from kdump.errors import SILENT
 from kdump.log_dirs import file_names
 from kdump.output import access, files
-from kdump.rebuild import account, copying, metadata, release_facts
+from kdump.rebuild import account, copying, metadata
 from kdump.rebuild.copying import Journal, PlacedPartition
 from kdump.rebuild.first_start import DELAY
 from kdump.rebuild.metadata import protocol_of
@@ -153,7 +153,7 @@ def _lines(
     yield f"listener.security.protocol.map={','.join(_protocols(to, lost))}"
     voters = [each for each in to.nodes if each.controller_port is not None]
     servers = [address(each.host, each.controller_port or 0) for each in voters]
-    if release_facts.has_voters(to.release):
+    if metadata.has_voters(to.release):
         yield f"controller.quorum.bootstrap.servers={','.join(servers)}"
     else:
         named = [f"{each.id}@{server}" for each, server in zip(voters, servers, strict=True)]
@@ -173,7 +173,7 @@ def _lines(
     yield f"offsets.topic.replication.factor={factor}"
     yield f"transaction.state.log.replication.factor={factor}"
     yield f"transaction.state.log.min.isr={least}"
-    if release_facts.has_share_groups(to.release):
+    if metadata.has_share_groups(to.release):
         yield f"share.coordinator.state.topic.replication.factor={factor}"
         yield f"share.coordinator.state.topic.min.isr={least}"
 

@@ -10,6 +10,7 @@ import pytest
 duckdb = pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")
 
+from kdump.errors import SILENT
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives import compression, timestamps
 from kdump.queries import engine
@@ -17,7 +18,6 @@ from kdump.queries.engine import Engine, QueryError, QueryLimits, WrongQueryErro
 from kdump.queries.reading import QueryReading, SqlInputs
 from kdump.queries.views import SECOND_NAMES, Views
 from testing import GOLDEN, ROOT, forge
-from tests.queries.reports import Kept
 
 BROKER = str(GOLDEN / "brokers" / "4.2.2")
 QUERIES = [
@@ -36,7 +36,7 @@ def ask(tmp_path):
 
     def asked(text, params=(), *, timeout=None):
         inputs = SqlInputs((BROKER,), Wanted(siblings=True), timestamps.now())
-        reading = QueryReading(inputs, Kept())
+        reading = QueryReading(inputs, SILENT)
         limits = QueryLimits(128 << 20, 2, tmp_path, timeout)
         running = Engine(Views(), limits).query(text, dict(params), reading)
         try:
@@ -238,7 +238,7 @@ def test_large_values_come_in_small_blocks_with_one_thread_too(tmp_path):
     folder.mkdir()
     batches = (forge.batch([forge.record(b"k", bytes(1 << 20))], base_offset=number) for number in range(40))
     (folder / "00000000000000000000.log").write_bytes(b"".join(batches))
-    reading = QueryReading(SqlInputs((str(folder),), Wanted(siblings=True), timestamps.now()), Kept())
+    reading = QueryReading(SqlInputs((str(folder),), Wanted(siblings=True), timestamps.now()), SILENT)
     running = Engine(Views(), QueryLimits(128 << 20, 1, tmp_path)).query("from records", {}, reading)
     try:
         running.wait()
@@ -249,7 +249,7 @@ def test_large_values_come_in_small_blocks_with_one_thread_too(tmp_path):
 
 
 def test_an_error_of_an_arrow_stream_is_one_of_the_query(tmp_path):
-    running = Engine(Views(), QueryLimits(128 << 20, 1, tmp_path)).query("", {}, QueryReading(None, Kept()))
+    running = Engine(Views(), QueryLimits(128 << 20, 1, tmp_path)).query("", {}, QueryReading(None, SILENT))
     error = running._as_kdump_error(OSError("Out of Memory Error: failed\n\nPossible solutions:\n* SET threads=1"))
     assert isinstance(error, QueryError)
     assert str(error) == "query: Out of Memory Error: failed\nhint: --memory gives the query more"
@@ -322,7 +322,7 @@ def test_conditions_over_nulls_give_the_rows_of_a_full_table(tmp_path):
     """For every view: DuckDB's own filter over a copy of all rows is the reference."""
     chosen, views, plain = random.Random(54), Views(), duckdb.connect()
     plain.execute("set timezone = 'UTC'")
-    reading = QueryReading(SqlInputs((BROKER,), Wanted(siblings=True), timestamps.now()), Kept())
+    reading = QueryReading(SqlInputs((BROKER,), Wanted(siblings=True), timestamps.now()), SILENT)
     one_engine = Engine(views, QueryLimits(256 << 20, 2, tmp_path))
     asked = one_engine.connect()
     one_engine.add(asked, reading, views)
