@@ -50,7 +50,8 @@ class Bytes(NamedTuple):
     disk_size: int | None
 
     @classmethod
-    def of(cls, files: Iterable[Entry | Segment]) -> Bytes:
+    def of(cls, files: Iterable[Entry | Segment | Bytes]) -> Bytes:
+        """Return the sums of sizes."""
         size, disk_size = 0, 0
         known = True
         for file in files:
@@ -199,7 +200,7 @@ class DiskUsage(Collector):
                 folders.setdefault(top, []).extend((found.own, *(size for _, size in found.foreign)))
         for path, sizes in folders.items():
             what = _KINDS.get(posixpath.basename(path), "a foreign folder")
-            yield OtherUsage(path, what, *_sum(sizes))
+            yield OtherUsage(path, what, *Bytes.of(sizes))
 
     def _above(self, path: str) -> Iterator[str]:
         while path:
@@ -306,12 +307,6 @@ def _other_folder(partition: Partition) -> _OtherFolder:
     )
 
 
-def _sum(sizes: Iterable[Bytes]) -> Bytes:
-    found = list(sizes)
-    known = all(size.disk_size is not None for size in found)
-    return Bytes(sum(size.size for size in found), sum(size.disk_size or 0 for size in found) if known else None)
-
-
 def _topics(lines: Iterable[PartitionUsage]) -> Iterator[TopicUsage]:
     topics: dict[str, list[PartitionUsage]] = {}
     for line in lines:
@@ -324,7 +319,7 @@ def _topics(lines: Iterable[PartitionUsage]) -> Iterator[TopicUsage]:
             log_bytes=sum(line.log_bytes for line in found),
             all_bytes=sum(line.all_bytes for line in found),
             replicas=len(found),
-            disk_bytes=_sum(Bytes(line.all_bytes, line.disk_bytes) for line in found).disk_size,
+            disk_bytes=Bytes.of(Bytes(line.all_bytes, line.disk_bytes) for line in found).disk_size,
         )
 
 

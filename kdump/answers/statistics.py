@@ -6,10 +6,12 @@ so compressed messages are decompressed and counted.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import nlargest
+from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from kdump.answers.collector import Collector, Needs
@@ -369,15 +371,10 @@ def spread(counts: Counter[int]) -> Spread | None:
     if not whole:
         return None
     mean = sum(number * count for number, count in counts.items()) / whole
-    found, seen = [], 0
-    shares = iter((50, 99))
-    share = next(shares)
-    for number, count in sorted(counts.items()):
-        seen += count
-        while share and seen * 100 >= whole * share:
-            found.append(number)
-            share = next(shares, 0)
-    return Spread(round(mean, 3), found[0], found[1])
+    numbers = sorted(counts)
+    ranks = list(accumulate(counts[number] for number in numbers))
+    p50, p99 = (numbers[bisect_left(ranks, whole * share, key=lambda rank: 100 * rank)] for share in (50, 99))
+    return Spread(round(mean, 3), p50, p99)
 
 
 def _line(sums: PartitionSums) -> PartitionStatistics:

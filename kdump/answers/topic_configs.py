@@ -217,16 +217,13 @@ def _check(key: str, value: str) -> None:
     default = KEYS[key].default
     if not _parses(key, value):
         raise UsageError(f"{value!r} is not a value of {key} (a valid value is {default!r})")
-    if default not in {"true", "false"} and key != "cleanup.policy":
-        _check_range(key, _number(key, value))
-
-
-def _check_range(key: str, number: float) -> None:
     lowest, highest = KEYS[key].lowest, KEYS[key].highest
-    if highest is not None and not (lowest or 0) <= number <= highest:
-        raise UsageError(f"{number} is not a value of {key}: a broker accepts {lowest} to {highest}")
-    if lowest is not None and number < lowest:
-        raise UsageError(f"{number} is not a value of {key}: a broker accepts {lowest} or more")
+    if lowest is None:
+        return
+    number = _number(key, value)
+    if not (lowest <= number and (highest is None or number <= highest)):  # NaN is in no range
+        accepted = f"{lowest} or more" if highest is None else f"{lowest} to {highest}"
+        raise UsageError(f"{number} is not a value of {key}: a broker accepts {accepted}")
 
 
 def config_option() -> Any:

@@ -19,7 +19,7 @@ from kdump.checks.log_dir import LogDirs
 from kdump.command_line.findings_output import FindingsOutput
 from kdump.command_line.session import Session
 from kdump.commands.check import report
-from kdump.errors import SILENT, Reporter, discard
+from kdump.errors import SILENT, Reporter, discard, many
 from kdump.findings import Level, salvage
 from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, REMOTE_LOG_METADATA, TRANSACTION_STATE
 from kdump.log_dirs.finder import Finder, Wanted
@@ -31,7 +31,7 @@ from kdump.primitives import timestamps
 from kdump.primitives.messages import INDENT, folded
 from kdump.primitives.terminal import harmless_line, prose_width, shell_path, shell_pattern, terminal_width
 from kdump.printers.findings_report import NOTES, conclusion, word
-from kdump.printers.quantities import counted, size, time
+from kdump.printers.quantities import size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -85,7 +85,7 @@ class _Verdict:
             if finding.advice and not finding.commands and finding.advice not in advice:
                 advice.append(finding.advice)
         if len(self._found) > FINDINGS:
-            yield f"and {counted(len(self._found) - FINDINGS, 'other finding')}: kdump check prints them"
+            yield f"and {many(len(self._found) - FINDINGS, 'other finding')}: kdump check prints them"
         for text in advice:
             yield f"What to do: {text}"
 
@@ -142,11 +142,11 @@ def _what(
         live = [line for line in within if line.state in _IN_USE]
         other = Counter(line.state for line in within if line.state not in _IN_USE)
         topics = len({line.topic for line in live})
-        segments = counted(sum(line.segments for line in live), "segment")
+        segments = many(sum(line.segments for line in live), "segment")
         log = size(sum(line.log_bytes for line in live))
-        yield f"  {counted(len(live), 'partition')} of {counted(topics, 'topic')}, {segments}, {log} of log"
+        yield f"  {many(len(live), 'partition')} of {many(topics, 'topic')}, {segments}, {log} of log"
         if other:
-            states_of = [f"{counted(count, 'folder')} {state}" for state, count in sorted(other.items())]
+            states_of = [f"{many(count, 'folder')} {state}" for state, count in sorted(other.items())]
             yield f"  other folders: {', '.join(states_of)}"
     times = [at for line in lines for at in (line.oldest_ms, line.newest_ms) if at is not None]
     if times:

@@ -186,9 +186,18 @@ def _secret(fields: Fields, name: str, *, show: bool) -> str:
     return b64encode(value).decode() if show else HIDDEN
 
 
-API: Final = "kafka.strimzi.io/v1"
 CLUSTER: Final = "my-cluster"
 """Placeholder for the label strimzi.io/cluster, because no volume has the name of the Kafka resource."""
+DOCUMENT: Final = f"""\
+---
+apiVersion: kafka.strimzi.io/v1
+kind: {{kind}}
+metadata:
+  name: {{name}}
+  labels:
+    strimzi.io/cluster: {CLUSTER}
+spec:
+"""
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 TYPES: Final = {"TOPIC": "topic", "GROUP": "group", "CLUSTER": "cluster", "TRANSACTIONAL_ID": "transactionalId"}
 QUOTAS: Final = {
@@ -210,7 +219,7 @@ def strimzi_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterato
             continue
         factor = max((len(state.replicas) for state in topic.partitions.values()), default=1)
         spec: dict[str, Any] = {"topicName": name, "partitions": max(1, len(topic.partitions)), "replicas": factor}
-        configs = _configs(TOPIC_RESOURCE, image.configs.topic(name), show_secrets=show_secrets)
+        configs = cluster_image.hidden_configs(TOPIC_RESOURCE, image.configs.topic(name), show=show_secrets)
         if configs:
             spec["config"] = configs
         yield from _document("KafkaTopic", name, spec)
@@ -218,19 +227,8 @@ def strimzi_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterato
     yield from _left(image, show_secrets=show_secrets)
 
 
-def _configs(kind: int, values: Mapping[str, str], *, show_secrets: bool) -> dict[str, str]:
-    return cluster_image.hidden_configs(kind, values, show=show_secrets)
-
-
 def _document(kind: str, name: str, spec: Mapping[str, Any]) -> Iterator[str]:
-    yield "---"
-    yield f"apiVersion: {API}"
-    yield f"kind: {kind}"
-    yield "metadata:"
-    yield f"  name: {resource_name(name)}"
-    yield "  labels:"
-    yield f"    strimzi.io/cluster: {CLUSTER}"
-    yield "spec:"
+    yield from DOCUMENT.format(kind=kind, name=resource_name(name)).splitlines()
     yield from _yaml(spec, "  ")
 
 
@@ -322,30 +320,27 @@ def _rule(fields: Fields) -> dict[str, Any] | None:
 
 def _left(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
     """Yield comments with the definitions that have no Strimzi resource."""
-    found: list[str] = []
-    for (kind, name), configs in sorted(image.configs.resources.items()):
-        if kind == BROKER_RESOURCE and not name:
-            pairs = _configs(kind, configs, show_secrets=show_secrets)
-            found += [f"spec.kafka.config of Kafka: {key}: {json.dumps(value)}" for key, value in pairs.items()]
-        elif kind != TOPIC_RESOURCE:
-            pairs = _configs(kind, configs, show_secrets=show_secrets)
-            found += [
-                f"kafka-configs.sh: {RESOURCE_TYPES.get(kind, kind)} {name}: {key}={value}"
-                for key, value in pairs.items()
-            ]
-    for fields in image.acls.by_key.values():
-        if fields["principal"] == f"{USER}*" or not fields["principal"].startswith(USER) or _rule(fields) is None:
-            found.append("kafka-acls.sh: " + " ".join(cluster_image.acl_in_words(fields).values()))
-    for entity, values in sorted(image.quotas.entities.items(), key=str):
-        if not _is_user(entity) or entity[0][1] is None or not values.keys() <= QUOTAS.keys():
-            rates = ", ".join(f"{key}={number(value)}" for key, value in sorted(values.items()))
-            found.append(f"kafka-configs.sh: quotas of {entity_text(entity)}: {rates}")
-    for fields in image.scram.by_key.values():
-        if scram_mechanism(fields) != SCRAM_512:
-            found.append(
-                f"kafka-configs.sh: {fields['name']} has {scram_mechanism(fields)}, {fields['iterations']} iterations"
-            )
-    if found:
+    if found := list(_without_resource(image, show_secrets=show_secrets)):
         yield "---"
         yield "# Strimzi has no resource for these definitions; --definitions sh prints their commands:"
         yield from (f"# {harmless_line(line)}" for line in found)
+
+
+def _without_resource(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
+    for (kind, name), configs in sorted(image.configs.resources.items()):
+        for key, value in cluster_image.hidden_configs(kind, configs, show=show_secrets).items():
+            if kind == BROKER_RESOURCE and not name:
+                yield f"spec.kafka.config of Kafka: {key}: {json.dumps(value)}"
+            elif kind != TOPIC_RESOURCE:
+                yield f"kafka-configs.sh: {RESOURCE_TYPES.get(kind, kind)} {name}: {key}={value}"
+    for fields in image.acls.by_key.values():
+        if fields["principal"] == f"{USER}*" or not fields["principal"].startswith(USER) or _rule(fields) is None:
+            yield "kafka-acls.sh: " + " ".join(cluster_image.acl_in_words(fields).values())
+    for entity, values in sorted(image.quotas.entities.items(), key=str):
+        if not _is_user(entity) or entity[0][1] is None or not values.keys() <= QUOTAS.keys():
+            rates = ", ".join(f"{key}={number(value)}" for key, value in sorted(values.items()))
+            yield f"kafka-configs.sh: quotas of {entity_text(entity)}: {rates}"
+    for fields in image.scram.by_key.values():
+        if scram_mechanism(fields) != SCRAM_512:
+            mechanism, iterations = scram_mechanism(fields), fields["iterations"]
+            yield f"kafka-configs.sh: {fields['name']} has {mechanism}, {iterations} iterations"

@@ -27,11 +27,6 @@ def pace(count: int, seconds: float) -> str:
     return f"in {seconds:.1f} s, {size(count / max(seconds, 0.001))}/s"
 
 
-def counted(count: int, what: str) -> str:
-    """Return a number of things for people: ``1 pair``, ``2 pairs``."""
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
-
-
 def optional_size(count: float | None) -> str | None:
     return None if count is None else size(count)
 

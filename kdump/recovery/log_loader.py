@@ -504,7 +504,10 @@ def _recover(each: Segment, interval: int) -> _Recovered:
             index.add(region)
             if index.refused_at is not None:
                 row = region.column("position").index(index.refused_at)
-                raise _BackwardsError(_goes_back(region.field("last_offset", row), index.refused_at))
+                offset = region.field("last_offset", row)
+                raise _BackwardsError(
+                    f"the index entry of offset {offset} at byte {index.refused_at} is not above the entry before it"
+                )
             valid, next_offset = region.end, last + 1
             if reason := _marker_fault(each, region.first):
                 break
@@ -521,10 +524,6 @@ def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
             yield from region.batches()
         else:
             yield region
-
-
-def _goes_back(offset: int, position: int) -> str:
-    return f"the index entry of offset {offset} at byte {position} is not above the entry before it"
 
 
 def _invalid(region: RecordBatch) -> str:

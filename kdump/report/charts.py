@@ -15,9 +15,9 @@ from collections import Counter
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kdump.errors import KdumpError
+from kdump.errors import KdumpError, many
 from kdump.primitives.terminal import harmless_line
-from kdump.printers.quantities import counted, size, time
+from kdump.printers.quantities import size, time
 from kdump.report import drawing, series
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def _ingest(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
         colour = _colour("topic", list(names.values()), _COLOURS[: len(topics)] + _COLOURS[-1:])
         words = f"{what} by the time of their batches. Each bar is {axis.step}."
         if axis.left_out:
-            words += f" {counted(axis.left_out, 'record')} without a time, or with a distant time, are left out."
+            words += f" {many(axis.left_out, 'record')} without a time, or with a distant time, are left out."
         spec = {
             "width": WIDE - 90,
             "height": 170,
@@ -320,7 +320,7 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
         },
     }
     words = (
-        f"The {counted(len(order), 'partition')} with the most bytes. Each cell is {axis.step}. "
+        f"The {many(len(order), 'partition')} with the most bytes. Each cell is {axis.step}. "
         "The strongest colour is the maximum of the row. An empty cell had no records."
     )
     yield "time", "When partitions were written", words, *_rows(list(names.values()), values, spec)
@@ -338,7 +338,7 @@ def _damage(report: LogDirReport) -> Iterator[_Drawn]:
             "from": 0.0,
             "to": 1.0,
             "what": "valid",
-            "text": f"{names[line['file']]}: {size(line['size'])}, {counted(line['ranges'], 'damaged range')}",
+            "text": f"{names[line['file']]}: {size(line['size'])}, {many(line['ranges'], 'damaged range')}",
         }
         for line in files
     ]

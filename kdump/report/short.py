@@ -7,9 +7,10 @@ from typing import IO, TYPE_CHECKING, Final
 from rich.text import Text
 
 from kdump import __version__
+from kdump.errors import many
 from kdump.primitives.messages import folded
 from kdump.primitives.terminal import MEASURE, harmless_line, prose_width
-from kdump.printers.quantities import counted, size, time
+from kdump.printers.quantities import size, time
 from kdump.printers.table import Quiet
 from kdump.report import series
 from kdump.report.verdicts import verdicts
@@ -63,7 +64,7 @@ def ticket(report: LogDirReport) -> list[str]:
     span = f", records from {time(min(times))} to {time(max(times))}" if times else ""
     lines = [
         f"kdump {__version__} report of {', '.join(report.paths)} at {time(report.at)}",
-        f"{counted(len(partitions), 'partition')}, {log} of log{span}",
+        f"{many(len(partitions), 'partition')}, {log} of log{span}",
     ]
     found = verdicts(report)
     again = f"Repeat: {report.command('du').replace('kdump du', 'kdump report', 1)} --text"
@@ -112,7 +113,7 @@ def _bars(console: Quiet, title: str, sizes: Counter[str], report: LogDirReport)
         console.print(drawn, soft_wrap=True)
     if len(sizes) > len(topics):
         rest = sum(sizes.values()) - sum(sizes[topic] for topic in topics)
-        console.print(Text(f"  and {counted(len(sizes) - len(topics), 'topic')} more, {size(rest)}"), soft_wrap=True)
+        console.print(Text(f"  and {many(len(sizes) - len(topics), 'topic')} more, {size(rest)}"), soft_wrap=True)
     console.print()
 
 

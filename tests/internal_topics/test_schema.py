@@ -6,7 +6,6 @@ from kdump.dump_log_segments.decoders import java
 from kdump.internal_topics import (
     cluster_metadata,
     consumer_offsets,
-    control_records,
     remote_log_metadata,
     share_group_state,
     transaction_state,
@@ -21,7 +20,7 @@ TEXTS = [
     share_group_state.MESSAGES,
     remote_log_metadata.MESSAGES,
     cluster_metadata.MESSAGES,
-    control_records.MESSAGES,
+    cluster_metadata.CONTROL_MESSAGES,
 ]
 MESSAGES = {name: message for text in TEXTS for name, message in text.items()}
 FACTS = [json.loads(line) for line in (GOLDEN / "messages.jsonl").read_text().splitlines()]

@@ -22,7 +22,6 @@ from kdump.dump_log_segments.decoders import java
 from kdump.internal_topics import (
     cluster_metadata,
     consumer_offsets,
-    control_records,
     remote_log_metadata,
     share_group_state,
     transaction_state,
@@ -46,7 +45,7 @@ PACKAGES: Final = (
         remote_log_metadata.TOPIC,
         remote_log_metadata.MESSAGES,
     ),
-    ("org.apache.kafka.common.message", "", control_records.MESSAGES),
+    ("org.apache.kafka.common.message", "", cluster_metadata.CONTROL_MESSAGES),
     ("org.apache.kafka.common.message", "", consumer_offsets.MEMBER_MESSAGES),
 )
 """The package of the classes, the topic of their records (empty: no own topic), and the messages."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump import kernel
 from kdump.errors import DamageError, KdumpError
-from kdump.internal_topics import cluster_metadata, control_records
+from kdump.internal_topics import cluster_metadata
 from kdump.internal_topics.cluster_metadata import MESSAGES
 from kdump.internal_topics.decode import decode, metadata_message
 from kdump.internal_topics.interpreter import Reader, read_fields
@@ -134,7 +134,7 @@ def _read_control(offset: int, timestamp: int, key: bytes | None, value: bytes |
     return MetadataRecord(offset, timestamp, message.name, fields)
 
 
-_CONTROL: Final = by_type(control_records.MESSAGES, "")
+_CONTROL: Final = by_type(cluster_metadata.CONTROL_MESSAGES, "")
 
 
 METADATA_VERSION: Final = "metadata.version"

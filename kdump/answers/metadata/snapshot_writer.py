@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.errors import UsageError
 from kdump.formats.record_layout import CONTROL_FLAG, MAGIC_2, BatchHeader
-from kdump.internal_topics import cluster_metadata, control_records, interpreter
+from kdump.internal_topics import cluster_metadata, interpreter
 from kdump.primitives.wire import write_unsigned_varint
 from kdump.records import control
 from kdump.records.magic_2 import write_batch, write_record
@@ -83,7 +83,7 @@ def _head(image: ClusterImage) -> Iterator[KeyValue]:
 
 
 def _control(name: str, fields: Fields) -> KeyValue:
-    message = control_records.MESSAGES[name]
+    message = cluster_metadata.CONTROL_MESSAGES[name]
     key = control.KEY.write(control.ControlKey(0, message.types.items[0][0]))
     return KeyValue(key, interpreter.write(message.struct(0), fields))
 

@@ -122,10 +122,10 @@ def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect
 def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
     # imported late: few logs have such records
     from kdump.dump_log_segments.decoders import java
-    from kdump.internal_topics.control_records import MESSAGES
+    from kdump.internal_topics.cluster_metadata import CONTROL_MESSAGES
     from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields
 
-    message, reader = MESSAGES[name], Reader(value, limited=dialect.limited)
+    message, reader = CONTROL_MESSAGES[name], Reader(value, limited=dialect.limited)
     try:  # Kafka reads any version of the message as version 0
         values = read_fields(message.struct(0, dialect.definitions), reader)
     except PayloadError as error:

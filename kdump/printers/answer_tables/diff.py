@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.replica_diff import PairDifference, RecordDifference
+from kdump.errors import many
 from kdump.primitives.timestamps import iso_or_ms
 from kdump.printers.answer_lines import AnswerTable
-from kdump.printers.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     pairs = [line for line in lines if isinstance(line, PairDifference)]
     counts = Counter(pair.verdict for pair in pairs)
     verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
-    title = f"{counted(len(pairs), 'pair')} of replicas: {verdicts}" if pairs else "no replicas were compared"
+    title = f"{many(len(pairs), 'pair')} of replicas: {verdicts}" if pairs else "no replicas were compared"
     sides = {(pair.left, pair.right) for pair in pairs}
     several = len(sides) > 1
     if len(sides) == 1:

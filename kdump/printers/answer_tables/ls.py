@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.disk_usage import PartitionUsage
 from kdump.answers.listing import SegmentSpan
+from kdump.errors import many
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.answer_tables.du import extent
-from kdump.printers.quantities import counted, size, time
+from kdump.printers.quantities import size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,12 +22,12 @@ _RIGHT: Final = frozenset({"segments", "size", "earliest", "latest", "first", "e
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     partitions = [line for line in lines if isinstance(line, PartitionUsage)]
     if partitions:
-        title = f"{counted(len(partitions), 'partition')}, {size(sum(line.log_bytes for line in partitions))} of log"
+        title = f"{many(len(partitions), 'partition')}, {size(sum(line.log_bytes for line in partitions))} of log"
         spare = ("log dir", "state", "oldest", "segments")
         yield AnswerTable.of(title, map(_partition, partitions), _RIGHT, spare=spare)
     segments = [line for line in lines if isinstance(line, SegmentSpan)]
     if segments:
-        title = f"{counted(len(segments), 'segment')}, {size(sum(line.bytes for line in segments))}"
+        title = f"{many(len(segments), 'segment')}, {size(sum(line.bytes for line in segments))}"
         yield AnswerTable.of(title, map(_segment, segments), _RIGHT, spare=("state", "oldest", "first"))
     if not lines:
         yield AnswerTable("There is no partition here.", (), ())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.offsets import PartitionOffsets
+from kdump.errors import many
 from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
-from kdump.printers.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,9 +22,7 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     """Yield the table of offsets, the most held back partitions first, then the table of offsets by time."""
     found = [line for line in lines if isinstance(line, PartitionOffsets)]
     stopped = sum(line.last_stable < line.latest for line in found)
-    title = (
-        f"{counted(len(found), 'partition')}, {stopped or 'none'} with offsets held back from read_committed consumers"
-    )
+    title = f"{many(len(found), 'partition')}, {stopped or 'none'} with offsets held back from read_committed consumers"
     found.sort(key=lambda line: line.last_stable - line.latest)
     yield AnswerTable.of(title, map(_row, found), _RIGHT, spare=_SPARE)
     looked_up = [

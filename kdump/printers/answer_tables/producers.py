@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.answers.producers import ActiveProducer, SequenceBreak
+from kdump.errors import many
 from kdump.primitives.timestamps import for_people
 from kdump.printers.answer_lines import AnswerTable
-from kdump.printers.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,11 +37,11 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
         if isinstance(one, SequenceBreak)
     ]
     if breaks:
-        yield AnswerTable.of(f"{counted(len(breaks), 'break')} in sequences", breaks, _RIGHT)
+        yield AnswerTable.of(f"{many(len(breaks), 'break')} in sequences", breaks, _RIGHT)
     producers = [one for one in known if isinstance(one, ActiveProducer)]
     producers.sort(key=lambda one: one.current_transaction_start_offset is None)
     count = sum(one.current_transaction_start_offset is not None for one in producers)
-    title = f"{counted(len(producers), 'producer')}, {count or 'none'} with an open transaction"
+    title = f"{many(len(producers), 'producer')}, {count or 'none'} with an open transaction"
     title += " (see kdump transactions)" if count else ""
     yield AnswerTable.of(title, map(_row, producers), _RIGHT)
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.retention import SegmentRetention, TopicRetention
 from kdump.answers.topic_configs import UNKNOWN
+from kdump.errors import many
 from kdump.printers.answer_lines import AnswerTable
-from kdump.printers.quantities import counted, size, time
+from kdump.printers.quantities import size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     blocked = [line for line in segments if line.blocked_by is not None]
     unknown = [line for line in segments if line.deletable is None]
     others = [line for line in segments if line.deletable is False and not line.blocks and line.blocked_by is None]
-    after = counted(sum(line.blocks for line in blocking), "segment")
+    after = many(sum(line.blocks for line in blocking), "segment")
     for found, title in (
         (going, ("is deleted at the next check", "are deleted at the next check")),
         (blocking, (f"stays and blocks {after} after it", f"stay and block {after} after them")),
@@ -45,7 +46,7 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
             continue
         total = size(sum(line.bytes for line in found))
         yield AnswerTable.of(
-            f"{counted(len(found), 'segment')} {title[len(found) != 1]}: {total}",
+            f"{many(len(found), 'segment')} {title[len(found) != 1]}: {total}",
             map(_segment, found),
             _RIGHT,
             spare=("time source", "next offset", "due from", "reason", "largest time"),

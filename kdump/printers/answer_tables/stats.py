@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.recompression import WhatIfAnswer
 from kdump.answers.statistics import HourStatistics, PartitionStatistics, ProducerStatistics
+from kdump.errors import many
 from kdump.printers.answer_lines import AnswerTable
-from kdump.printers.quantities import counted, optional_size, share, size, time
+from kdump.printers.quantities import optional_size, share, size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,8 +35,8 @@ def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
     partitions = [line for line in lines if isinstance(line, PartitionStatistics)]
     total = size(sum(line.log_bytes for line in partitions))
     names = {(line.topic, line.partition) for line in partitions}
-    folders = f" in {counted(len(partitions), 'folder')}" if len(names) < len(partitions) else ""
-    title = f"{counted(len(names), 'partition')}{folders}, {total} of log; per batch: mean, median, 99th percentile"
+    folders = f" in {many(len(partitions), 'folder')}" if len(names) < len(partitions) else ""
+    title = f"{many(len(names), 'partition')}{folders}, {total} of log; per batch: mean, median, 99th percentile"
     rows = (_partition(line) | ({"log dir": line.log_dir} if folders else {}) for line in partitions)
     yield _table(title, rows, _SPARE)
     if any(line.uncompressed_bytes is not None for line in partitions):

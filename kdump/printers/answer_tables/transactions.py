@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import NEVER, PartitionTransaction, ReplicaDifference
+from kdump.errors import many
 from kdump.primitives.timestamps import for_people, span
 from kdump.printers.answer_lines import AnswerTable
-from kdump.printers.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     counts = Counter(one.state for one in found)
     held_offsets = sum(one.held_back for one in found)
     shown = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state] or state in ORDER[:2])
-    title = f"Transactions: {shown}; {counted(held_offsets, 'offset')} held back from read_committed consumers"
+    title = f"Transactions: {shown}; {many(held_offsets, 'offset')} held back from read_committed consumers"
     yield AnswerTable(
         title, COLUMNS, [_row(one) for one in found], NUMBERS, list(_commands(found)), ("epoch", "producer")
     )
@@ -45,13 +45,13 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
     ]
     if differences:
         yield AnswerTable(
-            f"{counted(len(differences), 'difference')} between replicas", ("partition", "log dir", "what"), differences
+            f"{many(len(differences), 'difference')} between replicas", ("partition", "log dir", "what"), differences
         )
     ids = [line for line in known if isinstance(line, TransactionalId)]
     states = ", ".join(f"{count} {state}" for state, count in sorted(Counter(one.state for one in ids).items()))
     busy = [one for one in ids if one.partitions]
     if ids:
-        title = f"{counted(len(ids), 'transactional id')}: {states}"
+        title = f"{many(len(ids), 'transactional id')}: {states}"
         yield AnswerTable.of(title, map(_id_row, busy), NUMBERS, spare=("epoch", "timeout", "started"))
 
 
@@ -67,7 +67,7 @@ def sentence(one: PartitionTransaction) -> str:
     words = [f"{one.state} for {span(one.age_ms)}" if one.age_ms >= 0 else f"{one.state}, {what} is {_age(one)}"]
     words[0] += f" by {clock}"
     if one.held_back:
-        words.append(f"holds back {counted(one.held_back, 'offset')} of {one.topic}-{one.partition}")
+        words.append(f"holds back {many(one.held_back, 'offset')} of {one.topic}-{one.partition}")
     words += [one.why] if one.why else []
     return "; ".join(words)
 
