@@ -41,6 +41,12 @@ TOPIC_ID: Final = bytes(15) + b"\x01"
 """``Uuid.METADATA_TOPIC_ID``."""
 
 
+_SNAPSHOT_ENDS: Final = tuple(
+    f".{file_names.KRAFT_SNAPSHOT}{state}" for state in ("", f".{file_names.PART}", f".{file_names.DELETED}")
+)
+"""The ends of the names from which a node reads an end offset and an epoch."""
+
+
 class MetadataStart(NamedTuple):
     """The metadata log after a start. ``image`` is None if the log is missing or empty, or if the node fails early."""
 
@@ -131,6 +137,7 @@ def _with_snapshots(
     folder: log_folder.LogFolder, loaded: LogStart, of: Opening, fatal: list[StartCause]
 ) -> MetadataStart:
     """Drop a loaded log if the newest snapshot ends after it. Then make the image."""
+    fatal += _snapshot_names(folder)
     begin, end = loaded.log_start_offset or 0, loaded.log_end_offset or 0
     found = [
         SnapshotFile(int(named["offset"]), int(named["epoch"]), folder.files, entry.path, folder.limit)
@@ -168,6 +175,15 @@ def _with_snapshots(
         text = f"the metadata log ends at offset {end}: later changes are lost"
         loaded = loaded.with_causes(StartCause(code=Code.METADATA_LOG_SHORT, file=folder.name, text=text))
     return MetadataStart(loaded, image, (*fatal, *broken), is_whole)
+
+
+def _snapshot_names(folder: log_folder.LogFolder) -> Iterator[StartCause]:
+    for name in folder.inside:
+        if name.endswith(_SNAPSHOT_ENDS) and file_names.snapshot_id(name) is None:
+            text = (
+                f"RuntimeException in Snapshots.parse: the name {name} does not begin with an end offset and an epoch"
+            )
+            yield StartCause(code=Code.NAME, file=folder.shown(name), text=text)
 
 
 def _is_beyond(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MOVED: Final = frozenset(
     {
         Code.FOREIGN_FOLDER,
+        Code.NAME,
         Code.NAME_NO_OFFSET,
         Code.LEADER_EPOCHS_BROKEN,
         Code.CHECKPOINT_BROKEN,
@@ -38,6 +39,7 @@ MOVED: Final = frozenset(
 """Causes that are repaired by moving the file away: a broker starts without the file."""
 ADVICE: Final = {
     Code.FOREIGN_FOLDER: "Move the folder out of the log dir.",
+    Code.NAME: "Move the file out of the log dir.",
     Code.NAME_NO_OFFSET: "Move the file out of the log dir.",
     Code.LEADER_EPOCHS_BROKEN: "Move the file away: no record is lost, and a broker writes a new file.",
     Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",

@@ -331,7 +331,7 @@ class _StartFindings:
         if is_second:
             text = f"another folder of {name} is served: {becomes}, and {served}"
             advice = f"If you need the records of this folder, salvage them first: {salvage([shell_path(where)])}"
-        elif code is Code.NO_TOPIC_ID:
+        elif code is Code.NO_TOPIC_ID and (wanted or log.is_assigned is None):
             text = f"the file is missing: {becomes}{' and creates an empty log' if wanted else ''}, and {served}"
             advice = "Write the file before a broker starts."
         elif wanted:

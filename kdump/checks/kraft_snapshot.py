@@ -15,7 +15,7 @@ from kdump.errors import DamageError
 from kdump.findings import Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.internal_topics import CLUSTER_METADATA
-from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME
+from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME, snapshot_id
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
@@ -57,7 +57,10 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
     findings: list[Finding] = []
     end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
     if named is None and name != BOOTSTRAP_SNAPSHOT:
-        findings.append(_wrong(shown, Code.NAME, "the name of the snapshot has no end offset and epoch", None, _NAMES))
+        text = "the name of the snapshot has no end offset and epoch"
+        copied = "a node does not read a snapshot of this name: it may be a copy"
+        is_copy = snapshot_id(name) is not None
+        findings.append(remark(shown, Code.NAME, copied) if is_copy else _wrong(shown, Code.NAME, text, None, _NAMES))
     log = LogCheck(records=records, topic=CLUSTER_METADATA, gaps=GapLimits(cleaned=False))
     first: RecordBatch | None = None
     last: Region | None = None

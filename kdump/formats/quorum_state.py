@@ -6,7 +6,7 @@ is in the folder of the metadata log. It is one line of JSON, with its version i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from kdump.errors import DamageError, quoted
 from kdump.formats.partition_metadata import id_of
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 VERSION: Final = "data_version"
+JSON_SPACES: Final = " \t\r\n"
+HIGHEST_EPOCH: Final = (1 << 31) - 1
+"""A candidate adds 1 to the epoch, and the overflow ends a node (4.4.0)."""
 NEEDED: Final = {
     0: {"clusterId": str, "leaderId": int, "leaderEpoch": int, "votedId": int, "appliedOffset": int},
     1: {"leaderId": int, "leaderEpoch": int, "votedId": int, "votedDirectoryId": str},
@@ -36,12 +39,15 @@ class QuorumState(NamedTuple):
 
 
 def read(data: Bytes) -> QuorumState:
-    """Return the content of the first line. Raises DamageError if a node would refuse it."""
-    line = bytes(data).partition(b"\n")[0]
+    """Return the content of the first line, up to the end of its JSON object. Raises DamageError if a node refuses it.
+
+    Java's reader takes only UTF-8 without a byte order mark, and ignores text after the object.
+    """
     import json
 
     try:
-        content = json.loads(line)
+        line = bytes(data).decode().partition("\n")[0]
+        content, _ = json.JSONDecoder(parse_constant=_refuse).raw_decode(line.lstrip(JSON_SPACES))
     except (ValueError, RecursionError) as fault:  # RecursionError for deep nesting
         raise DamageError("json", f"quorum-state is not JSON: {fault}") from None
     if not isinstance(content, dict):
@@ -50,16 +56,29 @@ def read(data: Bytes) -> QuorumState:
     if type(version) is not int or version not in NEEDED:
         raise DamageError("version", f"quorum-state has an unknown {VERSION}", expected="0 or 1", found=quoted(version))
     for name, kind in NEEDED[version].items():
-        if type(content.get(name)) is not kind:
-            expected = "a whole number" if kind is int else "a text"
+        value, bits = content.get(name), 64 if name == "appliedOffset" else 32
+        if type(value) is not kind or (isinstance(value, int) and not _fits(value, bits)):
+            expected = f"a whole number of {bits} bits" if kind is int else "a text"
             raise DamageError(
                 "json", f"{name} is missing in quorum-state, or invalid", expected=expected, found=content.get(name)
             )
+    if content["leaderEpoch"] == HIGHEST_EPOCH:
+        text = "leaderEpoch in quorum-state is the highest possible epoch: no election can follow"
+        raise DamageError("json", text, expected=f"below {HIGHEST_EPOCH}", found=HIGHEST_EPOCH)
     if version > 0 and not id_of(content["votedDirectoryId"]):
         text, found = "votedDirectoryId in quorum-state is not a Uuid", content["votedDirectoryId"]
         raise DamageError("json", text, expected="22 characters of base64", found=quoted(found))
     voters = _voters(content) if version == 0 else ()
     return QuorumState(version, content["leaderId"], content["leaderEpoch"], content["votedId"], voters)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _fits(value: int, bits: int) -> bool:
+    """Return whether a number fits into ``bits`` bits with a sign."""
+    return -(1 << bits - 1) <= value < 1 << bits - 1
 
 
 def _voters(content: dict[str, object]) -> tuple[int, ...]:
@@ -70,7 +89,7 @@ def _voters(content: dict[str, object]) -> tuple[int, ...]:
     found = []
     for each in voters if isinstance(voters, list) else [None]:
         voter = each.get("voterId") if isinstance(each, dict) else None
-        if type(voter) is not int:
+        if type(voter) is not int or not _fits(voter, 32):
             expected = "null, or a list of objects with voterId"
             text = "currentVoters is missing in quorum-state, or invalid"
             raise DamageError("json", text, expected=expected, found=quoted(voters))

@@ -171,6 +171,15 @@ def offset_of(name: str) -> int | None:
     return java_integer(stem, 64) if dot else None
 
 
+def snapshot_id(name: str) -> tuple[int, int] | None:
+    """Return end offset and epoch in the name of a snapshot of the metadata log, or None if Java throws.
+
+    Java reads them at fixed positions, whatever follows (``Snapshots.parse``).
+    """
+    offset, epoch = java_integer(name[:20], 64), java_integer(name[21:31], 32)
+    return None if offset is None or epoch is None or len(name) < 31 else (offset, epoch)
+
+
 def opened_name(name: str) -> str | None:
     """Return the name, with 20 digits, under which a broker opens a ``.log`` file (any state); None without offset."""
     offset = offset_of(name)

@@ -287,6 +287,67 @@ def test_quorum_state_of_version_0_needs_a_list_of_voters(broker, voters, fatal)
     assert codes(started(broker)[0]["fatal"]) == ["quorum-state-broken"] * fatal
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "fatal"),
+    [
+        ("}", "} x", False),
+        ("}", "}\nx", False),
+        ("{", "  {", False),
+        ("{", '{"note":[1],', False),
+        ('Epoch":1', 'Epoch":-5', False),
+        ('Id":1,', 'Id":2,', False),
+        ("{", "\n{", True),
+        ("{", "\ufeff{", True),
+        ("{", '{"note":NaN,', True),
+        ('Epoch":1', 'Epoch":1.0', True),
+        ('Epoch":1', 'Epoch":2147483647', True),
+        ('Epoch":1', 'Epoch":2147483648', True),
+        ('Offset":0', 'Offset":1180591620717411303424', True),
+    ],
+)
+def test_quorum_state_is_read_as_java_reads_it(broker, old, new, fatal):
+    """As a broker of 4.4.0 with each of these files, and with UTF-16."""
+    state = '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":null,'
+    state = f'{state}"data_version":0}}'.replace(old, new, 1)
+    file = broker / "d1" / "__cluster_metadata-0" / "quorum-state"
+    file.write_text(state)
+    assert codes(started(broker)[0]["fatal"]) == ["quorum-state-broken"] * fatal
+    file.write_bytes(state.encode("utf-16-le"))
+    assert codes(started(broker)[0]["fatal"]) == ["quorum-state-broken"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fatal"),
+    [
+        ("copy.checkpoint", True),
+        ("7-1.checkpoint", True),
+        ("copy.checkpoint.part", True),
+        ("x.checkpoint.deleted", True),
+        ("copy.checkpoint.bak", False),
+        (f"{1:020}-{0:010} (1).checkpoint", False),
+        (f"{1:021}-{0:011}.checkpoint", False),
+        (f"{99:020}-{9:010}.checkpoint.part", False),
+        (f"{99:020}-{9:010}.checkpoint.deleted", False),
+    ],
+)
+def test_a_node_reads_offset_and_epoch_from_the_name_of_each_snapshot(broker, name, fatal):
+    """As a broker of 4.4.0 (``Snapshots.parse``)."""
+    version = forge.record(None, metadata_value("FeatureLevelRecord", name="metadata.version", featureLevel=21))
+    control = [
+        forge.batch([forge.record(bytes([0, 0, 0, kind]), value)], base_offset=offset, attributes=0x20)
+        for offset, kind, value in ((0, 3, bytes(11)), (2, 4, bytes(3)))
+    ]
+    snapshot = control[0] + forge.batch([version], base_offset=1) + control[1]
+    folder = broker / "d1" / "__cluster_metadata-0"
+    for each in (name, f"{1:020}-{0:010}.checkpoint"):
+        (folder / each).write_bytes(snapshot)
+    start, _ = started(broker)
+    assert (start["starts"], codes(start["fatal"])) == (not fatal, ["name"] * fatal)
+    for command in printed(broker, list(DIRS)):
+        subprocess.run(["bash", "-c", command], cwd=broker, check=True)
+    assert findings(broker) == (0, set())
+
+
 def add_voters(broker, *ids):
     """Append a VotersRecord (KIP-853): the voters have these ids, and the directory id of d1."""
     voters = b"".join(node.to_bytes(4, "big") + DIRS["d1"] + b"\x01" + bytes(3) + b"\x01" + bytes(2) for node in ids)

@@ -289,7 +289,9 @@ class Run:
 
 def is_unanswered(truth: Truth) -> bool:
     """Return whether a broker did not report its start in time, or did not answer a consumer after it."""
-    return truth.why == "no answer" or (truth.starts and not any(truth.records.values()))
+    is_silent = truth.starts and not any(truth.records.values())
+    has_topics = set(truth.fails.values()) != {"no such partition"}  # without a metadata log a broker has none
+    return truth.why == "no answer" or (is_silent and has_topics)
 
 
 def by_change(some: Group, truth: Truth, rows: Sequence[dict[str, object]], err: str) -> dict[Change, list[str]]:
