@@ -156,9 +156,10 @@ class GapLimits(NamedTuple):
     stopped_at: int | None = None
     """The log end offset at which the broker stopped: batches from there on have wrong offsets."""
     high_watermark: int | None = None
-    """The high watermark: the log had a batch that ended there.
+    """The high watermark: the log had a batch that ended there. None if there are followers.
 
-    A cleaner does not compact the newest segment, so compaction explains no gap in it around the high watermark.
+    A cleaner does not compact the newest segment, so compaction explains no gap in it around the high watermark. But a
+    follower that truncates its log copies gaps of its leader there, and the checkpoint of a killed broker is older.
     """
 
 
@@ -276,7 +277,7 @@ class LogCheck:
             if (not self.compacted and (gap.active or self._limits.cleaned is False))
             or self._is_lost_segment(gap)
             or (self._limits.stopped_at is not None and gap.until >= self._limits.stopped_at)
-            or (gap.active and gap.first < (self._limits.high_watermark or 0) < gap.until)
+            or (gap.active and gap.after is None and gap.first < (self._limits.high_watermark or 0) < gap.until)
             or (gap.after is not None and any(gap.after <= base < gap.until for base in cut))
             or any(gap.first <= offset < gap.until for offset in vanished)
         ]

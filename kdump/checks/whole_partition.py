@@ -246,6 +246,7 @@ def _log(
 ) -> _Log:
     logs = [segment for segment in part.segments if not file_names.is_kraft_snapshot(segment.path)]
     live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)] or logs
+    is_alone = part.topic in options.alone
     log = LogCheck(
         records=options.records,
         topic=part.topic,
@@ -253,9 +254,9 @@ def _log(
         epochs_file=part.files.shown(posixpath.join(part.folder, file_names.LEADER_EPOCHS)),
         gaps=GapLimits(
             cleaned=_is_cleaned(part, options, place),
-            first_dirty=place.first_dirty if part.topic in options.alone else None,
+            first_dirty=place.first_dirty if is_alone else None,
             stopped_at=None if folder.leftover_of(part) else _stopped_at(place),
-            high_watermark=None if folder.leftover_of(part) else place.high_watermark,
+            high_watermark=place.high_watermark if is_alone and not folder.leftover_of(part) else None,
         ),
         at=options.at,
         log_start=place.log_start or 0,
