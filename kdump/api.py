@@ -285,7 +285,7 @@ class Decoding(NamedTuple):
     def of(cls, decode: str, schemas: Path | None, topic: str, subject: str | None) -> Self | None:
         """Return the given options, None for no decoding; a subject implies ``auto``. Raises UsageError."""
         if decode not in DECODES:
-            raise UsageError(f"decode={decode!r}: none, auto, avro, protobuf and json are known")
+            raise UsageError(f"decode={decode!r} is unknown: use none, auto, avro, protobuf or json")
         if subject is not None and decode == "none":
             decode = "auto"
         return None if decode == "none" else cls(decode, schemas, topic, subject)
@@ -885,7 +885,7 @@ def numbers(given: int | Iterable[int]) -> frozenset[int]:
     try:
         return frozenset(map(index, _several(given)))
     except TypeError:
-        raise UsageError(f"{given!r} is neither a number nor several numbers") from None
+        raise UsageError(f"expected a number, or several, found {given!r}") from None
 
 
 def is_committed(isolation: str) -> bool:
@@ -902,7 +902,7 @@ def _first_and_last(offset: int | tuple[int | None, int | None]) -> tuple[int | 
             return index(offset), index(offset)
         first, last = (None if one is None else index(one) for one in _several(offset))
     except (TypeError, ValueError):
-        raise UsageError(f"offset={offset!r} is neither an offset nor a pair of offsets, such as (3, 9)") from None
+        raise UsageError(f"offset={offset!r}: expected a number, or a pair such as (3, 9)") from None
     return first, last
 
 
@@ -918,7 +918,7 @@ def _several(given: Any) -> Iterable[Any]:
 def _bytes(given: str | bytes) -> bytes:
     """Return text as UTF-8, and bytes as they are. Raises UsageError for anything else."""
     if not isinstance(given, str | bytes):
-        raise UsageError(f"{given!r} is neither text nor bytes")
+        raise UsageError(f"expected text or bytes, found {given!r}")
     return given.encode() if isinstance(given, str) else given
 
 

@@ -348,7 +348,7 @@ class UsageOptions:
         "partition",
         "choice",
         "--by",
-        "What a line describes; 'partition' and 'folder' are the same.",
+        "What to sum up in a line; 'folder' is the same as 'partition'.",
         choices=("topic", "partition", "folder", "segment"),
         shown=True,
     )

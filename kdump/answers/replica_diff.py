@@ -250,7 +250,7 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
         left, right = ("left", one.end), ("right", other.end)
         (side, end), (longer, most) = (left, right) if one.end < other.end else (right, left)
         lacks = many(counts.left + counts.right, "record")
-        last = "; its last batch is truncated" if side in truncated else ""
+        last = f"; the last batch of the {side} side is truncated" if side in truncated else ""
         return (
             f"the {side} side ends at offset {end}, the {longer} side at offset {most}: the {side} side lacks "
             f"{lacks}{last}"
@@ -262,7 +262,8 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
     stale, leader = (one, other) if counts.stale == "left" else (other, one)
     return (
         f"the {counts.stale} side has the older history (leader epoch {stale.newest}, the other side {leader.newest}): "
-        f"as a follower it truncates its log to offset {counts.truncate_to} and loses {many(counts.loses, 'record')}"
+        f"when it follows the other, it truncates its log to offset {counts.truncate_to} and loses "
+        f"{many(counts.loses, 'record')}"
     )
 
 

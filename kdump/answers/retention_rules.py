@@ -359,9 +359,9 @@ class RetentionCheck:
             return f"{UNKNOWN}{due}"
         if not self._deletes:
             policy = ",".join(sorted(self._policies)) or "empty"
-            return f"cleanup.policy is {policy}: age and size delete no segment"
+            return f"cleanup.policy is {policy}: no segment is deleted because of age or size"
         if blocker is not None and stays is not None:
-            return f"the segment is due, but stays because segment {blocker} stays: {self._keeps(stays, None, None)}"
+            return f"the segment is due, but segment {blocker} blocks it: {self._keeps(stays, None, None)}"
         due_at, is_due = self._due_at(segment), self._is_due(segment)
         if segment.is_last and segment.size == 0:
             return "the active segment is empty"

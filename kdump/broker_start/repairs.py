@@ -49,12 +49,12 @@ ADVICE: Final = {
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id.",
     Code.DIRECTORY_ID_RESERVED: "Remove the line directory.id from the file: a broker assigns a new id.",
-    Code.VOTER_DIRECTORY_DIFFERS: "Write the directory.id that the voters of the metadata log have for this node.",
+    Code.VOTER_DIRECTORY_DIFFERS: "Write the directory.id that the VotersRecord of the metadata log has for this node.",
     Code.CLUSTER_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
     Code.NODE_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
     Code.TWO_FOLDERS: "Keep a copy of both folders. Then move away the folder in the log dir that failed.",
-    Code.METADATA_REPLAY_BROKEN: "Take the metadata log of another controller. If there is none, begin with a snapshot "
-    "of the records before the broken record; {later}. "
+    Code.METADATA_REPLAY_BROKEN: "Use the metadata log of another controller. If there is none, start the node on a "
+    "snapshot of the records before the broken record; {later}. "
     "If several controllers have this record, kdump rebuild-cluster writes new log dirs without it.",
     Code.QUORUM_STATE_BROKEN: "Move the file away: the node then starts, but has forgotten its vote.",
     Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id from the metadata log.",
@@ -108,7 +108,7 @@ class Repairs:
             unneeded, needed = SPARE[cause.code]
             text = unneeded if self._is_unneeded(cause) else needed
         if cause.code in NO_IDS:
-            text += f" Lines: {', '.join(self._lines(cause))}."
+            text += f" It needs the lines {', '.join(self._lines(cause))}."
             if self._start.cluster_id is None:
                 text += (
                     " No file in these log dirs has the cluster id. Find it in the application logs of this broker, "

@@ -174,7 +174,7 @@ class _StartFindings:
                     level=Level.LOG,
                     file=posixpath.join(log_dir, name),
                     kind=Code.PARTITION_MISSING,
-                    text=f"{self.broker} stopped with a log of {name}, but has no folder of it: "
+                    text=f"{self.broker} had a log of {name} when it stopped, but the folder is gone: "
                     f"{many_are(most, 'record')} missing ({evidence_text(reached)})",
                     expected=f"a folder {name}",
                     found="no folder",
@@ -267,8 +267,8 @@ class _StartFindings:
             text="these log dirs have no __cluster_metadata-0: if no other log dir of the broker has this "
             "folder, a start makes "
             f"{many(count, 'partition')} stray",
-            advice="Name all log dirs of the broker, with its metadata.log.dir. If __cluster_metadata-0 is lost: keep "
-            "the broker stopped, and restore the folder from a backup or from another controller.",
+            advice="Name all log dirs of the broker, including its metadata.log.dir. If __cluster_metadata-0 is "
+            "lost: keep the broker stopped, and restore the folder from a backup or from another controller.",
         )
 
     def _forgotten(self) -> Finding:
@@ -385,7 +385,7 @@ class _StartFindings:
             state = "has no records"
             advice = f"With the broker stopped, move {target} away, and rename this folder to {target}."
         directory = self.context.directories.get(log.log_dir or "")
-        state += f" (directory.id {directory})" if directory else ""
+        state += f" (directory.id of the log dir: {directory})" if directory else ""
         yield Finding(
             level=Level.LOG,
             file=where,
@@ -495,7 +495,7 @@ class _StartFindings:
             file=where,
             kind=Code.PROMOTED,
             text=f"this -future folder is damaged, but {current.path} is not: soon after a start the broker replaces "
-            f"{current.path} by this folder",
+            f"{current.path} with this folder",
             loses=0,
             advice="Move this folder away before a broker starts: the partition then stays in its current log dir.",
             commands=(aside(where),),
@@ -508,8 +508,8 @@ class _StartFindings:
             level=Level.LOG,
             file=where,
             kind=Code.ONLY_COPY_IS_STRAY,
-            text=f"this folder has {many(records, 'record')} of {name}, but the partition has no other folder: a start "
-            "deletes this folder and creates an empty log",
+            text=f"this is the only folder of {name}, and its name marks it for deletion: a start deletes its "
+            f"{many(records, 'record')} and creates an empty log",
             missing=records,
             advice="Keep this folder. With the broker stopped, rename it.",
             commands=(f"mv {shell_path(where)} {shell_path(posixpath.join(posixpath.dirname(where), name))}",),
@@ -584,7 +584,7 @@ class _StartFindings:
                 level=Level.LOG,
                 file=cut.replaced_by or cut.file,
                 kind=Code.SWAPPED,
-                text=f"a start replaces {posixpath.basename(cut.file)} by this file without a check: "
+                text=f"a start replaces {posixpath.basename(cut.file)} with this file, and does not check it first: "
                 f"{many(cut.records, 'record')} of {name} would be lost, and the log would end at offset "
                 f"{log.log_end_offset}",
                 offset=cut.first_offset,
@@ -633,8 +633,8 @@ class _StartFindings:
                 level=Level.REMARK,
                 file=where,
                 kind=Code.HIGH_WATERMARK,
-                text=f"another file names a higher log end ({evidence_text(beyond)}), but after the clean stop the "
-                f"{by} that the log ends at offset {end}: no record is missing",
+                text=f"no record is missing, although another file has a higher offset ({evidence_text(beyond)}): "
+                f"after the clean stop the {by} that the log ends at offset {end}",
                 offset=end,
                 found=most,
             )
@@ -656,9 +656,10 @@ class _StartFindings:
                 level=Level.LOG,
                 file=where,
                 kind=Code.RECORDS_MISSING,
-                text=f"a segment from offset {end} on may be missing: the newest segment is closed (its indexes are "
-                "trimmed), but the broker had other logs of this log dir open when it stopped. Other possible "
-                "causes: the folder is a copy from another place, or the broker crashed while it loaded its logs",
+                text=f"a segment that begins at offset {end} may be missing: the newest segment here is closed (its "
+                "indexes are trimmed), but the broker stopped with open segments in other logs. There are two other "
+                "possible causes: the folder was copied from another place, or the broker crashed while it loaded "
+                "its logs",
                 offset=end,
                 advice=self._elsewhere(log),
             )
@@ -779,9 +780,9 @@ class _StartFindings:
             level=Level.LOG if is_certain else Level.REMARK,
             file=log.path or "",
             kind=Code.RECORDS_MISSING,
-            text=f"{gone} missing: the log begins at offset {first}, but had offsets from {least} on ({shown})"
+            text=f"{gone} missing: the log begins at offset {first}, but once began at or below {least} ({shown})"
             + (f"; compaction may have removed some of the {many(first - least, 'record')} before" if compacted else "")
-            + ("" if is_certain else ", unless the topic is in remote storage"),
+            + ("" if is_certain else ". This is normal if the topic is in remote storage"),
             offset=least,
             expected=f"{least} or lower",
             found=first,
@@ -811,8 +812,8 @@ class _StartFindings:
             expected=f"{least} or no line",
             found=first,
             loses=0 if compacted else first - least,
-            advice="Correct the line of the checkpoint before a broker starts: a broker deletes the segments below "
-            f"offset {first}.",
+            advice="Correct the line of the checkpoint before a broker starts. Otherwise the broker deletes the "
+            f"segments below offset {first}.",
             commands=(self._log_start_command(log, least),),
         )
 
@@ -835,14 +836,14 @@ class _StartFindings:
         records = max((facts.end or 0) - (log.log_end_offset or 0), 0)
         if records:
             text = (
-                "after the clean stop a start uses the last entry of this index to find the log end, but this entry "
-                f"points past the segment: the log would end at offset {log.log_end_offset}, and "
+                "a start after a clean stop takes the log end from the last entry of this index, but the entry points "
+                f"past the segment: the log would end at offset {log.log_end_offset}, and "
                 f"{many(records, 'record')} would not be served"
             )
         else:
             text = (
-                f"after the clean stop a broker looks up offset {log.log_end_offset} in this index, but the entry "
-                "for this offset points past the segment: consumers would not receive new records"
+                f"after a clean stop a broker looks up offset {log.log_end_offset} in this index, but the entry that "
+                "it finds points past the segment: consumers would not receive new records"
             )
         yield Finding(
             level=Level.LOG,
@@ -863,8 +864,9 @@ class _StartFindings:
             level=Level.LOG,
             file=swap,
             kind=Code.SWAPPED,
-            text="a start renames this file to a segment without checking it, but no batch in it is at or above its "
-            f"base offset: the log would end at offset {log.log_end_offset}, and a broker would accept no new records",
+            text="a start makes this file a segment, and does not check it first. The file has no batch at or above "
+            f"its base offset: the log would end at offset {log.log_end_offset}, and the broker would accept no new "
+            "records",
             loses=0,
             advice=ADVICE[Code.SWAPPED],
             commands=(swaps_aside(swap),),

@@ -238,8 +238,8 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
             level=Level.DERIVED,
             file=path,
             kind=Code.COUNT,
-            text=f"{many(len(data) - size, 'byte follows', 'bytes follow')} the last of "
-            f"{many(len(entries), 'producer')} that the snapshot counts",
+            text=f"{many(len(data) - size, 'byte follows', 'bytes follow')} the last entry: "
+            f"the snapshot counts {many(len(entries), 'producer')}",
             position=size,
             expected=f"{size} bytes",
             found=f"{len(data)} bytes",
@@ -252,7 +252,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
                 level=Level.DERIVED,
                 file=path,
                 kind=Code.OFFSET,
-                text=f"producer {one.producer_id} has an offset that is not below the offset in the snapshot's name",
+                text=f"producer {one.producer_id} has an offset at or above the offset in the snapshot's name",
                 entry=slot,
                 position=producer_snapshot.HEADER.size + slot * producer_snapshot.ENTRY.size,
                 offset=one.last_offset,

@@ -236,8 +236,9 @@ class IndexCheck:
             return
         if (offsets.zero_tail or times.zero_tail) and not is_preallocated(offsets.size, times.size):
             text = (
-                f"zeros follow the entries, but a broker does not preallocate an index of {offsets.size} bytes with a "
-                f"time index of {times.size} bytes: the last entry may have been overwritten with zeros"
+                f"zeros follow the entries, but not because of preallocation: no broker preallocates {offsets.size} "
+                f"bytes for the .index and {times.size} bytes for the .timeindex. Zeros may have overwritten the last "
+                "entry"
             )
             yield remark(self.files.beside("index"), Code.PREALLOCATION, text)
 

@@ -299,8 +299,8 @@ class LogCheck:
                 level=Level.REMARK,
                 file=file,
                 kind=Code.TIMESTAMP_TYPE,
-                text=f"the timestamp type changes {len(self._time_types) - 1} times in the partition, at this byte to "
-                f"{TIMESTAMP_TYPES[kind]}: the topic's config changed several times, or a bit of a batch is wrong",
+                text=f"the timestamp type changes {len(self._time_types) - 1} times in the partition (at this byte to "
+                f"{TIMESTAMP_TYPES[kind]}): the topic's config changed several times, or a bit of a batch is wrong",
                 position=position,
             )
         count = len(self._gaps) + self._more_gaps - len(lost)
@@ -578,7 +578,7 @@ class LogCheck:
         if needless:
             self._report(
                 Code.DELETE_HORIZON,
-                "the batch has a delete horizon, but no record is missing and no record is a tombstone",
+                "the batch has a delete horizon, but it has all its records, and none is a tombstone",
                 _at(batch, "attributes"),
                 offset=batch.last_offset,
                 expected="no delete horizon",
@@ -653,7 +653,8 @@ class LogCheck:
             self._has_epoch_finding = True
             self._report(
                 Code.LEADER_EPOCH,
-                f"the epoch of offset {base} differs from the epoch of its batch ({self._file}, byte {position})",
+                f"this file has another leader epoch for offset {base} than the batch in {self._file} at byte "
+                f"{position}",
                 None,
                 level=Level.DERIVED,
                 file=self._epochs_file,

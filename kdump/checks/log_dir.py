@@ -198,8 +198,8 @@ def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_
             yield remark(path, Code.LEFTOVER, HALF_WRITTEN)
         elif entry.is_folder and entry.name == file_names.CLEAN_SHUTDOWN:
             text = (
-                "the clean shutdown marker is a folder, or a link to one: a broker starts as after a clean stop, and "
-                "removes the link, or the folder if it is empty"
+                "the clean shutdown marker is a folder, or a link to one. A broker starts as after a clean stop, "
+                "and then removes the link or the empty folder"
             )
             yield remark(path, Code.FOLDER, text)
         elif entry.is_folder and file_names.is_foreign(entry.name):

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from kdump.segments.batch_runs import Run
 
 ADVICE: Final = (
-    "Indexes can be rebuilt from the log: with the broker stopped remove the segment's .index, .timeindex and "
-    ".txnindex, all three (a broker rebuilds them only if the .index is missing), or use kdump rebuild-index."
+    "A broker can rebuild the indexes from the log. With the broker stopped, remove the .index, .timeindex and "
+    ".txnindex of the segment: a start rebuilds them only if the .index is missing. Or use kdump rebuild-index."
 )
 
 UNKNOWN, EITHER, FIRST, LAST, APPEND = range(5)
@@ -115,7 +115,7 @@ class OffsetIndexCheck(IndexFileCheck):
             elif entry.position <= 0:
                 fault = Fault(
                     Code.POSITION,
-                    "has a position that is not above 0: the first batch of a segment never gets an entry",
+                    "has a position of 0 or below: the first batch of a segment never gets an entry",
                     "above 0",
                     entry.position,
                 )
@@ -220,12 +220,12 @@ class OffsetIndexCheck(IndexFileCheck):
         if last == offset:
             self._verdicts[slot] = APPEND
         elif last > offset:
-            self._no_end(slot, "has an offset at which no batch before the next entry ends")
+            self._no_end(slot, "has an offset that is not the last offset of a batch up to the next entry")
 
     def _give_up(self) -> None:
         """Add the fault of a pending entry: no batch up to the next entry, or to the end, has its offset."""
         if self._pending is not None:
-            self._no_end(self._pending, "has an offset at which no batch before the next entry ends")
+            self._no_end(self._pending, "has an offset that is not the last offset of a batch up to the next entry")
             self._pending = None
 
     def _no_end(self, slot: int, text: str) -> None:
@@ -272,13 +272,11 @@ class OffsetIndexCheck(IndexFileCheck):
                 of_offset = entry.offset <= good.offset
                 was, found = (good.offset, entry.offset) if of_offset else (good.position, entry.position)
                 what = "an offset" if of_offset else "a position"
-                fault = Fault(
-                    Code.ORDER, f"has {what} that is not above that of the previous entry", f"above {was}", found
-                )
+                fault = Fault(Code.ORDER, f"has {what} at or below that of the previous entry", f"above {was}", found)
             if fault is None and verdict == FIRST and names_last:
                 fault = Fault(
                     Code.OFFSET,
-                    "has the first offset of its batch, but earlier entries have last offsets",
+                    "has the first offset of its batch, but earlier entries have the last offset of theirs",
                     "the batch's last offset",
                     entry.offset,
                 )
@@ -310,8 +308,8 @@ class OffsetIndexCheck(IndexFileCheck):
         if hole is not None:
             yield self.finding(
                 Code.COVERAGE,
-                f"no entry points into the {hole.gap} bytes of log before byte {hole.position}, but other entries are "
-                f"only {hole.indexed} bytes apart. This is normal after a restart of the broker",
+                f"the {hole.gap} bytes of log before byte {hole.position} have no entry, but other entries are only "
+                f"{hole.indexed} bytes apart. This is normal after a restart of the broker",
                 level=Level.REMARK,
                 expected=f"an entry every {hole.indexed} bytes or less",
                 found=hole.gap,
@@ -331,8 +329,8 @@ def and_all_after(slot: int, lost: int, count: int) -> str:
     if slot != lost:
         return ""
     others = count - slot - 1
-    also = "as does the last entry" if others == 1 else f"as do all {others} later entries"
-    return f", {also}: the log is truncated, or the index belongs to another log"
+    also = "the last entry does too" if others == 1 else f"all {others} later entries do too"
+    return f" ({also}): the log is truncated, or the index belongs to another log"
 
 
 class EntryGap(NamedTuple):

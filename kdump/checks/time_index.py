@@ -116,7 +116,7 @@ class TimeIndexCheck(IndexFileCheck):
             text = f"has a timestamp that is not the largest of the batch at byte {batch.position}"
             return Fault(Code.TIMESTAMP, text, str(highest), timestamp)
         if timestamp <= self.highest:
-            text = f"has a timestamp that is not above the timestamps of the batches before byte {batch.position}"
+            text = f"has a timestamp at or below the largest timestamp before byte {batch.position}"
             return Fault(Code.TIMESTAMP, text, f"above {self.highest}", timestamp)
         return None
 
@@ -160,9 +160,7 @@ class TimeIndexCheck(IndexFileCheck):
                 of_time = entry.timestamp <= good.timestamp
                 was, found = (good.timestamp, entry.timestamp) if of_time else (good.offset, entry.offset)
                 what = "a timestamp" if of_time else "an offset"
-                fault = Fault(
-                    Code.ORDER, f"has {what} that is not above that of the previous entry", f"above {was}", found
-                )
+                fault = Fault(Code.ORDER, f"has {what} at or below that of the previous entry", f"above {was}", found)
             if fault is None:
                 good = entry
                 continue
@@ -203,8 +201,8 @@ class TimeIndexCheck(IndexFileCheck):
             at = self.uncovered
             yield self.finding(
                 Code.COVERAGE,
-                f"an entry is missing: up to entry {at.slot} of the .index (byte {at.position} of the log) the largest "
-                f"timestamp is {at.highest}, but the last time entry has {at.newest}",
+                f"an entry is missing: the log up to byte {at.position} (entry {at.slot} of the .index) has "
+                f"timestamps up to {at.highest}, but the last entry up to there has {at.newest}",
                 expected=at.highest,
                 found=at.newest,
             )

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.replay import EndedTransaction
 
 ADVICE: Final = (
-    "The file can be rebuilt from the log: with the broker stopped remove the segment's .index, .timeindex and "
-    ".txnindex, all three (a broker writes a new .txnindex only if the .index is missing), or use kdump rebuild-index."
+    "A broker can rebuild the file from the log. With the broker stopped, remove the .index, .timeindex and "
+    ".txnindex of the segment: a start rebuilds them only if the .index is missing. Or use kdump rebuild-index."
 )
 
 
@@ -160,7 +160,7 @@ class TxnIndexCheck(IndexFileCheck):
         for slot, entry in enumerate(self.entries):
             fault = self.faults.get(slot)
             if fault is None and entry.last_offset <= last:
-                text = "has a last offset that is not above that of the previous entry"
+                text = "has a last offset at or below that of the previous entry"
                 fault = Fault(Code.ORDER, text, f"above {last}", entry.last_offset)
             if fault is None and entry.last_stable_offset < stable:
                 text = "has a last stable offset below that of the previous entry"

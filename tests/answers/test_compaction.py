@@ -224,7 +224,7 @@ def test_what_is_not_compacted_is_said_where_it_was_asked_for(tmp_path):
     for args, said in (
         (
             (),
-            "t: cleanup.policy is unknown: the topic's configs are unknown without __cluster_metadata in the paths; "
+            "t: the topic's configs are unknown without __cluster_metadata in the paths; "
             "if the topic is compacted, add --config t:cleanup.policy=compact",
         ),
         (("--config", "t:cleanup.policy=delete", "--topic", "t"), "t is not compacted: its cleanup.policy is 'delete'"),

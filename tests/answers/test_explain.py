@@ -248,7 +248,7 @@ def test_compacted_for_a_newer_record_of_its_key(tmp_path):
     checkpoint(tmp_path / "cleaner-offset-checkpoint", ("orders", 0, 4))
     check(one(0, tmp_path), "compacted", "deleted-file")
     assert "offset 5 has the newest record of its key" in one(0, tmp_path)["because"]
-    assert "superseded by a newer record of its key, also removed" in one(1, tmp_path)["because"]
+    assert "and later the newer record of its key that superseded it" in one(1, tmp_path)["because"]
     assert "an expired tombstone" in one(2, tmp_path)["because"]
 
 
@@ -316,7 +316,10 @@ def test_a_record_that_a_newer_leader_does_not_have(tmp_path):
     check(cut, "truncated", "log")
     assert (cut["offset"], cut["lastOffset"]) == (5, 7)
     assert "the record was lost when leader epoch 2 began" in cut["because"]
-    assert "has another record at this offset, and a follower with this copy truncates it to offset 5" in cut["because"]
+    assert (
+        "has another record at this offset, and this replica truncates its log to offset 5 when it follows the leader"
+        in cut["because"]
+    )
     assert [fact["path"].split("/")[-3] for fact in cut["evidence"]] == ["1", "2"]
     alone = one(7, asked, leader)
     assert "has no record at this offset" in alone["because"]
@@ -491,7 +494,7 @@ def test_a_transaction_may_end_in_a_segment_that_is_not_named(tmp_path):
         found = one(0, *named)
         assert found["alternatives"] == alternatives
         assert found["reason"] == ("open-transaction" if alternatives else "visible")
-    assert "a segment that is not named may hold the end marker of the transaction" in one(0, first)["because"]
+    assert "a segment outside of the given paths may hold the end marker of the transaction" in one(0, first)["because"]
     assert one(1, first, second)["alternatives"] == ["visible"]
     done = kdump("dump", first, "--isolation", "read_committed", "--count")
     assert b"1 transaction may end in later segments, which are not read; read_committed ends at" in done.stderr

@@ -83,7 +83,7 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
             "d1/orders-0: the .log of a segment is missing, but its other files exist\n",
         ),
         ("overflow", 3, "offsets are missing", "split"),
-        ("epochlost", 4, "can be rebuilt", "differs from the epoch of its batch"),
+        ("epochlost", 4, "can be rebuilt", "another leader epoch for offset"),
         ("zstd-bomb", 0, "nothing is wrong", "3 notes"),
     ],
 )

@@ -351,7 +351,7 @@ def test_a_delete_horizon_wants_a_tombstone(tmp_path):
 def test_the_type_of_timestamps_of_one_batch_is_a_remark(tmp_path):
     place = folder(tmp_path, (0, one(0) + one(1, attributes=8) + one(2)))
     done = kdump("check", "--notes", place)
-    assert (done.returncode, b"changes 2 times in the partition, at this byte to LogAppendTime" in done.stdout) == (
+    assert (done.returncode, b"changes 2 times in the partition (at this byte to LogAppendTime)" in done.stdout) == (
         0,
         True,
     )

@@ -94,7 +94,7 @@ def test_a_closed_folder_is_there(tmp_path):
     )
     done = patched(patch, "explain", "orders-0@3", "--in", tmp_path)
     assert (done.returncode, done.stderr.decode()) == (1, f"error: {folder}: Permission denied\n")
-    assert b"a folder in which the partition is, or may be, cannot be read" in done.stdout
+    assert b"a folder that may belong to this partition cannot be read" in done.stdout
     done = patched(patch, "offsets", tmp_path, "--topic", "orders")
     assert (done.returncode, done.stderr.decode()) == (1, f"error: {folder}: Permission denied\n")
 

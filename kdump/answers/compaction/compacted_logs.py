@@ -395,7 +395,7 @@ def _notes(asking: Asking, collector: Compaction) -> Iterator[str]:
 def _not_compacted(topic: str, policy: Setting) -> str:
     if policy.source == "unknown":
         sets = f"if the topic is compacted, add --config {shell_word(f'{topic}:cleanup.policy=compact')}"
-        return f"{topic}: cleanup.policy is unknown: {UNKNOWN}; {sets}"
+        return f"{topic}: {UNKNOWN}; {sets}"
     by = " by default" if policy.source == "default" else ""
     return f"{topic} is not compacted: its cleanup.policy is {policy.value!r}{by}"
 

@@ -117,7 +117,9 @@ def topic_deleted(question: Question) -> Cause | None:
         return Cause("unknown", where, _no_folder(partition, "the topic exists, and "), None, None, facts)
     if partition.history.removals(partition.topic) or any(one.state == DELETE_FOLDER for one in partition.leftovers):
         alternatives: tuple[Reason, ...] = () if image is not None else ("unknown",)
-        because = "the topic was deleted" if image is not None else "the partition was deleted, most likely its topic"
+        because = (
+            "the topic was deleted" if image is not None else "the partition was deleted, most likely with its topic"
+        )
         return Cause("topic-deleted", where, because, facts=facts, alternatives=alternatives)
     nameless = "the metadata log has no topic of this name, and " if image is not None else ""
     return Cause("unknown", where, _no_folder(partition, nameless), None, None, facts)
@@ -126,7 +128,7 @@ def topic_deleted(question: Question) -> Cause | None:
 def _no_folder(partition: PartitionEvidence, known: str) -> str:
     """Return why a partition has no folder. ``known`` is the state of its topic according to the metadata log."""
     if {Name(partition.topic, partition.number), Name(None, None)} & set(partition.folders.unread):
-        return f"{known}a folder in which the partition is, or may be, cannot be read"
+        return f"{known}a folder that may belong to this partition cannot be read"
     image = partition.history.image
     names = {name.topic for name in partition.folders.names if name.topic} | set(image.topics.by_name if image else ())
     near = "" if partition.topic in names else did_you_mean(partition.topic, names)
@@ -178,7 +180,8 @@ def past_end(question: Question) -> Cause | None:
         if cut is not None and question.offset >= cut:
             because = (
                 f"the record was lost when leader epoch {partition.lineage.newest} began: {other.name} still has the "
-                f"record (leader epoch {sighting.batch.epoch}), and as a follower truncates its log to offset {cut}"
+                f"record (leader epoch {sighting.batch.epoch}), but truncates its log to offset {cut} when it follows "
+                "the leader"
             )
             return Cause("truncated", "replica", because, facts=(end, holds))
         because = f"this copy of the log ends at offset {partition.end}; {other.name} has the record"
@@ -219,8 +222,8 @@ def replaced(question: Question) -> Cause | None:
         )
     because = (
         f"the record was lost when leader epoch {epochs.newest} began: the leader {leader.name} has "
-        f"{'another record' if covering is not None else 'no record'} at this offset, and a follower with this copy "
-        f"truncates it to offset {cut}"
+        f"{'another record' if covering is not None else 'no record'} at this offset, and this "
+        f"replica truncates its log to offset {cut} when it follows the leader"
     )
     return Cause("truncated", "log", because, facts=(_holds(seen), fact))
 
@@ -243,7 +246,7 @@ def above_high_watermark(question: Question) -> Cause | None:
         "above-high-watermark",
         "log",
         f"{says} in the checkpoint: consumers get no records from this offset on until all in-sync replicas have "
-        "them; after an unclean stop, or while the broker runs, the checkpoint may be some seconds old",
+        "them. After an unclean stop, or while the broker runs, the checkpoint may be some seconds old",
         facts=(Fact(_checkpoint(question, HIGH_WATERMARKS), None, says),),
         alternatives=("visible",),
     )
@@ -429,7 +432,7 @@ def open_transaction(question: Question) -> Cause | None:
     if producer in partition.doubted:
         unsure = "; but damaged bytes may hold the end marker of the transaction"
     elif any(base > partition.opened.get(producer, 0) for base in unnamed):
-        unsure = "; but a segment that is not named may hold the end marker of the transaction"
+        unsure = "; but a segment outside of the given paths may hold the end marker of the transaction"
     else:
         return Cause(reason, "log", because, True, facts=(_holds(seen),))
     alternatives: tuple[Reason, ...] = ("visible",)
@@ -461,6 +464,9 @@ def visible(question: Question) -> Cause | None:
     return Cause("visible", "log", because, True, True, facts)
 
 
+REMOVED_MARKER: Final = "the log cleaner removed the record, a transaction marker"
+
+
 def cleaned(question: Question) -> Cause | None:
     """The log cleaner removed the record, or its bytes were lost. A leader leaves no gaps in offsets."""
     batch = question.block.log.covering(question.offset)
@@ -475,7 +481,7 @@ def cleaned(question: Question) -> Cause | None:
     if aside is not None:
         return _cleaned_record(question, aside, where, facts)
     if batch is not None and batch.is_control:
-        because = "the log cleaner removed the record, a transaction marker without data"
+        because = f"{REMOVED_MARKER}: no record of its transaction was left"
         return Cause("control-marker-cleaned", where, because, facts=facts)
     because = (
         "the log cleaner removed the record: it was superseded by a newer record of its key, or it was an expired "
@@ -500,12 +506,10 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
 def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
     """Return why the cleaner removed the record ``aside``, which a deleted file still has."""
     if aside.batch.is_control:
-        because = f"the log cleaner removed the record, a transaction marker ({aside.marker}) without data"
+        because = f"{REMOVED_MARKER} ({aside.marker}): no record of its transaction was left"
         return Cause("control-marker-cleaned", where, because, facts=facts)
     if aside.transaction == "aborted":
-        because = (
-            f"the log cleaner removed the record, data of an aborted transaction (producer {aside.batch.producer_id})"
-        )
+        because = f"the log cleaner removed the record: producer {aside.batch.producer_id} aborted its transaction"
         return Cause("aborted-transaction-cleaned", where, because, facts=facts)
     alternatives: tuple[Reason, ...] = ("aborted-transaction-cleaned",) if aside.transaction == "unknown" else ()
     newest = question.block.newest.get(aside.key) if aside.key is not None else None
@@ -516,7 +520,7 @@ def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, fac
     elif aside.is_tombstone:
         because = "the log cleaner removed the record: it was an expired tombstone"
     else:
-        because = "the log cleaner removed the record: it was superseded by a newer record of its key, also removed"
+        because = "the log cleaner removed the record, and later the newer record of its key that superseded it"
     return Cause("compacted", where, because, facts=facts, alternatives=alternatives)
 
 
