@@ -165,7 +165,11 @@ def warn(text: str, kind: type[UserWarning]) -> None:
 def warn_of_damage(texts: Sequence[str]) -> None:
     """Show a warning if there are reports of damage."""
     if texts:
-        more = f" (the first of {len(texts)}: 'damage' of the result has all)" if len(texts) > 1 else ""
+        more = (
+            f" (the first of {len(texts)} reports of damage: the attribute damage of the result has all)"
+            if len(texts) > 1
+            else ""
+        )
         warn(texts[0] + more, DamageWarning)
 
 

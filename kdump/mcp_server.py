@@ -215,7 +215,7 @@ _COMMON: Final[dict[str, Any]] = {
         "items": {"type": "string"},
         "description": "Paths in the server's folders; by default all of them.",
     },
-    "topic": {"type": "array", "items": {"type": "string"}, "description": "Only these topics; globs too."},
+    "topic": {"type": "array", "items": {"type": "string"}, "description": "Only these topics or globs."},
     "partition": {"type": "array", "items": {"type": "integer"}, "description": "Only these partitions."},
     "at": {"type": "string", "description": "The time that counts as now: ISO 8601 (UTC), ms since 1970, or -2h."},
     "limit": {"type": "integer", "minimum": 1, "description": f"Rows of a page.  [default: {DEFAULT_LIMIT}]"},
@@ -406,7 +406,7 @@ class ToolCall:
         except (TypeError, ValueError):
             raise CallError("the cursor is not from this server: leave it out for the first page") from None
         if call != self._call():
-            raise CallError("the cursor belongs to other arguments: repeat those of the previous page")
+            raise CallError("the cursor belongs to other arguments: use the arguments of the previous page")
         if files != self._files:
             raise CallError("the files have changed since the previous page: begin again without a cursor")
         return end

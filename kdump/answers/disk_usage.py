@@ -338,7 +338,7 @@ them (file.delete.delay.ms), and never deletes -stray folders. 'earliest' is the
 end offset; 'oldest' and 'newest' are the largest times of the first and of the last batch. Null means unknown: the
 space on disk in an object store, or the end of a log whose last segment is damaged in an object store.
 
-Exit status: 0 all could be read, 1 something cannot be read, 2 wrong usage, 3 the end of a log is damaged.
+Exit status: 0 all could be read; 1 something cannot be read; 2 wrong usage; 3 the end of a log is damaged.
 """
 
 

@@ -101,7 +101,7 @@ For a partition 'earliest' is the log start offset and 'latest' the log end offs
 offset and 'end' the offset after the last batch. 'oldest' and 'newest' are the largest times of the first and of the
 last batch. Only the start and the end of a log are read; kdump check reads all of it.
 
-Exit status: 0 all could be read, 1 something cannot be read, 2 wrong usage, 3 the end of a log is damaged.
+Exit status: 0 all could be read; 1 something cannot be read; 2 wrong usage; 3 the end of a log is damaged.
 """
 
 

@@ -290,8 +290,9 @@ leaderEpoch      from __cluster_metadata in the paths, else the newest in
                  leader-epoch-checkpoint
 maxTimestampMs   the largest timestamp; maxTimestampOffset is the first
                  offset with it
-byTime           for each --time the first offset at or after it, looked up
-                 like in a broker: in the segment that the index selects
+byTime           for each --time the first offset with this time or a later
+                 one, searched as a broker does: in the segment that the
+                 time indexes select
 
 null means that no file has the value, or that there is no such offset. A transaction that is open in the newest valid
 producer snapshot counts as open until its marker is read. A truncated batch at the end of a log is left out.

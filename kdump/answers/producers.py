@@ -263,11 +263,11 @@ it. Without a snapshot the whole log is read. A running broker forgets a produce
 
 \b
 --gaps adds a line for each break, with the expected and found sequence:
-gap       more sequence numbers than offsets are missing before the batch
+gap       sequence numbers are missing, and missing offsets do not explain it
 repeat    a batch that the partition already has
 epoch     a batch of an older epoch after a batch of a newer epoch
-Not reported: any first sequence of a producer that is new or was silent for
-a day, 0 in a new epoch, 0 after 2147483647, and compacted batches.
+These are not breaks: the first sequence of a new producer, or after a day
+without batches; 0 in a new epoch; 0 after 2147483647; compacted batches.
 {EXIT_STATUS}"""
 
 

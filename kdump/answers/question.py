@@ -50,7 +50,7 @@ Unit = Literal["replicas", "topic", "everything"]
 """The partitions that one Spark task reads: all replicas of a partition, all partitions of a topic, or all."""
 OPTION: Final = "option"
 EXIT_STATUS: Final = """
-Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only derived files are
+Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 a log is damaged; 4 only derived files are
 wrong.
 """
 """The end of the help of a question about log dirs."""

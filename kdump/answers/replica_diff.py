@@ -360,8 +360,8 @@ Examples:
   kdump diff /b1/data1,/b1/data2 /b2/data1,/b2/data2 --jobs 2
 
 Each PATH has the files of one broker: a log dir, several separated by commas, a partition folder or an archive. The
-brokers are compared in pairs, from the higher log start offset on. Equal bytes are not decoded; `kdump check` shows
-whether they are valid.
+brokers are compared in pairs. A comparison begins at the higher of the two log start offsets. Equal bytes are not
+decoded; `kdump check` shows whether they are valid.
 
 \b
 same       no record differs
@@ -375,7 +375,7 @@ different  records differ within one leader epoch: one side is damaged
 Segment boundaries, indexes, snapshots and log start offsets are not compared. Leader epochs come from
 leader-epoch-checkpoint, or from the batches if it lags. Without epochs (before Kafka 0.11) truncateTo is null.
 
-Exit status: 0 compared, 1 something cannot be read, 2 wrong usage, 3 a log is damaged, 4 only
+Exit status: 0 compared; 1 something cannot be read; 2 wrong usage; 3 a log is damaged; 4 only
 derived files are wrong.
 """
 

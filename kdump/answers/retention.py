@@ -226,17 +226,18 @@ Examples:
   kdump retention /var/kafka -o jsonl | jq 'select(.blocks > 0)'
 
 A broker's check starts at the oldest segment and ends at the first segment that stays, for example because of a
-timestamp in the future. The fields blocks and blocksBytes of this segment count the later segments that are due but
-blocked; their field blockedBy names it. The reasons in order (before 3.0 in reverse): below the log start offset, log
-too large, segment too old. The age of a segment begins at the timestamp of its last .timeindex entry. If there is
-none, or it is below 0, the age begins at the last write of the .log file, which may differ in a copy. Segments above
-the checkpointed high watermark stay; without a checkpoint the log end offset is used.
+timestamp in the future. This segment blocks later segments that are due. Its fields blocks and blocksBytes count them;
+their field blockedBy names it. A broker tests three reasons in this order (before 3.0 in reverse): the segment is below
+the log start offset, the log is too large, the segment is too old. The age of a segment begins at the timestamp of its
+last .timeindex entry. If there is none, or it is below 0, the age begins at the last write of the .log file, which may
+differ in a copy. Segments above the high watermark of the checkpoint stay. Without a checkpoint, the log end offset
+counts as the high watermark.
 
-Configs in order: --config, then the dynamic configs of the topic, the broker and all brokers in __cluster_metadata of
-the paths, then Kafka's defaults. The broker's properties file is not in a log dir: give its settings with --config. If
-neither __cluster_metadata nor --config has a topic, the result is unknown (deletable: null, known: false), except for
-segments below the log start offset. A segment of a tiered topic is deleted only if __remote_log_metadata in the paths
-lists it as copied.
+Configs come from --config, then from the dynamic configs of the topic, the broker and all brokers in
+__cluster_metadata of the paths, then from Kafka's defaults. The broker's properties file is not in a log dir: give its
+settings with --config. If neither __cluster_metadata nor --config has a topic, the result is unknown (deletable: null,
+known: false), except for segments below the log start offset. A segment of a tiered topic is deleted only if
+__remote_log_metadata in the paths lists it as copied.
 {EXIT_STATUS}"""
 
 

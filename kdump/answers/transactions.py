@@ -443,11 +443,11 @@ state              open, hanging; with --all committed, aborted
 abort              the command that ends a hanging transaction, else null
 terminate          the command that ends a transaction that its coordinator
                    knows, if it is past its timeout or has none (4.1 and newer)
-twoPhase           whether it has no timeout (KIP-939): terminate aborts it
-                   regardless of the decision outside of Kafka: ask there first
-transactionalId    the id that has the producer id and the partition
+twoPhase           whether it uses two-phase commit (KIP-939) and has no timeout.
+                   Look up the external decision first: terminate aborts it
+transactionalId    the id that has its producer id and lists its partition
 lastTransactionalId
-                   the id that has, had or will have the producer id
+                   the id that has, had or will have its producer id
 heldBack           number of offsets that consumers do not receive
 startTimeMs        start time from the coordinator; null if unknown
 ageMs              time since startTimeMs, else since lastTimestampMs, the
@@ -471,18 +471,18 @@ class TransactionsOptions:
         MAX_TIMEOUT,
         "duration",
         "--max-timeout",
-        "transaction.max.timeout.ms of the brokers: an older transaction hangs.",
+        "The transaction.max.timeout.ms of the brokers. An older transaction may hang.",
         metavar="TIME",
         shown="15m",
     )
     release: tuple[int, ...] | None = option(
-        None, "release", "--release", "The release of the brokers, for the printed commands.", metavar="X.Y"
+        None, "release", "--release", "The Kafka release that the printed commands are for.", metavar="X.Y"
     )
     bootstrap_server: str = option(
         AbortLines().bootstrap_server,
         "text",
         "--bootstrap-server",
-        "A broker, for the printed commands.",
+        "The broker that the printed commands name.",
         metavar="HOST:PORT",
         shown=True,
     )

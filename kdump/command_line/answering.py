@@ -178,7 +178,7 @@ class Answering:
     def reads_alone(self, why: str) -> None:
         """If --master is given, print a note that this process reads alone."""
         if self._who.master is not None:
-            self.session.note(f"{why}: this process reads the partitions, not Spark on {self._who.master}")
+            self.session.note(f"{why}: kdump reads the partitions itself, without Spark on {self._who.master}")
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
         """Return the pass over log dirs that feeds the collectors and reports problems on standard error."""

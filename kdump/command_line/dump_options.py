@@ -52,7 +52,7 @@ MARK: Final = "crcValid"
 def _place(text: str) -> ReadStart:
     file, _, position = text.rpartition("@")
     if not (file and re.fullmatch(r"[0-9]{1,20}", position)):
-        raise UsageError(f"--begin {text}: a place is FILE@BYTE, such as orders-0/00000000000000000000.log@16384")
+        raise UsageError(f"--begin {text}: expected FILE@BYTE, such as orders-0/00000000000000000000.log@16384")
     return ReadStart(file, int(position))
 
 
@@ -229,8 +229,8 @@ class DumpOptions:
             is_shown = (has_columns or self.format_name == "text") and not self.count
             if self.batches or not (is_shown or self.filter.decoded):
                 raise UsageError(
-                    "--decode works with -o text, jsonl, json, csv, table, parquet and arrow, without --count and "
-                    "--batches; otherwise add --key or --grep, which then search decoded records"
+                    "--decode cannot be combined with --batches. It needs -o text, jsonl, json, csv, table, parquet or "
+                    "arrow without --count, or else --key or --grep, which then search decoded records"
                 )
             if self.redact and not self.redact_fields:
                 raise UsageError(shared.DECODE_NEEDS_FIELDS)

@@ -25,7 +25,7 @@ class Shared(click.Option):
         "Privacy",
         "Time",
         "Output",
-        "Who reads",
+        "Workers",
         "Limits",
     )
 
@@ -74,7 +74,7 @@ def _jobs(ctx: click.Context, _: click.Parameter, jobs: int | None) -> int | Non
 
 
 JOBS: Final = Shared.option(
-    "Who reads",
+    "Workers",
     "--jobs",
     type=AtLeast(1),
     metavar="N",

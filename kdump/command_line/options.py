@@ -93,14 +93,14 @@ INPUTS: Final[list[Decorator]] = [
         "Which partitions",
         "--leftovers",
         is_flag=True,
-        help="Read .deleted, .swap, .cleaned files, -delete and -stray folders.",
+        help="Also read .deleted, .swap and .cleaned files, and -delete and -stray folders.",
     ),
 ]
 EVERY_REPLICA: Final[Decorator] = Shared.option(
     "Which partitions",
     "--every-replica",
     is_flag=True,
-    help="Read all replicas of a partition, not only the best one.",
+    help="Read all replicas of a partition, not only the most complete one.",
 )
 
 
@@ -176,7 +176,7 @@ DECODE: Final[list[Decorator]] = [
         default="_schemas",
         show_default=True,
         metavar="NAME",
-        help="The topic's name.",
+        help="The name of the schema registry's topic.",
     ),
 ]
 SHOW_SECRETS: Final[Decorator] = Shared.option(
@@ -219,10 +219,10 @@ REDACT: Final[Decorator] = Redact.option(
     flag_value="",
     multiple=True,
     metavar="[FIELD,...]",
-    help=f"Hash keys and values with the secret of {REDACT_KEY}; with --decode the FIELDs, such as value.email.",
+    help=f"Hash keys and values with the secret in {REDACT_KEY}. With --decode: only the FIELDs, such as value.email.",
 )
 REDACT_FILE: Final[Decorator] = Shared.option(
-    "Privacy", "--redact-key", metavar="FILE", help="The secret for --redact, from a file."
+    "Privacy", "--redact-key", metavar="FILE", help="Read the secret for --redact from this file."
 )
 PRIVACY: Final[list[Decorator]] = [
     Shared.option(
@@ -262,7 +262,9 @@ REMOTE: Final[list[Decorator]] = [
 """Options for the location of remote segments; :func:`remote_storage` reads them."""
 LIMITS: Final[list[Decorator]] = [MAX_BATCH_BYTES, CACHE]
 FILTERS: Final[dict[str, Decorator]] = {
-    "offset": click.option("--offset", metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."),
+    "offset": click.option(
+        "--offset", metavar="A..B", help="Offsets A to B, both included. Also: A.., ..B, or one offset A."
+    ),
     "since": click.option(
         "--since", metavar="TIME", help="Timestamps from TIME on: ISO 8601 (UTC), ms since 1970, or -2h."
     ),
@@ -308,7 +310,7 @@ FILTERS: Final[dict[str, Decorator]] = {
         default="UTC",
         show_default=True,
         metavar="ZONE",
-        help="The zone of a TIME without an offset: UTC, local, Europe/Berlin, +02:00.",
+        help="The time zone of a TIME without one: UTC, local, Europe/Berlin, +02:00.",
     ),
     "grep_in": click.option(
         "--grep-in",
@@ -327,7 +329,7 @@ FILTERS: Final[dict[str, Decorator]] = {
     "out_of_order": click.option(
         "--out-of-order",
         is_flag=True,
-        help="With --until: also read segments that begin after it; they may have older records.",
+        help="With --until TIME: also read segments that begin after TIME. They may have older records.",
     ),
 }
 """The options that select records, by the names of their parameters, in the order of the help."""
@@ -478,7 +480,7 @@ START: Final[list[Decorator]] = [
         "--release",
         metavar="R",
         callback=_release,
-        help="Release of the broker that would start: 3.9.2, 4.3. Default: the newest known.",
+        help="The Kafka release of the broker, such as 3.9.2 or 4.3. Default: the newest known.",
     ),
     click.option(
         "--config",
@@ -486,7 +488,7 @@ START: Final[list[Decorator]] = [
         multiple=True,
         metavar="KEY=VALUE",
         callback=_configs,
-        help="A line of its server.properties. With node.id=N the PATHs are the log.dirs of this one broker.",
+        help="A line of the broker's server.properties. With node.id=N, the PATHs are the log.dirs of broker N.",
     ),
 ]
 """Options of the commands that compute the start of a broker."""
@@ -547,7 +549,7 @@ def with_packages(conf: dict[str, str], packages: Sequence[str]) -> dict[str, st
 
 _PACKAGES: Final = "spark.jars.packages"
 CONF: Final = Shared.option(
-    "Who reads",
+    "Workers",
     "--conf",
     multiple=True,
     metavar="K=V",
@@ -555,7 +557,7 @@ CONF: Final = Shared.option(
     help="A setting of Spark.",
 )
 PACKAGES: Final = Shared.option(
-    "Who reads",
+    "Workers",
     "--packages",
     multiple=True,
     metavar="GROUP:NAME:VERSION",
@@ -564,7 +566,7 @@ PACKAGES: Final = Shared.option(
 WORKERS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     JOBS,
     Shared.option(
-        "Who reads",
+        "Workers",
         "--master",
         metavar="URL",
         callback=_checked,

@@ -203,7 +203,7 @@ class Session:
         """Raise UnreadableError for the output ``out`` if an input was unreadable: the output would look complete."""
         if ExitStatus.UNREADABLE in self.statuses:
             raise UnreadableError(
-                out, "it is not written, because an input cannot be read", "leave that input out, or make it readable"
+                out, "it is not written, because an input cannot be read", "leave this input out, or make it readable"
             )
 
     def absent(self, texts: Iterable[str]) -> None:
@@ -289,7 +289,7 @@ def report_shortfalls(
     held = {(part.topic, part.partition) for part in partitions if any(each.size for each in part.segments)}
     for each in found[:SHOWN]:
         is_elsewhere = (each.topic, each.partition) in held and not each.strays
-        other = "; another folder in these paths has records of it" if is_elsewhere else ""
+        other = "; another folder in these paths has records of the partition" if is_elsewhere else ""
         run.insist(f"{each.file}: {each.text}{other}")
     if len(found) > SHOWN:
         run.insist(f"{many(len(found) - SHOWN, 'more partition')} have lost all records: kdump check lists them")

@@ -70,8 +70,8 @@ def command(
     clean stop it truncates none, after an unclean stop all from the first bad batch above the recovery point on. With
     --remote the segments there are checked too, and __remote_log_metadata is compared with them.
 
-    Exit status: 0 all is well, 1 something cannot be read, or a requested topic or partition is absent,
-    2 wrong usage, 3 a log is damaged, a broker would not start, or records are missing or would be lost, 4 only files
+    Exit status: 0 all is well; 1 something cannot be read, or a requested topic or partition is absent;
+    2 wrong usage; 3 a log is damaged, a broker would not start, or records are missing or would be lost; 4 only files
     are wrong that can be rebuilt (indexes, snapshots, checkpoints).
     """
     run = session.Session(quiet=quiet)

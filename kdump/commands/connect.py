@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--configs-topic", default="", metavar="NAME", help="The worker's config.storage.topic.")
 @click.option("--status-topic", default="", metavar="NAME", help="The worker's status.storage.topic.")
 @click.option("--offsets-topic", default="", metavar="NAME", help="The worker's offset.storage.topic.")
-@click.option("--connector", "connectors", multiple=True, metavar="GLOB", help="Only this connector; globs too.")
+@click.option("--connector", "connectors", multiple=True, metavar="GLOB", help="Only this connector, or a glob.")
 @SHOW_SECRETS
 @add(FORM)
 @add(LIMITS)
@@ -43,7 +43,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     Values of configs that are secrets or unknown are hidden; a worker shows them in clear. A sink connector's offsets
     are those of the group connect-NAME: 'kdump groups PATH --group connect-NAME'.
 
-    Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was found.
+    Exit status: 0 answered; 1 something cannot be read or there is no such topic; 2 wrong usage; 3 damage was found.
     """
     from kdump.answers.connect import ConnectNames, ConnectTopics
     from kdump.log_dirs.finder import Wanted

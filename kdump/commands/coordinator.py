@@ -28,7 +28,7 @@ SHARE_ID: Final = re.compile(r".*:[A-Za-z0-9_-]{22}:\d+", re.ASCII | re.DOTALL)
 @click.command("coordinator")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--type", "kind", type=click.Choice(tuple(TOPICS)), required=True, help="The kind of the ids.")
-@click.option("--partitions", type=AtLeast(1), metavar="N", help="Partitions of the topic [default: 50].")
+@click.option("--partitions", type=AtLeast(1), metavar="N", help="Number of partitions of the topic [default: 50].")
 @in_paths("Log dirs in which to count the partitions.", required=False)
 @add(FORM)
 def command(
@@ -47,7 +47,7 @@ def command(
     __share_group_state. A share id is group:topicId:partition. With --in the topic's partition folders are counted:
     give all log dirs of the cluster then. No file is read. After `--` every word is an ID.
 
-    Exit status: 0 answered, 1 something cannot be read, 2 wrong usage.
+    Exit status: 0 answered; 1 something cannot be read; 2 wrong usage.
     """
     run = Session(quiet=quiet)
     if partitions is None:

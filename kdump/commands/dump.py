@@ -63,7 +63,7 @@ SECTIONS: Final = {
 @shared.EVERY_REPLICA
 @shared.add(shared.REMOTE)
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="text", show_default=True, help="The format.")
-@click.option("--out", metavar="FILE", help="The file for -o parquet and arrow. It appears when it is complete.")
+@click.option("--out", metavar="FILE", help="The output file of -o parquet and arrow. It appears when it is complete.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
 @click.option("--batches", is_flag=True, help="One line per batch, not per record.")
@@ -75,11 +75,11 @@ SECTIONS: Final = {
     "--fail-without-match",
     "fails_without_match",
     is_flag=True,
-    help="Exit status 1 if all was read and no record matches.",
+    help="Exit with status 1 if no record matches.",
 )
 @click.option("--count", is_flag=True, help="Print only the number of records.")
 @click.option(
-    "--encoding", type=click.Choice(ENCODINGS), default="auto", show_default=True, help="How bytes are written."
+    "--encoding", type=click.Choice(ENCODINGS), default="auto", show_default=True, help="How to print keys and values."
 )
 @shared.add(shared.DECODE)
 @click.option(
@@ -87,9 +87,10 @@ SECTIONS: Final = {
     "--schema",
     "subject",
     metavar="SUBJECT[:VERSION]",
-    help="Columns of this subject's types in -o parquet and arrow, such as orders-value; implies --decode auto.",
+    help="With -o parquet or arrow, add columns with the types of this subject, such as orders-value; implies "
+    "--decode auto.",
 )
-@click.option("--delimiter", metavar="TEXT", help="The text after each value of -o raw.  [default: \\n]")
+@click.option("--delimiter", metavar="TEXT", help="The text that -o raw prints after each value.  [default: \\n]")
 @click.option(
     "--fields",
     multiple=True,
@@ -110,7 +111,7 @@ SECTIONS: Final = {
 )
 @click.option("--include-damaged", is_flag=True, help="Also print batches with a wrong checksum, marked as damaged.")
 @JOBS
-@click.option("--follow", is_flag=True, help="At the end of a live log wait for more records, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="At the end of the log, wait for new records until Ctrl-C.")
 @shared.add(shared.LIMITS)
 @click.option(
     "--color",
@@ -147,7 +148,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     folder in one (bundle.zip:d1). - is standard input. Segments are read in offset order. kdump reads the replica with
     the newest leader epoch and log end; a note names the others.
 
-    Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was found, 4 only an index is wrong.
+    Exit status: 0 fine; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong.
     """
     run = session.Session(quiet=quiet)
     options = DumpOptions(given)

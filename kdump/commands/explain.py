@@ -72,8 +72,8 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
     brokers are in no log dir: retention is computed from topic configs and dynamic
     broker configs.
 
-    Exit status: 0 explained, 1 something cannot be read, 2 wrong usage,
-    3 a log is damaged, 4 only derived files are wrong.
+    Exit status: 0 explained; 1 something cannot be read; 2 wrong usage;
+    3 a log is damaged; 4 only derived files are wrong.
     """
     ranges = [_range(text) for text in asked]
     run = Answering(

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 @click.argument("what", metavar="[TOPIC-PARTITION]@OFFSET")
 @in_paths("A log dir, folder, segment or archive.")
 @shared.add(shared.REMOTE)
-@click.option("--batch", is_flag=True, help="The whole batch with the offset.")
-@click.option("--hexdump", is_flag=True, help="Every byte, its field's name and value beside it.")
+@click.option("--batch", is_flag=True, help="Print the whole batch that holds the offset.")
+@click.option("--hexdump", is_flag=True, help="Print every byte, with the name and value of its field.")
 @click.option(
     "-o",
     "--output",
@@ -90,8 +90,8 @@ def command(
     @1234 alone means that offset of every partition in PATH. A segment as PATH counts as the requested
     partition if its folder is not named like a partition.
 
-    Exit status: 0 found, 1 something cannot be read, 2 wrong usage, 3 damage was found (a batch with a wrong crc is
-    marked; --batch and --hexdump show the batch of an unreadable record), 5 the files do not hold the record.
+    Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found (a batch with a wrong crc is
+    marked; --batch and --hexdump show the batch of an unreadable record); 5 the files do not hold the record.
     """
     found = re.fullmatch(r"(?:(.+)-(\d{1,20}))?@(\d{1,20})", what, re.ASCII)
     if found is None:

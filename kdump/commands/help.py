@@ -82,7 +82,7 @@ def command(ctx: click.Context, topic: str | None) -> None:
       kdump help exit-codes
       kdump help salvage
 
-    Exit status: 0 explained, 2 there is no such topic.
+    Exit status: 0 explained; 2 there is no such topic.
     """
     if topic is None:
         click.echo(_listing(ctx))

@@ -58,10 +58,12 @@ _PLACES: Final = ("PATH", "FILE", "DIR", "URL")
 @click.command("mcp")
 @click.argument("roots", nargs=-1, required=True, metavar="ROOT...", type=ANY_PATH)
 @click.option("--payloads", is_flag=True, help="Show keys, values and values of headers, hashed with a secret.")
-@click.option("--no-redact", "plain", is_flag=True, help="With --payloads: show them unchanged.")
-@click.option("--redact-key", metavar="FILE", help="The secret that hashes payloads, from a file.")
-@click.option("--at", metavar="TIME", help="The time that counts as now, for calls without a time.")
-@click.option("--timeout", type=float, default=30, show_default=True, metavar="SECONDS", help="Time limit of a call.")
+@click.option("--no-redact", "plain", is_flag=True, help="With --payloads: show them without hashing.")
+@click.option("--redact-key", metavar="FILE", help="Read the secret that hashes payloads from this file.")
+@click.option("--at", metavar="TIME", help="The time that counts as now, if a call gives none.")
+@click.option(
+    "--timeout", type=float, default=30, show_default=True, metavar="SECONDS", help="The time limit of a call."
+)
 @click.option("--memory", type=Size(), default="256MB", show_default=True, metavar="SIZE", help="Memory of DuckDB.")
 @click.option("--max-rows", type=AtLeast(1), default=1000, show_default=True, metavar="N", help="Rows per page.")
 @click.option(
@@ -78,7 +80,7 @@ def command(roots: tuple[str, ...], *, payloads: bool, plain: bool, redact_key: 
     A client of the Model Context Protocol starts the server. The answering commands, dump, check and sql are its tools.
     Paths of calls must lie in the ROOTs. Without --payloads keys, values, headers and commit metadata are left out.
 
-    Exit status: 0 the client has left, 2 wrong usage.
+    Exit status: 0 the client has left; 2 wrong usage.
     """
     if plain and not payloads:
         raise UsageError("--no-redact needs --payloads")

@@ -55,28 +55,32 @@ class MetadataRequest(NamedTuple):
     metavar="TIME",
     help="Use the records up to this time: ISO 8601 (UTC), ms, or -2h.",
 )
-@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; globs such as 'orders*'.")
-@click.option("--topics", "list_topics", is_flag=True, help="Topics with partitions, leaders, ISR and configs.")
-@click.option("--tree", metavar="NODE", help="The nodes of kafka-metadata-shell: /, /topics/orders, /cluster/brokers.")
-@click.option("--events", is_flag=True, help="Show the events in order. With --topic: of a topic, with all its ids.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic, or a glob such as 'orders*'.")
+@click.option("--topics", "list_topics", is_flag=True, help="Show topics with partitions, leaders, ISR and configs.")
+@click.option(
+    "--tree", metavar="NODE", help="Show a path of kafka-metadata-shell: /, /topics/orders, /cluster/brokers."
+)
+@click.option(
+    "--events", is_flag=True, help="Show the events in order. With --topic: those of the topic, under all its ids."
+)
 @click.option(
     "--diff",
     metavar="N..M|PATH",
-    help="The changes from offset or time N to M (N..: to the end), or from this log to the one in PATH.",
+    help="Show the changes from offset or time N to M (N.. to the end), or from this log to that in PATH.",
 )
 @click.option(
     "--definitions",
     type=click.Choice(("sh", "strimzi")),
     is_flag=False,
     flag_value="sh",
-    help="Topics, configs, ACLs, quotas and users as kafka-*.sh lines, or as resources of Strimzi.",
+    help="Print topics, configs, ACLs, quotas and users as kafka-*.sh lines, or as resources of Strimzi.",
 )
 @SHOW_SECRETS
 @click.option("--write-snapshot", "folder", metavar="DIR", help="Write the image as a .checkpoint into DIR.")
 @click.option(
     "--voters",
     metavar="ID@HOST:PORT,...",
-    help="With --write-snapshot: the controllers of a new quorum. Directory ids come from the PATHs, or as :ID.",
+    help="With --write-snapshot: the controllers of a new quorum. Add :ID if PATHs lack the directory id.",
 )
 @click.option("--jobs", type=AtLeast(1), default=1, metavar="N", help="No effect: the log is read in one process.")
 def command(**options: Any) -> int:
@@ -122,7 +126,7 @@ def command(**options: Any) -> int:
     load it. A voter without a meta.properties in PATHs needs its directory id: 1@controller1:9093:DIRECTORYID. The
     snapshot registers no other controllers. Standard error prints where to put the file.
 
-    Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was found, or replay fails.
+    Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 damage was found, or replay fails.
     """
     request = MetadataRequest(options["topics"], options.pop("offset"), options["at"], options.pop("show_secrets"))
     modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "definitions", "folder")}

@@ -34,13 +34,13 @@ STATES: Final = ("whole", "merged", "partial", "lost")
     "nodes",
     multiple=True,
     metavar="ID@HOST:PORT[/CONTROLLERPORT]",
-    help="A new node; with a controller port it is a controller too.  [default: 1@localhost:9092/9093]",
+    help="A new node. With CONTROLLERPORT it is also a controller.  [default: 1@localhost:9092/9093]",
 )
 @click.option("--cluster-id", metavar="ID", help="The id of the new cluster.  [default: the id of the volumes]")
 @click.option(
     "--release",
     metavar="RELEASE",
-    help="The Kafka release that will start.  [default: the oldest that supports the metadata]",
+    help="The Kafka release of the new nodes.  [default: the oldest that supports the metadata]",
 )
 @click.option(
     "--listener", default="PLAINTEXT", show_default=True, metavar="NAME", help="The inter.broker.listener.name."
@@ -59,7 +59,9 @@ STATES: Final = ("whole", "merged", "partial", "lost")
     help="Number of replicas of each partition.  [default: as before, but at most the number of nodes]",
 )
 @click.option("--committed-only", is_flag=True, help="Leave out records above the high watermark.")
-@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics, and Kafka's own; globs too.")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="NAME", help="Only these topics or globs, and Kafka's own topics."
+)
 @click.option("--plan", "plans", is_flag=True, help="Print the plan, and write nothing.")
 @click.option(
     "-o",
@@ -69,7 +71,7 @@ STATES: Final = ("whole", "merged", "partial", "lost")
     show_default=True,
     help="The format: tables for people, JSON lines.",
 )
-@click.option("--resume", is_flag=True, help="Continue a killed run into the same DIR.")
+@click.option("--resume", is_flag=True, help="Continue a killed run that wrote to the same DIR.")
 @click.option("--yes", is_flag=True, help="Do not ask before data is left out.")
 @JOBS
 @CACHE
@@ -100,7 +102,7 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
 
     Read the warnings before the first start: offsets and records whose retention is over are deleted within seconds.
 
-    Exit status: 0 nothing is lost, 1 something cannot be read, 2 wrong usage, 3 something is lost or damaged.
+    Exit status: 0 nothing is lost; 1 something cannot be read; 2 wrong usage; 3 something is lost or damaged.
     """
     from kdump.printers.answer_tables import rebuild as tables
 
@@ -161,7 +163,7 @@ def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
         run.fail(error)
     if volumes is None or not all(error.is_of_disk for error in errors):
         run.insist(
-            "nothing was written, because a named volume is not readable: repair the volume, or leave it out on purpose"
+            "nothing was written, because a volume cannot be read: make it readable, or leave it out of the command"
         )
         return None
     return volumes

@@ -54,7 +54,7 @@ def command(
     log. Earlier segments are read if transactions may have begun there. As with a broker, there is no .txnindex without
     aborted transactions.
 
-    Exit status: 0 fine, 1 something cannot be read or written, 2 wrong usage, 3 a log is damaged (nothing is written
+    Exit status: 0 fine; 1 something cannot be read or written; 2 wrong usage; 3 a log is damaged (nothing is written
     for that segment, and for later ones of its folder).
     """
     run = session.Session(quiet=quiet)

@@ -35,7 +35,7 @@ OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
         type=click.Choice(("text", "json", "jsonl")),
         default="text",
         show_default=True,
-        help="Without --out: a short version for people, one JSON object, JSON lines.",
+        help="Without --out, print: a short text, one JSON object, or JSON lines.",
     ),
     click.option("--json", "as_json", is_flag=True, help="The same as -o json."),
     click.option("--text", "for_ticket", is_flag=True, help="Print ten lines for a ticket."),
@@ -87,8 +87,8 @@ def command(
     several brokers (by meta.properties) are compared, which reads them again. Like 'kdump retention', the page
     shows retention for topics with configs in __cluster_metadata or --config.
 
-    Exit status: 0 made, 1 something cannot be read, or a requested topic or partition is absent, 2 wrong
-    usage, 3 a log is damaged, a broker would not start, or records are missing or would be lost, 4 only derived files
+    Exit status: 0 made; 1 something cannot be read, or a requested topic or partition is absent; 2 wrong
+    usage; 3 a log is damaged, a broker would not start, or records are missing or would be lost; 4 only derived files
     are wrong.
     """
     output = "json" if as_json else output

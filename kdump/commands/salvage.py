@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--out", required=True, metavar="DIR", help="The output folder, new or empty.")
 @options.add(options.PARTITIONS)
 @options.add(options.REMOTE)
-@click.option("--leftovers", is_flag=True, help="Read .deleted, .cleaned and .swap files and leftover folders too.")
+@click.option("--leftovers", is_flag=True, help="Also read .deleted, .cleaned and .swap files, and leftover folders.")
 @click.option(
     "--segment-bytes",
     type=AtLeast(1 << 10),
@@ -64,7 +64,7 @@ def command(
     Batches below the log start offset, left by DeleteRecords, are written too, and counted as belowLogStart. A
     checkpoint in DIR/logs hides them again. The log keeps its first offset, its end offset and its leader epochs.
 
-    Exit status: 0 all copies were valid, 1 something cannot be read, 2 wrong usage, 3 damage was found.
+    Exit status: 0 all copies were valid; 1 something cannot be read; 2 wrong usage; 3 damage was found.
     """
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True)
@@ -98,7 +98,7 @@ def command(
 def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
     """Return the end of the conclusion: whether records that DeleteRecords removed are hidden or may be visible."""
     if any(written.below_log_start is not None for written in all_written):
-        return " except the one of log start offsets, which hides the records below these offsets"
+        return " except log-start-offset-checkpoint, which hides the records below the log start offsets"
     return ": records that DeleteRecords removed may reappear" if any(one.log_start is None for one in copies) else ""
 
 
@@ -130,7 +130,7 @@ def _conclusion(
     lost = posixpath.join(out, "lost+found")
     rest = "all other bytes" if ExitStatus.UNREADABLE not in run.statuses else "all other bytes that could be read"
     return (
-        f"{done}{gone}; {lost} has {rest}, and a list of them in account.json. What to do next: read "
-        "account.json, and add other replicas if there are any. Then copy the folder logs, put the broker's "
+        f"{done}{gone}; {lost} has {rest}, and account.json lists them. What to do next: read account.json. If there "
+        "are other replicas, salvage again with all of them. Then copy the folder logs, put the broker's "
         f"meta.properties into the copy, and name the copy in log.dirs. No checkpoint is written{back}"
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--all", "deleted", is_flag=True, help="List deleted versions too, if they are still in the log.")
 @click.option("--id", "number", type=AtLeast(0), metavar="N", help="Only this schema id.")
 @click.option("--guid", metavar="GUID", help="Only this GUID, as in record headers.")
-@click.option("--subject", metavar="GLOB", help="Only this subject; globs such as 'orders-*'.")
+@click.option("--subject", metavar="GLOB", help="Only this subject, or a glob such as 'orders-*'.")
 @click.option(
     "--type", "schema_type", type=click.Choice(("avro", "protobuf", "json")), help="Only schemas of this type."
 )
@@ -34,7 +34,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Print a script that restores subjects, versions and ids on a new, empty registry.",
 )
-@click.option("--schemas-topic", default="_schemas", show_default=True, metavar="NAME", help="The topic's name.")
+@click.option(
+    "--schemas-topic",
+    default="_schemas",
+    show_default=True,
+    metavar="NAME",
+    help="The name of the schema registry's topic.",
+)
 @add(FORM)
 @add(LIMITS)
 def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -> int:
@@ -51,7 +57,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     Without --all, only current versions are listed. A deleted version stays readable until the topic is compacted.
     Records may have the ids of deleted versions: restore these with --import-script --all.
 
-    Exit status: 0 answered, 1 something cannot be read or there is no such topic, 2 wrong usage, 3 damage was found.
+    Exit status: 0 answered; 1 something cannot be read or there is no such topic; 2 wrong usage; 3 damage was found.
     """
     if sum((given["subjects"], given["history"], given["folder"] is not None, given["import_script"])) > 1:
         raise UsageError("only one of --subjects, --history, --export and --import-script can be used")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.command("slice")
 @click.argument("path", metavar="PATH")
 @click.option(
-    "--offset", required=True, metavar="A..B", help="Offsets A to B, both included; A.., ..B and A alone too."
+    "--offset", required=True, metavar="A..B", help="Offsets A to B, both included. Also: A.., ..B, or one offset A."
 )
 @click.option("--out", required=True, metavar="FILE", help="The segment to write; it must not exist.")
 @MAX_BATCH_BYTES
@@ -41,7 +41,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     Batches are copied whole and unchanged, so that their checksums stay valid. The first may start before A, and the
     last may end after B. Damaged ranges are skipped.
 
-    Exit status: 0 fine, 1 something cannot be read, 2 wrong usage, 3 damage was found.
+    Exit status: 0 fine; 1 something cannot be read; 2 wrong usage; 3 damage was found.
     """
     wanted = slice_segment.SliceRange(*option_values.offsets(offset))
     run = session.Session(quiet=quiet)
@@ -50,7 +50,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
         raise UsageError(f"{without_secret(path)} holds {len(partitions)} partitions: name the folder of one partition")
     segments = partitions[0].segments
     if out == "-":
-        raise UsageError("a segment is not written to standard output, because an error could not undo it: name a file")
+        raise UsageError("--out - is not possible, because kdump could not undo it after an error: name a file")
     files.outside([path], out, partitions)
     files.writable_file(out)
 

@@ -11,7 +11,7 @@ import click
 from kdump.command_line import session
 from kdump.command_line.limit_options import MAX_BATCH_BYTES, PATHS
 from kdump.command_line.options import CONF, PACKAGES, with_packages
-from kdump.errors import UsageError
+from kdump.errors import UsageError, many
 from kdump.printers.quantities import size
 from kdump.spark import session as spark_session
 from kdump.spark.export.output import FOLDERS, FORMATS
@@ -82,15 +82,15 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     default="parquet",
     show_default=True,
     metavar="NAME",
-    help=f"The format: {', '.join(FORMATS)}, or another writer of Spark (delta, iceberg), with its own commit.",
+    help=f"The format: {', '.join(FORMATS)}, or another writer of Spark, such as delta or iceberg.",
 )
 @click.option(
     "--partition-by",
     default="topic,date",
     show_default=True,
     metavar="NAMES",
-    help=f"The folders: {', '.join(FOLDERS)}, in the order given, or none. With subject the records of each subject "
-    "have the typed columns of its schema.",
+    help=f"Folders by these values, in this order: {', '.join(FOLDERS)}, or none. With subject, the records of a "
+    "subject have the typed columns of its schema.",
 )
 @click.option(
     "--mode",
@@ -112,7 +112,7 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar=f"[{words.PERMISSIVE}|{words.DROPMALFORMED}|{words.FAILFAST}]",
     default=words.PERMISSIVE,
     show_default=True,
-    help="Write damaged ranges to DIR/_damaged, leave them out, or fail at the first.",
+    help="What to do with damaged ranges: write them to DIR/_damaged, leave them out, or fail at the first.",
 )
 @click.option(
     "--master",
@@ -146,7 +146,7 @@ def command(
     row is missing. DIR appears, or is replaced, when all is written: if an export is killed, run it again. Only one
     export at a time can write into DIR.
 
-    Exit status: 0 all is well, 1 something cannot be read or written, 2 wrong usage, 3 damage was found.
+    Exit status: 0 all is well; 1 something cannot be read or written; 2 wrong usage; 3 damage was found.
     """
     spark_session.check_version()
     from kdump import spark_export
@@ -225,7 +225,8 @@ def _sum_up(run: session.Session, export: Export, added: Added) -> None:
         run.fail(unreadable)
     if added.lost:
         run.damage(
-            f"records were deleted before they were read, {len(added.lost)} times: see {export.account}/_manifest.json"
+            f"records were deleted before kdump read them: {export.account}/_manifest.json lists "
+            f"{many(len(added.lost), 'loss', 'losses')}"
         )
     _report_damage(run, export, done)
 

@@ -69,7 +69,12 @@ MOST_SECONDS: Final = 10**8
 @click.argument("words", nargs=-1, metavar="[QUERY|-] PATH...", type=ANY_PATH)
 @click.option("-f", "--file", "file", metavar="FILE", help="Read the query from a file.")
 @click.option(
-    "--param", "params", multiple=True, metavar="NAME=VALUE", callback=_params, help="A text for $NAME in the query."
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_params,
+    help="The text that replaces $NAME in the query.",
 )
 @click.option(
     "-o",
@@ -83,7 +88,9 @@ MOST_SECONDS: Final = 10**8
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--schema", is_flag=True, help="List the views with their columns, types and units. Needs no PATH.")
 @shared.add(shared.PARTITIONS)
-@click.option("--leftovers", is_flag=True, help="Read .deleted, .swap, .cleaned files, -delete and -stray folders.")
+@click.option(
+    "--leftovers", is_flag=True, help="Also read .deleted, .swap and .cleaned files, and -delete and -stray folders."
+)
 @shared.EVERY_REPLICA
 @shared.add(shared.REMOTE)
 @AT
@@ -97,16 +104,21 @@ MOST_SECONDS: Final = 10**8
 @click.option(
     "--out-of-order",
     is_flag=True,
-    help="Also read segments that start after a range of timestamps, for records with older timestamps.",
+    help="If the query selects timestamps: also read later segments. They may have older records.",
 )
 @click.option(
-    "--tz", default="UTC", show_default=True, metavar="ZONE", help="The zone (such as Asia/Tokyo) of times without one."
+    "--tz",
+    default="UTC",
+    show_default=True,
+    metavar="ZONE",
+    help="The time zone of times without one, such as Asia/Tokyo.",
 )
 @shared.add(shared.DECODE)
 @click.option(
     "--subject",
     metavar="SUBJECT[:VERSION]",
-    help="Give records columns with the types of this subject, such as orders-value; implies --decode auto.",
+    help="Add columns to the view records, with the types of this subject, such as orders-value; implies --decode "
+    "auto.",
 )
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop the query after this time.")
 @click.option(
@@ -117,7 +129,11 @@ MOST_SECONDS: Final = 10**8
 )
 @click.option("--temp-dir", metavar="DIR", help="Where temporary files go.  [default: $TMPDIR]")
 @click.option("--stats", is_flag=True, help="Print what was read, as one line on standard error.")
-@click.option("--no-payload", is_flag=True, help="Keys, values and headers are NULL; keySize and valueSize appear.")
+@click.option(
+    "--no-payload",
+    is_flag=True,
+    help="Return NULL as keys, values and headers, and add the columns keySize and valueSize.",
+)
 @shared.REDACT
 @shared.REDACT_FILE
 @shared.add(shared.LIMITS)
@@ -138,8 +154,8 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     reading. Only SELECT and EXPLAIN run; a query opens no file and changes nothing. PATHs alone, on a terminal, open a
     prompt.
 
-    Exit status: 0 answered, 1 something cannot be read or the query fails, 2 wrong usage or a wrong query, 3 damage
-    was found, 4 only derived files are wrong.
+    Exit status: 0 answered; 1 something cannot be read or the query fails; 2 wrong usage or a wrong query; 3 damage
+    was found; 4 only derived files are wrong.
     """
     if not schema:
         supervision.supervise(remove)

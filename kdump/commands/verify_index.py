@@ -41,8 +41,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     or the last offset of a batch, because releases differ. Padding, empty files and gaps in coverage are remarks. Give
     whole folders instead of single segments if you can: a transaction may begin in an earlier segment.
 
-    Exit status: 0 all is well, 1 something cannot be read, or a requested topic or partition is absent,
-    2 wrong usage, 3 the log itself is damaged, 4 only indexes are wrong.
+    Exit status: 0 all is well; 1 something cannot be read, or a requested topic or partition is absent;
+    2 wrong usage; 3 the log itself is damaged; 4 only indexes are wrong.
     """
     run = session.Session(quiet=quiet)
     who = WhoReads.taken(given)

@@ -187,7 +187,7 @@ def is_salvage(command: str) -> bool:
     return command.startswith(_SALVAGE)
 
 
-MAY_HAVE: Final = "Another replica may have them."
+MAY_HAVE: Final = "Another replica may have the missing records."
 TAKE_IT: Final = "With the broker stopped, take the file from another replica of the partition."
 TAKE_SEGMENT: Final = (
     "With the broker stopped, move the file away, and take the segment from a backup or from another replica."

@@ -85,7 +85,7 @@ def verdict(
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
         return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands)
     if starts is None:
-        return StartVerdict(f"nothing is lost here, but {unknown}{why}", "unknown", commands)
+        return StartVerdict(f"a start loses no record, but {unknown}{why}", "unknown", commands)
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
     if derived:
         wrong = many(len({finding.file for finding in derived}), "file")

@@ -250,7 +250,7 @@ class TarArchive(Archive):
                 while (info := tar.next()) is not None:
                     headers.next_member()
                     if tar.offset <= last_end:  # a negative size in a PAX header would cause an endless loop
-                        raise tarfile.ReadError(f"the header at byte {info.offset} leads back to an earlier byte")
+                        raise tarfile.ReadError(f"the header at byte {info.offset} points back to an earlier byte")
                     last_end = tar.offset
                     tar.members = []  # tarfile would keep all headers in memory
                     path = _inside(info.name)
@@ -292,7 +292,7 @@ class ZipArchive(Archive):
             self.hint = f"zip -FF {shell_path(self.name)} --out mended.zip repairs a truncated zip as far as possible"
             return
         if len(content.members) + len(content.folders) > _MEMBERS:
-            self.broken = f"the zip has more than {_MEMBERS} members: extract it, or name an archive of a part"
+            self.broken = f"the zip has more than {_MEMBERS} members: extract it, or name an archive with fewer members"
             return
         links = []
         self.left_out += [(_inside(path), reason) for path, reason in content.left_out]
@@ -370,7 +370,9 @@ class _Headers:
         """Begin to count the bytes of the next member's headers. Raises ReadError for too many members."""
         self._left, self._members = _ABOUT_A_MEMBER, self._members + 1
         if self._members > _MEMBERS:
-            raise tarfile.ReadError(f"it has more than {_MEMBERS} members: extract it, or name an archive of a part")
+            raise tarfile.ReadError(
+                f"it has more than {_MEMBERS} members: extract it, or name an archive with fewer members"
+            )
 
     def tell(self) -> int:
         return self._position

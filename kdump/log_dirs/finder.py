@@ -337,7 +337,7 @@ class Finder:
         segments, others = [], []
         for entry in entries:
             if entry.identity in self._seen:
-                self.note(f"{files.shown(entry.path)} was named before, and is read once")
+                self.note(f"{files.shown(entry.path)} is named more than once, and read once")
                 continue
             self._seen.add(entry.identity)
             if is_sibling(entry.name):
@@ -410,7 +410,7 @@ class Finder:
         while left:
             name, folder, in_log_dir, in_partition = left.pop()
             if folder.identity in self._seen:
-                self.note(f"{files.shown(folder.path)} occurs again, and is read once")
+                self.note(f"{files.shown(folder.path)} is in several of the paths, and read once")
                 continue
             self._seen.add(folder.identity)
             try:
@@ -511,7 +511,7 @@ class Finder:
         """Return whether a folder is selected. If not, report the file that the user named (``path``) as a note."""
         takes = self.wanted.takes(name)
         if not takes and path is not None:
-            self.note(f"{path} is left out: its folder is not of the requested topic and partition")
+            self.note(f"{path} is left out: its folder is of another topic or partition")
         return takes
 
     def _say_skipped(self) -> None:

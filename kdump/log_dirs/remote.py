@@ -152,7 +152,7 @@ class RemoteFiles:
         retries, place, shown = Retries(), f"{folder}{query}{arguments}", without_secret(uri)
         if glob and folder in ("/", "//"):
             raise UsageError(
-                f"{shown}: *, ? and [ cannot stand in the name of a bucket; in a secret they are %2A, %3F, %5B"
+                f"{shown}: the name of a bucket cannot contain *, ? or [ (in a secret, write them as %2A, %3F and %5B)"
             )
         try:
             system, path = retries.call(shown, lambda: stores.client(scheme, place))

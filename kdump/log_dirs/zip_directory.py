@@ -90,7 +90,7 @@ class _Bounded:
         wanted = left if size < 0 else min(size, left)
         if wanted > _LARGEST:
             raise zipfile.BadZipFile(
-                f"its directory takes more than {_LARGEST >> 20} MiB: extract it, or name an archive of a part"
+                f"its directory takes more than {_LARGEST >> 20} MiB: extract it, or name an archive with fewer members"
             )
         data = os.pread(self._fd, wanted, self._position)
         self._position += len(data)

@@ -151,8 +151,8 @@ def within(
     if later and _is_in_order([(one.path in later, spans[one.path]) for one in partition.segments]):
         kept = kept[: len(kept) - after]
         note(
-            f"{partition.name}: {many(after, 'segment')} after the range {'was' if after == 1 else 'were'} not read. "
-            f"Later segments may have older records: {OPTION} reads them too"
+            f"{partition.name}: {many(after, 'segment')} after --until {'was' if after == 1 else 'were'} not read. "
+            f"They may have older records: {OPTION} reads them too"
         )
     paths = {one.path for one in kept}
     for one in chosen:

@@ -61,8 +61,8 @@ def with_names(
         if one.unnamed:
             count, total = len(one.segments), len(one.segments) + len(one.unnamed)
             note(
-                f"kdump reads only the given {count} of {total} segments in {one.files.shown(one.folder)} (give the "
-                "folder to read the whole log)"
+                f"kdump reads only the given {count} of {total} segments in {one.files.shown(one.folder)}: give the "
+                "folder to read the whole log"
             )
         if one.topic is not None or (not one.segments and not only_known) or (every and not one.is_named):
             yield one

@@ -84,8 +84,8 @@ def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *,
 def _milliseconds(number: int, least: int) -> int:
     if 0 < number < least:
         raise UsageError(
-            f"{number} is {iso(number)} in ms since 1970, and {iso(number * 1000)} in seconds: "
-            f"write {number * 1000} for the seconds, or the time in ms in ISO 8601"
+            f"{number} means {iso(number)} if it is in ms since 1970, or {iso(number * 1000)} if it is in seconds. "
+            f"Write {number * 1000} for seconds, or {iso(number)} for ms"
         )
     return number
 

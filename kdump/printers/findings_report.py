@@ -362,7 +362,7 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.holes:
         lines.append(f"Offsets missing: {_named(summary.holes)}")
         lines.append(
-            "All existing batches are valid, and a broker accepts these logs unchanged; another replica may have the "
+            "All existing batches are valid, and a broker accepts these logs unchanged. Another replica may have the "
             "missing records."
         )
     if summary.damaged:

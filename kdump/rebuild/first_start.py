@@ -93,7 +93,8 @@ def of_groups(coordinators: Coordinators, minutes: int) -> Iterator[str]:
         yield (
             f"{count} ({listed([one.group_id for one in gone])}) would lose committed offsets seconds after the first "
             f"start: the oldest offset was committed at {iso(oldest)}, and the default retention is 7 days. Set "
-            f"offsets.retention.minutes={minutes} on every broker BEFORE the first start (node-*.properties have it)"
+            f"offsets.retention.minutes={minutes} on every broker BEFORE the first start. The files node-*.properties "
+            "have this line"
         )
 
 
@@ -121,9 +122,9 @@ def of_retention(deleted: Mapping[str, int]) -> Iterator[str]:
         names = listed([f"{name}: {size:,} bytes" for name, size in sorted(deleted.items())])
         yield (
             "the first retention check, 30 seconds after the start, deletes segments whose retention is over "
-            f"({names}). To keep them, start with {DELAY}=3600000 (node-*.properties have it), raise retention.ms with "
-            "kafka-configs.sh within this hour, and restart without this line. A topic without its own retention uses "
-            "that of server.properties, which no volume has"
+            f"({names}). To keep them, start with {DELAY}=3600000, which node-*.properties have. Raise retention.ms "
+            "with kafka-configs.sh within an hour. Then remove the line and restart. A topic without its own "
+            "retention uses that of server.properties, which no volume has"
         )
 
 
@@ -137,9 +138,8 @@ def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChan
     if not lost.from_log:
         yield (
             "no volume has a metadata log: the configs of topics, ACLs, SCRAM users, quotas and client metrics are "
-            "lost. User topics get retention.ms=-1 and retention.bytes=-1, so that nothing is deleted: set their "
-            "configs again, and cleanup.policy=compact of topics such as _schemas or connect-offsets before their "
-            "applications start"
+            "lost. User topics get retention.ms=-1 and retention.bytes=-1, so that nothing is deleted. Set their "
+            "configs again before applications start, such as cleanup.policy=compact of _schemas or connect-offsets"
         )
         yield from _of_counts(lost.image)
     elif lost.breaks:
@@ -170,7 +170,7 @@ def _of_counts(image: ClusterImage) -> Iterator[str]:
     if known:
         counts = " and ".join(f"{topic.name} {len(topic.partitions)}" for topic in known)
         yield (
-            f"the folders and ids show these numbers of partitions: {counts}. If a topic had more partitions, brokers "
+            f"kdump has inferred numbers of partitions from folders and ids: {counts}. If a topic had more, brokers "
             "search groups and transactional ids in the wrong partitions. Compare offsets.topic.num.partitions and "
             "transaction.state.log.num.partitions in the old server.properties (the default is 50)"
         )

@@ -368,8 +368,8 @@ def check_master(master: str) -> None:
     if remote:
         where = "--master" if remote == master else "SPARK_REMOTE"
         raise UsageError(
-            f"{where} {remote}: kdump needs Spark's own driver, which Spark Connect hides: give the "
-            'cluster\'s master, or use spark.read.format("kdump") in a session of Spark Connect'
+            f"{where} {remote}: this command does not work with Spark Connect: give the URL of the cluster's "
+            'master, or use spark.read.format("kdump") in a session of Spark Connect'
         )
     if _MASTER.fullmatch(master) is None:
         raise UsageError(f"--master {master}: expected local[N], spark://HOST:PORT, yarn or k8s://URL")

@@ -505,7 +505,7 @@ def test_a_note_says_that_segments_of_a_folder_are_not_named(tmp_path):
     folder = tmp_path / "orders-0"
     paths = [folder / f"{first:020}.log" for first in (0, 3, 6)]
     note = (
-        f"note: kdump reads only the given 1 of 3 segments in {folder} (give the folder to read the whole log)".encode()
+        f"note: kdump reads only the given 1 of 3 segments in {folder}: give the folder to read the whole log".encode()
     )
     for command in ("offsets", "transactions", "retention", "stats"):
         assert note in kdump(command, paths[0]).stderr, command

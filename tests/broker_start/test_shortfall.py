@@ -85,7 +85,7 @@ def test_another_copy_in_the_paths_has_the_records(cases, tmp_path):
     place = cases / "verdict"
     lines, text = said(place, "salvage", "rmdir/d1", "swapclean/d1", "--out", tmp_path / "out")
     assert len(lines) == 1
-    assert lines[0].endswith("another folder in these paths has records of it")
+    assert lines[0].endswith("another folder in these paths has records of the partition")
     assert "lost all records" not in text
 
 

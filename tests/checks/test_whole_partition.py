@@ -484,7 +484,7 @@ def test_a_folder_that_is_named_twice_is_read_once(tmp_path):
     place = folder(tmp_path, (0, one(0)))
     done = kdump("check", tmp_path, place)
     assert (done.returncode, b"1 segment, 1 batch," in done.stdout) == (0, True)
-    assert b"occurs again" in done.stderr
+    assert b"is in several of the paths" in done.stderr
 
 
 def test_the_conclusion_names_what_is_damaged_and_what_to_do(tmp_path):

@@ -574,7 +574,7 @@ def test_times(text, value):
 
 @pytest.mark.parametrize("text", ["1727000776", "1", "99999999999"])
 def test_seconds_are_not_taken_for_milliseconds(text):
-    with pytest.raises(UsageError, match=rf"^{text} is 19.* in ms since 1970, and .* in seconds: write {text}000 "):
+    with pytest.raises(UsageError, match=rf"^{text} means 19.* in ms since 1970, or .* in seconds. Write {text}000 "):
         timestamps.moment(text)
     assert timestamps.moment(text, least_ms=0) == int(text)
 

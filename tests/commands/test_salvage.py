@@ -379,7 +379,7 @@ def test_what_delete_records_removed_is_distinguished_from_what_is_lost(tmp_path
     ]  # fmt: skip
     said = done.stderr.decode()
     assert "orders-0: 2 batches are below the log start offset 4 (DeleteRecords or retention)\n" in said
-    assert "No checkpoint is written except the one of log start offsets, which hides" in said.splitlines()[-1]
+    assert "No checkpoint is written except log-start-offset-checkpoint, which hides" in said.splitlines()[-1]
     written = (tmp_path / "out" / "logs" / "log-start-offset-checkpoint").read_text()
     assert written == "0\n1\norders 0 4\n"
 

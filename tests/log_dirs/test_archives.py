@@ -493,7 +493,7 @@ def test_the_directory_of_a_zip_is_bounded(tmp_path, monkeypatch):
         assert "more than 200 members" in archives.open_archive(source, "a").broken
     monkeypatch.setattr(zip_directory, "_LARGEST", 1 << 10)
     with LocalFile(path) as source:
-        assert "extract it, or name an archive of a part" in archives.open_archive(source, "a").broken
+        assert "extract it, or name an archive with fewer members" in archives.open_archive(source, "a").broken
 
 
 def test_the_time_of_a_member_is_known_where_it_names_its_zone(tmp_path):
@@ -538,7 +538,7 @@ def test_an_archive_that_is_named_twice_is_read_once(tmp_path):
     for second in (path, f"{path}:d1", tmp_path / "hard.tar"):
         done = values(path, second)
         assert done.stdout.count(b"in the archive\n") == 2
-        assert b"is read once" in done.stderr
+        assert b"read once" in done.stderr
 
 
 def test_paths_in_archives(tmp_path):

@@ -282,7 +282,7 @@ def test_an_output_that_somebody_made_while_it_was_replaced_is_for_people_to_jud
             publish(spark, out, NEW, "overwrite")
     life.at = 1 << 30
     out.mkdir()
-    with pytest.raises(KdumpError, match=r"another program has created .* since: move it away, and export again"):
+    with pytest.raises(KdumpError, match=r"another program has created .* since then. Move it away, and export again"):
         finish(spark, out, NEW, "overwrite")
     out.rmdir()
     finish(spark, out, NEW, "overwrite")

@@ -89,7 +89,7 @@ def test_a_log_that_another_leader_cut_back_is_reported_and_read_from_there(tmp_
     log.next = 3
     log.append(2, leader_epoch=1)  # the same bytes at the same places but for the epoch
     log.append(leader_epoch=2)
-    with pytest.raises(DataLossError, match="was truncated to offset 3 after it had been read up to 9"):
+    with pytest.raises(DataLossError, match=r"was truncated to offset 3, .* had read up to offset 9"):
         strict.trigger()
     assert lenient.trigger() == list(range(3, 12))
     assert len(lenient.reported) == 1
@@ -126,7 +126,7 @@ def test_a_cut_is_found_in_the_segment_where_it_begins(tmp_path):
         log.append(2, leader_epoch=1)
         log.roll()
     assert stream.trigger() == list(range(3, 27))
-    assert "truncated to offset 3 after it had been read up to 18" in stream.reported[0]
+    assert "had read up to offset 18" in stream.reported[0]
 
 
 def test_a_batch_across_the_end_of_what_was_read_is_another_one(tmp_path):
@@ -165,7 +165,7 @@ def test_a_folder_that_is_gone_is_reported_once_and_goes_on_where_it_was(tmp_pat
     lenient.trigger()
     log.folder.rename(tmp_path / "away")
     other.append()
-    with pytest.raises(DataLossError, match="t-0 is gone; it was read up to offset 3"):
+    with pytest.raises(DataLossError, match="t-0 is gone after offset 3 was read"):
         strict.trigger()
     assert lenient.trigger() == [0, 1, 2]
     assert lenient.trigger() == []
@@ -234,7 +234,7 @@ def test_a_log_that_is_cut_back_before_a_planned_trigger_is_run_again(tmp_path):
     os.truncate(log.file, log.file.stat().st_size // 2)
     log.next = 6
     log.append(5, leader_epoch=1)
-    with pytest.raises(DataLossError, match="truncated to offset 6 after its records up to offset 12 had been planned"):
+    with pytest.raises(DataLossError, match="truncated to offset 6 after Spark planned to read up to offset 12"):
         strict.replay(start, end)
     assert lenient.replay(start, end) == [3, 4, 5]
     lenient.at = end

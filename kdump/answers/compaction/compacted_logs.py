@@ -342,10 +342,10 @@ dirty part begins at the cleaner's checkpoint. It consists of whole segments, an
 last stable offset (an open transaction, the high watermark) and segments younger than min.compaction.lag.ms. The
 cleaner cannot reach the bytes after the dirty part (uncleanableBytes). heldBack counts these bytes by reason.
 
-A cleaning removes records with a newer record of the same key (superseded), tombstones whose delete horizon has
-passed, data of aborted transactions, markers without data whose horizon has passed, and records without a key. The
-first cleaning of a tombstone sets its delete horizon, and a later cleaning removes the tombstone. Configs are found as
-in kdump retention.
+A cleaning removes superseded records (the key has a newer record), tombstones whose delete horizon has passed, data of
+aborted transactions, markers without data whose horizon has passed, and records without a key. The
+first cleaning of a tombstone sets its delete horizon, and a later cleaning removes the tombstone. Configs come from
+the same places as in kdump retention.
 Without __cluster_metadata in the paths, name compacted topics: --config 'prices:cleanup.policy=compact'. Only the
 broker's memory records that a partition is uncleanable. kdump reports damage that would make it uncleanable.
 {EXIT_STATUS}"""

@@ -398,23 +398,23 @@ group is in one partition of __consumer_offsets: give the log dirs of all broker
 lag                log end offset - offset, if the partition's log is in the
                    paths; below 0 if the offset is beyond the log end
 lastStableOffset   where a read_committed consumer stops; lagToStable counts
-                   up to there. This reads the log after its newest producer
-                   snapshot: by default if that is 4 MiB at most, with
-                   --stable always. Unknown after damage
+                   up to there. To find it, kdump reads the log after the
+                   newest producer snapshot. Null if that is over 4 MiB
+                   (--stable reads it anyway), or after damage
 offset             for a share group: the start of the share partition.
                    Completed records after it (deliveryCompleteCount) do not
                    count as lag
 pendingProducerId  a commit in an open transaction, on a separate line
 recreated          the topic was deleted and created again after the commit
                    (shown by its topic id, from Kafka 4.1 on); lag is null
-expireTimestampMs  when the offset expires if nothing changes; expired:
-                   whether it has expired at --at
+expireTimestampMs  when the offset expires if the group stays as it is;
+                   expired: whether this time is before --at
 
-No file has: a rebalance of a classic group in progress (PreparingRebalance, CompletingRebalance), members before their
-first assignment, the broker's offsets retention, and its default assignors. Without them, protocol is Kafka's default
-(uniform, simple).
+Four facts are in no file: a rebalance of a classic group in progress (PreparingRebalance, CompletingRebalance), members
+before their first assignment, the broker's offsets retention, and its default assignors. kdump prints Kafka's default
+as the protocol (uniform, simple).
 
--o reset-csv prints group,topic,partition,offset, with expired offsets, as input for (since 2.4)
+-o reset-csv prints group,topic,partition,offset, with expired offsets. It is the input of Kafka's tool (2.4 or later):
 
 \b
   kafka-consumer-groups.sh --bootstrap-server H:P --reset-offsets
@@ -423,14 +423,16 @@ first assignment, the broker's offsets retention, and its default assignors. Wit
 kafka-consumer-groups.sh lowers an offset beyond the log end to the log end: copy the records before you run it.
 Pending, recreated and unreadable offsets, and share and streams groups, are left out; standard error lists them.
 
-Exit status: 0 answered, 1 something cannot be read, 2 wrong usage, 3 damage was found (the answer is from the
+Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 damage was found (the answer is from the
 valid batches; "missing" lines list the lost records).
 """
 
 
 @dataclass(frozen=True)
 class GroupsOptions:
-    group: tuple[str, ...] = option((), "names", "--group", "Only this group; globs such as 'app-*'.", metavar="ID")
+    group: tuple[str, ...] = option(
+        (), "names", "--group", "Only this group, or the groups of a glob such as 'app-*'.", metavar="ID"
+    )
     history: bool = option(
         False,
         "switch",
@@ -442,7 +444,7 @@ class GroupsOptions:
         None,
         "choice",
         "--top",
-        "List the groups that wrote most to __consumer_offsets instead.",
+        "List only the groups that wrote most to __consumer_offsets.",
         choices=("bytes", "commits"),
     )
     stable: bool = option(

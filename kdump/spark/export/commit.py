@@ -172,9 +172,9 @@ def _put_in_place(output: Output, name: str) -> None:
     if staging.exists():
         if output.exists():
             raise KdumpError(
-                f"{output.path}: an export was killed after it had moved the output to {old.path}, and before "
-                f"{staging.path} took its place; another program has created {output.path} since: "
-                "move it away, and export again"
+                f"{output.path}: an export was killed while it replaced this output, and another program has created "
+                f"{output.path} since then. Move it away, and export again. The old output is in {old.path}, the new "
+                f"one in {staging.path}"
             )
         staging.become(output)
     elif not output.exists():

@@ -79,7 +79,7 @@ def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: 
         if not query.strays:
             raise UsageError(
                 f"{partition.name}: all records are before the start time "
-                "(startingOffsetsByTimestampStrategy=latest begins at the end then)"
+                "(with startingOffsetsByTimestampStrategy=latest, the query begins at the end of the log)"
             )
         start = _latest(partition, earliest)
     end = _offset(query.end, partition, earliest, lost)

@@ -62,7 +62,7 @@ OPTIONS: Final = (
     KafkaOption(
         "subscribe",
         TAKEN,
-        "Names of topics. With this option or one of the next two, all options are those of Kafka's source.",
+        "Topics to read. With subscribe, subscribePattern or assign, all options are those of Spark's Kafka source.",
     ),
     KafkaOption(
         "subscribePattern",
@@ -88,7 +88,11 @@ OPTIONS: Final = (
         "A time for all partitions; it overrides all others. Without subscribe, subscribePattern or assign these two "
         "options select records by their own times.",
     ),
-    KafkaOption(_STRATEGY, TAKEN, "`error` or `latest`, if all records are before the start time."),
+    KafkaOption(
+        _STRATEGY,
+        TAKEN,
+        "What to do if all records are before the start time: `error`, or `latest` (begin at the end).",
+    ),
     KafkaOption(_INCLUDE, TAKEN, "Also the column headers; null for a record without headers."),
     KafkaOption("minPartitions", TAKEN, "The same as in kdump. One task reads a segment smaller than splitBytes."),
     KafkaOption(

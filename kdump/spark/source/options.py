@@ -330,8 +330,8 @@ OPTIONS: Final = (
     Option(
         "skipUnreadable",
         *_SWITCH,
-        "Count bytes that a failing local disk does not return (EIO) as damage. Without it they end the job in every "
-        "mode, and so does any other unreadable file.",
+        "Treat bytes that a failing local disk does not return (EIO) as damage. By default they end the job in every "
+        "mode. Other unreadable files always end it.",
     ),
     Option("includeControl", *_SWITCH, "Also read control records, such as transaction markers."),
     Option(

@@ -577,12 +577,12 @@ def _left(partition: Partition, until: Mark) -> Mark:
 
 
 def _changed(key: str, until: Mark, left: Mark) -> str:
-    planned = f"after its records up to offset {until.offset} had been planned, perhaps before they were read"
+    planned = f"after Spark planned to read up to offset {until.offset}, and perhaps before it did"
     if left == START:
         return f"{key}: its topic was deleted and created again {planned}; the unread records are gone"
     return (
-        f"{key}: the log was truncated to offset {left.offset} {planned}; later records are no longer in the log, "
-        "and other records have their offsets"
+        f"{key}: the log was truncated to offset {left.offset} {planned}; the records from there on are gone, and new "
+        "records have their offsets"
     )
 
 
@@ -590,7 +590,7 @@ def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> I
     """Yield a text for each loss between two marks: records that were deleted or truncated, or a deleted folder."""
     if until.gone:
         if since.offset is not None:
-            yield f"{key} is gone; it was read up to offset {since.offset}, and later records cannot be read"
+            yield f"the folder of {key} is gone after offset {since.offset} was read: later records cannot be read"
         return
     if since.offset is not None and since.topicId and until.topicId != since.topicId:
         yield (
@@ -599,9 +599,9 @@ def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> I
         )
     elif since.offset is not None and until.since is not None and until.since < since.offset:
         yield (
-            f"{key}: the log was truncated to offset {until.since} after it had been read up to {since.offset}, as a "
-            f"broker does under a new leader; the records read from offset {until.since} on are no longer in the log, "
-            "and other records have their offsets"
+            f"{key}: the log was truncated to offset {until.since}, as a broker does under a new leader, but the "
+            f"stream had read up to offset {since.offset}; the records read from offset {until.since} on are no "
+            "longer in the log, and new records have their offsets"
         )
     first = until.offset if partition is None or not partition.segments else _first(partition)
     if until.since is not None and until.offset is not None and first is not None and first > until.since:
