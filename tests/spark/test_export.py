@@ -585,11 +585,11 @@ def test_masters_that_cannot_be_are_reported_before_spark_starts(monkeypatch):
         session.check_master(f"spark://127.0.0.1:{spark_cluster.free_port()}")
     with pytest.raises(KdumpError, match="no Spark master answers there"):
         session.check_master("spark://host-without-port")
-    with pytest.raises(UsageError, match=r"--master sc://host: .* which Spark Connect hides"):
+    with pytest.raises(UsageError, match=r"--master sc://host: .* does not work with Spark Connect"):
         session.check_master("sc://host")
     with monkeypatch.context() as patched:
         patched.setenv("SPARK_REMOTE", "sc://host")
-        with pytest.raises(UsageError, match=r"SPARK_REMOTE sc://host: .* which Spark Connect hides"):
+        with pytest.raises(UsageError, match=r"SPARK_REMOTE sc://host: .* does not work with Spark Connect"):
             session.check_master("local[2]")
     for master in ("local", "local[*]", "local[2]", "local[2,3]", "k8s://https://host:443"):
         session.check_master(master)
