@@ -171,6 +171,7 @@ def _with_snapshots(
         image, broken = _replay(newest, segments, end, of.release, folder)
     else:
         image, broken = whole, [] if newest is None else list(_snapshot(newest, of.release))
+    broken = broken or list(_levels(image, newest, of.release, folder))
     if not is_whole and not fatal:
         text = f"the metadata log ends at offset {end}: later changes are lost"
         loaded = loaded.with_causes(StartCause(code=Code.METADATA_LOG_SHORT, file=folder.name, text=text))
@@ -252,15 +253,21 @@ def _replay(
                 broken += release.too_new(found, each.name)
                 if broken or not replay.add(found):
                     break
-    level = image.features.metadata_version
-    if not broken and level > release.highest_level:
-        text = f"metadata.version is {level_name(level)}, which {release.name} does not support"
-        broken.append(StartCause(code=Code.METADATA_TOO_NEW, file=folder.name, text=text))
-    lacks_level = METADATA_VERSION not in image.features.levels
-    if not broken and newest is not None and lacks_level and release.needs_metadata_version:
-        text = "IllegalStateException: Unknown metadata version: the snapshot has no record of metadata.version"
-        broken.append(StartCause(code=Code.METADATA_SNAPSHOT_BROKEN, file=newest.name, text=text))
     return image, broken
+
+
+def _levels(
+    image: ClusterImage, newest: SnapshotFile | None, release: StartRelease, folder: log_folder.LogFolder
+) -> Iterator[StartCause]:
+    """Yield the cause if the release does not support the metadata.version, or needs a record of it."""
+    level = image.features.metadata_version
+    if METADATA_VERSION in image.features.levels:
+        if not release.lowest_level <= level <= release.highest_level:
+            text = f"metadata.version is {level_name(level)}, which {release.name} does not support"
+            yield StartCause(code=Code.METADATA_TOO_NEW, file=folder.name, text=text)
+    elif newest is not None and release.needs_metadata_version:
+        text = "IllegalStateException: Unknown metadata version: the snapshot has no record of metadata.version"
+        yield StartCause(code=Code.METADATA_SNAPSHOT_BROKEN, file=newest.name, text=text)
 
 
 def _batches(segment: Segment, end: int) -> Iterator[Batches]:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.broker_start.outcome import StartCause
 from kdump.dump_log_segments.dialects import LAST_MINORS, known_release
 from kdump.errors import DamageError
 from kdump.findings.codes import Code
+from kdump.internal_topics import CLUSTER_METADATA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kdump.internal_topics.schema import MessageSchema
     from kdump.records.record_batch import Batches
 
 NEWEST: Final = ".".join(map(str, max(LAST_MINORS.items())))
 """The newest release that kdump knows."""
+
+
+FEATURES: Final[Mapping[str, Mapping[tuple[int, ...], int]]] = {
+    "kraft.version": {(3, 9): 1},
+    "group.version": {(4, 0): 1},
+    "transaction.version": {(4, 0): 2},
+    "eligible.leader.replicas.version": {(4, 0): 1},
+    "share.version": {(4, 1): 1, (4, 4): 2},
+    "streams.version": {(4, 2): 1},
+}
+"""Feature -> the first release of each highest level. Source: ``QuorumFeatures.defaultSupportedFeatureMap``."""
 
 
 class StartRelease(NamedTuple):
@@ -32,6 +44,15 @@ class StartRelease(NamedTuple):
 
         known = (level for level, name in LEVEL_NAMES.items() if _minor(name) <= self.number[:2])
         return max(known, default=0)
+
+    @property
+    def lowest_level(self) -> int:
+        """The lowest level of metadata.version that the release supports: from 4.0 on that of 3.3."""
+        return 7 if self.number >= (4, 0) else 1
+
+    def highest_of(self, feature: str) -> int:
+        """Return the highest level of a feature other than metadata.version; 0 if the release does not know it."""
+        return max((level for since, level in FEATURES.get(feature, {}).items() if since <= self.number), default=0)
 
     @property
     def searches_bases(self) -> bool:
@@ -70,12 +91,29 @@ class StartRelease(NamedTuple):
                 continue
             try:
                 for record in batch.records():
-                    if reason := _unread(record.value or b"", messages, self.number):
-                        text = f"UnsupportedVersionException: offset {record.offset}: {reason}"
+                    value = record.value or b""
+                    reason = _unread(value, messages, self.number)
+                    text = f"UnsupportedVersionException: offset {record.offset}: {reason}"
+                    if not reason and (reason := self._unsupported(value, messages)):
+                        text = f"RuntimeException: offset {record.offset}: {reason}"
+                    if reason:
                         yield StartCause(code=Code.METADATA_TOO_NEW, file=file, text=text)
                         return
             except DamageError:
                 return
+
+    def _unsupported(self, value: bytes, messages: dict[int, MessageSchema]) -> str:
+        """Return why a controller refuses a record with the level of a feature (``FeatureControlManager.replay``)."""
+        from kdump.answers.metadata.records import METADATA_VERSION
+        from kdump.internal_topics.decode import decode
+
+        known = messages.get(value[1]) if len(value) > 2 else None
+        found = decode(CLUSTER_METADATA, None, value) if known and known.name == "FeatureLevelRecord" else None
+        fields: Any = None if found is None or found.value is None else found.value.values
+        name, level = (fields["name"], fields["featureLevel"]) if fields else (METADATA_VERSION, 0)
+        if name == METADATA_VERSION or level <= self.highest_of(name):  # the image has the level of metadata.version
+            return ""
+        return f"{name} has level {level}, but {self.name} supports at most level {self.highest_of(name)}"
 
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:

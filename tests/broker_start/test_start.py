@@ -288,6 +288,31 @@ def test_quorum_state_of_version_0_needs_a_list_of_voters(broker, voters, fatal)
 
 
 @pytest.mark.parametrize(
+    ("feature", "level", "release", "fatal"),
+    [
+        ("share.version", 1, "4.0.1", True),
+        ("share.version", 1, "4.1.1", False),
+        ("share.version", 2, "4.3.1", True),
+        ("share.version", 2, "4.4.0", False),
+        ("share.version", 0, "3.9.2", False),
+        ("streams.version", 1, "4.1.1", True),
+        ("streams.version", 1, "4.2.2", False),
+        ("group.version", 1, "3.9.2", True),
+        ("metadata.version", 7, "4.4.0", False),
+        ("metadata.version", 6, "4.4.0", True),
+        ("metadata.version", 6, "3.9.2", False),
+    ],
+)
+def test_a_release_needs_to_know_the_level_of_each_feature(broker, feature, level, release, fatal):
+    """Brokers of 4.0.1 and 4.3.1 ended on log dirs of 4.4.0 with share.version 1 and 2, as with share groups."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    record = metadata_value("FeatureLevelRecord", name=feature, featureLevel=level)
+    log.write_bytes(log.read_bytes() + records(record, base=5))
+    start, _ = started(broker, release=release)
+    assert (start["starts"], codes(start["fatal"])) == (not fatal, ["metadata-too-new"] * fatal)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "fatal"),
     [
         ("}", "} x", False),
