@@ -9,7 +9,7 @@ batch (``producer.id.expiration.ms``). Compaction removes whole batches: then th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, Reading, keep_best
@@ -162,7 +162,8 @@ class Producers(Collector):
 
     def __init__(self, *, gaps: bool = False) -> None:
         self._gaps = gaps
-        self._found: dict[tuple[str, int], _Known] = {}
+        self._found: dict[tuple[str, int], tuple[tuple[int, int], list[ActiveProducer | SequenceBreak]]] = {}
+        """Partition -> the rank of its most current replica, and the lines of this replica."""
         self._place: Place | None = None
         self._replay: ProducerReplay | None = None
         self._sequences: SequenceCheck | None = None
@@ -197,7 +198,7 @@ class Producers(Collector):
         if not replay.from_snapshot and replay.state.producers:
             _note_missing_snapshot(place)
         state = replay.state
-        producers = [
+        lines: list[ActiveProducer | SequenceBreak] = [
             ActiveProducer(
                 *place.key,
                 producer_id,
@@ -209,25 +210,15 @@ class Producers(Collector):
             )
             for producer_id, producer in sorted(state.producers.items())
         ]
-        found = _Known(replay.rank, producers, sequences.found if sequences else [])
-        keep_best(self._found, {place.key: found}, attrgetter("rank"))
+        lines += sequences.found if sequences else []
+        keep_best(self._found, {place.key: (replay.rank, lines)}, itemgetter(0))
 
     def merge(self, other: Producers) -> None:
-        keep_best(self._found, other._found, attrgetter("rank"))
+        keep_best(self._found, other._found, itemgetter(0))
 
     def answer(self, at: int) -> Iterator[ActiveProducer | SequenceBreak]:  # noqa: ARG002  no age is asked for
         for key in sorted(self._found):
-            yield from self._found[key].producers
-            yield from self._found[key].breaks
-
-
-@dataclass(frozen=True)
-class _Known:
-    """The producers of a replica. The replica with the greatest ``rank`` counts."""
-
-    rank: tuple[int, int]
-    producers: list[ActiveProducer]
-    breaks: list[SequenceBreak]
+            yield from self._found[key][1]
 
 
 def _note_missing_snapshot(place: Place) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, keep_best
 from kdump.answers.coordinator import PARTITIONS, topic_partitions
@@ -128,10 +128,11 @@ class TransactionalIds(Collector):
         if lost is None:
             self._log.is_unreadable = True
             return
-        if lost.producer_id is not None:
-            known = self._log.ids.get(lost.transactional_id)
-            self._log.lost |= {lost.producer_id, *(known.producer_ids if known else ())}
-        self._note(f"{segment.name}: the last record of transactional id {lost.transactional_id!r} is truncated")
+        transactional_id, producer_id = lost
+        if producer_id is not None:
+            known = self._log.ids.get(transactional_id)
+            self._log.lost |= {producer_id, *(known.producer_ids if known else ())}
+        self._note(f"{segment.name}: the last record of transactional id {transactional_id!r} is truncated")
 
     def end(self) -> None:
         if self._log is not None:
@@ -243,15 +244,11 @@ def _id(value: int | None) -> int | None:
     return None if value is None or value < 0 else value
 
 
-class _CutState(NamedTuple):
-    """The ids of a truncated state. The producer id is None if the state has no partition."""
+def _cut_state(segment: Segment, region: Trailing) -> tuple[str, int | None] | None:
+    """Return the transactional id and the producer id in a truncated batch of one record.
 
-    transactional_id: str
-    producer_id: int | None
-
-
-def _cut_state(segment: Segment, region: Trailing) -> _CutState | None:
-    """Return the ids in a truncated batch of one record, or None if too few bytes of the batch are left."""
+    The producer id is None if the state has no partition. The result is None if too few bytes of the batch are left.
+    """
     with segment.open() as source:
         data = source.read(region.position, min(region.size, CUT))
     if len(data) < BATCH_HEADER.size:
@@ -273,5 +270,5 @@ def _cut_state(segment: Segment, region: Trailing) -> _CutState | None:
         return None
     transactional_id, number = str(record.key.values["transactionalId"]), data[at:][PRODUCER_ID_AT]
     if value_size < SMALLEST_NAMING:
-        return _CutState(transactional_id, None)
-    return _CutState(transactional_id, int.from_bytes(number, "big", signed=True)) if len(number) == 8 else None
+        return transactional_id, None
+    return (transactional_id, int.from_bytes(number, "big", signed=True)) if len(number) == 8 else None

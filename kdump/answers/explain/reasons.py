@@ -235,21 +235,13 @@ def above_high_watermark(question: Question) -> Cause | None:
     if place is None or mark is None or question.offset < mark or question.block.partition.is_single_replica:
         return None
     says = f"the high watermark is {mark}"
+    facts = (Fact(_checkpoint(question, HIGH_WATERMARKS), None, says),)
+    until = "consumers get no records from this offset on until all in-sync replicas have them"
     if place.log_dir.clean:
-        return Cause(
-            "above-high-watermark",
-            "log",
-            f"{says}: consumers get no records from this offset on until all in-sync replicas have them",
-            facts=(Fact(_checkpoint(question, HIGH_WATERMARKS), None, says),),
-        )
-    return Cause(
-        "above-high-watermark",
-        "log",
-        f"{says} in the checkpoint: consumers get no records from this offset on until all in-sync replicas have "
-        "them. After an unclean stop, or while the broker runs, the checkpoint may be some seconds old",
-        facts=(Fact(_checkpoint(question, HIGH_WATERMARKS), None, says),),
-        alternatives=("visible",),
-    )
+        return Cause("above-high-watermark", "log", f"{says}: {until}", facts=facts)
+    old = "After an unclean stop, or while the broker runs, the checkpoint may be some seconds old"
+    because = f"{says} in the checkpoint: {until}. {old}"
+    return Cause("above-high-watermark", "log", because, facts=facts, alternatives=("visible",))
 
 
 def not_named(question: Question) -> Cause | None:
