@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import warnings
@@ -363,15 +364,8 @@ class Log:
         from kdump.printers import notebook
 
         names = ("topic", "partition", "offset", "timestamp", "key", "value")
-        log = Log(
-            self._paths,
-            self._wanted,
-            self._filter,
-            self._on_error,
-            every_replica=self._every_replica,
-            limit=notebook.SHOWN + 1 if self._limit is None else min(notebook.SHOWN + 1, self._limit),
-            decoding=self._decoding,
-        )
+        log = copy.copy(self)
+        log._limit = notebook.SHOWN + 1 if self._limit is None else min(notebook.SHOWN + 1, self._limit)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the sentences are below the table
             cells = [[one.topic, one.partition, one.offset, one.datetime or one.timestamp, *_cells(one)] for one in log]

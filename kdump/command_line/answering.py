@@ -37,7 +37,7 @@ CONFIGS: Final[list[Decorator]] = [
         "--config",
         "given",
         multiple=True,
-        type=option_values.Config(),
+        type=option_values.CONFIG,
         metavar="TOPIC:KEY=VALUE",
         help="A config that overrides all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
     ),

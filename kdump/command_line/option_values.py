@@ -12,7 +12,7 @@ import click
 
 from kdump.errors import UsageError
 from kdump.primitives.messages import did_you_mean
-from kdump.primitives.timestamps import LEAST_MS, duration, moment
+from kdump.primitives.timestamps import duration, moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -160,26 +160,28 @@ class Size(click.ParamType[int]):
         return int(found[1]) << (10 * (1 + "kmgt".index(found[2].lower())) if found[2] else 0)
 
 
-class Moment(click.ParamType[int]):
-    """A time in ms since 1970: ISO 8601 (UTC), ms, or an age (``-2h``)."""
+class Parsed(click.ParamType[Any]):
+    """A value that ``parse`` makes from a text. Raises UsageError."""
 
-    name = "time"
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name, self._parse = name, parse
 
-    def __init__(self, least_ms: int = LEAST_MS) -> None:
-        """``least_ms`` is passed to :func:`~kdump.primitives.timestamps.moment`."""
-        self._least_ms = least_ms
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
-        return value if isinstance(value, int) else moment(value, least_ms=self._least_ms)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002  click gives them
+        return self._parse(value) if isinstance(value, str) else value
 
 
-class Duration(click.ParamType[int]):
-    """A duration in ms: ``15m``, ``7d``, ``1h30m``."""
+def _config(text: str) -> GivenConfig:
+    from kdump.answers.topic_configs import given_config
 
-    name = "duration"
+    return given_config(text)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002  click gives them
-        return value if isinstance(value, int) else duration(value)
+
+MOMENT: Final = Parsed("time", moment)
+"""A time in ms since 1970: ISO 8601 (UTC), ms, or an age (``-2h``)."""
+DURATION: Final = Parsed("duration", duration)
+"""A duration in ms: ``15m``, ``7d``, ``1h30m``."""
+CONFIG: Final = Parsed("config", _config)
+"""A config of a topic: ``TOPIC:KEY=VALUE``."""
 
 
 class Release(click.ParamType[tuple[int, ...]]):
@@ -195,14 +197,3 @@ class Release(click.ParamType[tuple[int, ...]]):
         from kdump.dump_log_segments.dialects import known_release
 
         return known_release(value)
-
-
-class Config(click.ParamType["GivenConfig"]):
-    """A config of a topic: ``TOPIC:KEY=VALUE``."""
-
-    name = "config"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenConfig:  # noqa: ARG002  click gives them
-        from kdump.answers.topic_configs import given_config
-
-        return given_config(value) if isinstance(value, str) else value

@@ -107,7 +107,7 @@ EVERY_REPLICA: Final[Decorator] = Shared.option(
 AT: Final[Decorator] = Shared.option(
     "Time",
     "--at",
-    type=option_values.Moment(),
+    type=option_values.MOMENT,
     metavar="TIME",
     help="The time that counts as now: ISO 8601 (UTC), ms since 1970, or -2h. Default: the clock.",
 )

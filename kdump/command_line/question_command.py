@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -13,9 +14,10 @@ from kdump.answers.question import Asking
 from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
 from kdump.command_line.limit_options import ONE_EACH, PATHS, AtLeast
-from kdump.command_line.option_values import Config, Duration, Moment, Release, log_dirs
+from kdump.command_line.option_values import CONFIG, DURATION, MOMENT, Parsed, Release, log_dirs
 from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.unnamed_logs import COPY
+from kdump.primitives.timestamps import moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -63,15 +65,15 @@ def _codecs(_: click.Context, __: click.Parameter, text: str | None) -> tuple[An
 _READERS: Final[dict[str, Callable[[QuestionOption], dict[str, Any]]]] = {
     "switch": lambda _: {"is_flag": True},
     "count": lambda words: {"type": AtLeast(words.least)},
-    "moment": lambda _: {"type": Moment()},
+    "moment": lambda _: {"type": MOMENT},
     "moments": lambda words: {
-        "type": Moment(least_ms=0),
+        "type": Parsed("time", partial(moment, least_ms=0)),
         "multiple": True,
         "help": f"{words.doc}; may be given several times.",
     },
-    "duration": lambda _: {"type": Duration()},
+    "duration": lambda _: {"type": DURATION},
     "release": lambda _: {"type": Release()},
-    "configs": lambda _: {"type": Config(), "multiple": True},
+    "configs": lambda _: {"type": CONFIG, "multiple": True},
     "names": lambda _: {"multiple": True},
     "codecs": lambda _: {"callback": _codecs},
     "choice": lambda words: {"type": click.Choice(words.choices)},

@@ -11,8 +11,8 @@ import click
 from kdump.command_line import option_values
 from kdump.command_line.answering import FORM, Answering
 from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES, PATHS, AtLeast
-from kdump.command_line.option_values import Moment
-from kdump.command_line.options import SHOW_SECRETS
+from kdump.command_line.option_values import MOMENT
+from kdump.command_line.options import SHOW_SECRETS, add
 from kdump.errors import SILENT, ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.events import Event
     from kdump.answers.metadata.image import MetadataLog
     from kdump.answers.metadata.snapshot_writer import Written
-    from kdump.command_line.options import Decorator
     from kdump.log_dirs.partition import Partition
     from kdump.rebuild.nodes import Voter
 
@@ -51,7 +50,7 @@ class MetadataRequest(NamedTuple):
 @click.option("--offset", type=AtLeast(0), metavar="N", help="Use the records below this offset.")
 @click.option(
     "--at",
-    type=Moment(),
+    type=MOMENT,
     metavar="TIME",
     help="Use the records up to this time: ISO 8601 (UTC), ms, or -2h.",
 )
@@ -83,6 +82,7 @@ class MetadataRequest(NamedTuple):
     help="With --write-snapshot: the controllers of a new quorum. Add :ID if PATHs lack the directory id.",
 )
 @click.option("--jobs", type=AtLeast(1), default=1, metavar="N", help="No effect: the log is read in one process.")
+@add([PATHS, *FORM, MAX_BATCH_BYTES, CACHE])
 def command(**options: Any) -> int:
     """Show the contents of the KRaft metadata log.
 
@@ -159,11 +159,6 @@ def command(**options: Any) -> int:
     if modes["definitions"]:
         return _define(run, image, modes["definitions"], show_secrets=request.show_secrets)
     return _show(run, image, request, list_topics=modes["list_topics"], tree=modes["tree"])
-
-
-_OPTIONS: Final[list[Decorator]] = [PATHS, *FORM, MAX_BATCH_BYTES, CACHE]
-for _decorate in _OPTIONS:
-    _decorate(command)
 
 
 def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:

@@ -9,7 +9,7 @@ import click
 
 from kdump.command_line.answering import CONFIGS, Answering
 from kdump.command_line.limit_options import ANY_PATH, PATHS
-from kdump.command_line.option_values import Moment
+from kdump.command_line.option_values import MOMENT
 from kdump.command_line.options import AT, LIMITS, NO_PAGER, PARTITIONS, WORKERS, add
 from kdump.errors import ExitStatus, Reporter, UnreadableError, UsageError
 from kdump.findings import Level
@@ -39,7 +39,7 @@ OPTIONS: Final[list[Callable[[Callable[..., Any]], Callable[..., Any]]]] = [
     ),
     click.option("--json", "as_json", is_flag=True, help="The same as -o json."),
     click.option("--text", "for_ticket", is_flag=True, help="Print ten lines for a ticket."),
-    click.option("--around", type=Moment(), metavar="TIME", help="Show metadata events within an hour of TIME."),
+    click.option("--around", type=MOMENT, metavar="TIME", help="Show metadata events within an hour of TIME."),
     PATHS,
     *PARTITIONS,
     *CONFIGS,

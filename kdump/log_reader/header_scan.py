@@ -1,4 +1,4 @@
-"""Scans the batch headers of a segment for Spark: positions at which to split it, record counts, transactions.
+"""Scans the batch headers of a segment for Spark: its batches, positions at which to split it, counts, transactions.
 
 Each segment is scanned in one pass by any process. The driver combines the results of a partition's segments.
 """
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError, FailingDiskError
-from kdump.formats import record_layout
-from kdump.formats.record_layout import CONTROL_FLAG, LOG_OVERHEAD, MAGIC_2, TRANSACTIONAL_FLAG
+from kdump.formats.record_layout import BATCH_HEADER, CONTROL_FLAG, LOG_OVERHEAD, MAGIC_2, TRANSACTIONAL_FLAG
 from kdump.log_dirs import files, local
 from kdump.log_reader.replicas import EpochRange, extend
 from kdump.primitives.wire import INT64_END
+from kdump.records import magic_2
 from kdump.records.log_entry import is_sound
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import resync
@@ -157,7 +157,6 @@ def _plain(source: files.Source, chunks: list[ChunkSummary], follower: Transacti
 
     Return the position of the first other region. For large batches in a local file only the headers are read.
     """
-    layout = record_layout.BATCH_HEADER
     is_local = isinstance(source, local.LocalFile)
     block_size = log.FIRST_BLOCK if is_local else log.BLOCK
     position = loaded = size = last = 0
@@ -165,12 +164,12 @@ def _plain(source: files.Source, chunks: list[ChunkSummary], follower: Transacti
     chunk = chunks[-1]
     while True:
         at = position - loaded
-        if at + layout.size > len(block):
-            ahead = layout.size if is_local and size >= FAR else block_size
+        if at + BATCH_HEADER.size > len(block):
+            ahead = BATCH_HEADER.size if is_local and size >= FAR else block_size
             block, loaded, at = source.read(position, ahead), position, 0
-            if len(block) < layout.size:
+            if len(block) < BATCH_HEADER.size:
                 break
-        header = layout.read(block, at)
+        header = BATCH_HEADER.read(block, at)
         size = header.length
         end = position + LOG_OVERHEAD.size + size
         is_plain = header.magic == MAGIC_2 and not header.attributes & IN_TRANSACTIONS
@@ -227,3 +226,58 @@ def _survey(
             follower.lose(source, region)
         chunks[-1].add(region)
     return Survey(chunks, follower.result(), runs)
+
+
+def batches(source: files.Source, start: int, end: int) -> Iterator[RecordBatch]:
+    """Yield the batches between two positions (bytes), found by their headers. Damaged ranges are skipped."""
+    for region in regions(source, start, end, strict=False):
+        if isinstance(region, RecordBatch):
+            yield region
+
+
+def regions(source: files.Source, start: int, end: int, *, strict: bool = True) -> Iterator[Region]:
+    """Yield batches by their headers. From an invalid header on, read all bytes and yield the regions.
+
+    Only the headers of batches of magic 2 are in memory. If ``strict``, offsets must rise, and the last batch must have
+    the right checksum, because a broker may still be writing it.
+    """
+    held: RecordBatch | None = None
+    for region in _by_length(source, start, end):
+        if not isinstance(region, RecordBatch) or not 0 <= region.magic <= MAGIC_2:
+            break
+        if strict and held is not None and region.last_offset <= held.last_offset:
+            break
+        if held is not None:
+            yield held
+        held = region
+    else:
+        if held is None:
+            return
+        if not strict or log.is_sound_at(source, held.position):
+            yield held
+            return
+    # the length of the batch before may be wrong
+    yield from resync.read(source, start if held is None else held.position, end, on_error="resync")
+
+
+def _by_length(source: files.Source, start: int, end: int) -> Iterator[Region]:
+    """Yield magic 2 batches by their lengths. From another magic or a wrong length on, read all bytes."""
+    is_local = isinstance(source, local.LocalFile)
+    position, loaded, size = start, 0, 0
+    block = memoryview(b"")
+    while position < end:
+        at = position - loaded
+        if not 0 <= at <= len(block) - BATCH_HEADER.size:
+            ahead = FAR if is_local and size >= FAR else log.FIRST_BLOCK
+            block, loaded, at = memoryview(source.read(position, min(ahead, end - position))), position, 0
+            if len(block) < BATCH_HEADER.size:
+                break
+        batch = magic_2.Batch(block[at : at + BATCH_HEADER.size], position, 0, source.limit)
+        size = batch.header.length + LOG_OVERHEAD.size
+        if batch.magic != MAGIC_2 or not BATCH_HEADER.size <= size <= min(source.limit, end - position):
+            break
+        batch.size = size
+        yield batch
+        position += size
+    if position < end:
+        yield from log.walk(source, position, end)

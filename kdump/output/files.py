@@ -500,15 +500,13 @@ def _is_anothers(path: Path) -> bool:
 
 
 AT_ONCE: Final = 32 << 20
-"""Bytes of one system call. Progress is reported between calls."""
+"""Bytes of one system call."""
 BLOCK: Final = 1 << 20
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-def copy_range(
-    source: LocalFile, position: int, size: int, target: BinaryIO, done: Callable[[int], None] = lambda _: None
-) -> None:
-    """Append ``size`` bytes of ``source`` to ``target``. ``done`` is called with the number of bytes of each step.
+def copy_range(source: LocalFile, position: int, size: int, target: BinaryIO) -> None:
+    """Append ``size`` bytes of ``source`` to ``target``.
 
     Raises UnreadableError if the source ends early or cannot be read, OSError if the target cannot be written.
     """
@@ -519,7 +517,6 @@ def copy_range(
         if not copied:
             copied = _by_hand(source, position, min(BLOCK, end - position), target)
         position += copied
-        done(copied)
         begin_flush(target)
 
 

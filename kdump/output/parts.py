@@ -249,20 +249,16 @@ def work_in(
     access: Access,
     note: Callable[[str], None],
     resumes: Callable[[Path], bool] | None = None,
-    *,
-    again: bool = False,
 ) -> Iterator[OutputWork]:
     """Begin work on an output. When the block ends, delete its unpublished parts, unless ``resumes`` is set.
 
-    Parts of other runs in ``place`` are reported, unless this run worked there before (``again``). Raises
-    UnreadableError if writing fails.
+    Parts of other runs in ``place`` are reported. Raises UnreadableError if writing fails.
     """
     work = OutputWork(place, target, access, note, resumes)
     with signals.cleaned_up(work.end):
         try:
             work.begin()
-            if not again:
-                work.name_left_over(place)
+            work.name_left_over(place)
             yield work
             work.is_done = True
         except BrokenPipeError:  # a message could not be printed

@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 import zlib
 from binascii import a2b_base64, b2a_base64
-from dataclasses import dataclass
 from math import isfinite, isnan
 from struct import Struct
 from struct import error as struct_error
@@ -585,16 +584,8 @@ _SYNC_SIZE: Final = 16
 _FILE_HEADER: Final = Map(Primitive("bytes"))
 
 
-@dataclass(frozen=True, slots=True)
-class AvroFile:
-    """The values of a container file as JSON, and the full name of their schema."""
-
-    records: list[Any]
-    name: str | None
-
-
-def read_file(payload: bytes, limit: int) -> AvroFile:
-    """Return the records of a payload that is an Avro container file (``Obj`` 1).
+def read_file(payload: bytes, limit: int) -> tuple[list[Any], str | None]:
+    """Return the records of an Avro container file (``Obj`` 1) as JSON, and the full name of their schema.
 
     ``limit`` is the largest uncompressed size of all blocks together, in bytes. Raises UndecodableError, and
     SchemaError if the schema in the file is invalid.
@@ -627,7 +618,7 @@ def read_file(payload: bytes, limit: int) -> AvroFile:
         if payload[position : position + _SYNC_SIZE] != sync:
             raise UndecodableError("a block does not end with the sync marker of the file")
         position += _SYNC_SIZE
-    return AvroFile(records, reader.name)
+    return records, reader.name
 
 
 def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:

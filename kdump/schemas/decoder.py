@@ -217,12 +217,12 @@ class PayloadDecoder:
 
         made: Decoded = {"format": "avro", "framing": "file", "schemaId": None}
         try:
-            found = read_file(payload, self._limit)
+            records, name = read_file(payload, self._limit)
         except SchemaError as reason:
             return made | {"name": None, "problem": "schema-invalid", "why": str(reason)}
         except UndecodableError as reason:
             return made | {"name": None, "problem": "payload-invalid", "why": str(reason)}
-        return made | {"name": found.name, "data": found.records}
+        return made | {"name": name, "data": records}
 
     def schema(self, version: SchemaVersion) -> PayloadReader:
         key = (version.subject, version.version)

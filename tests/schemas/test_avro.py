@@ -229,13 +229,13 @@ def test_container_files(codec):
     rows = [{"a": f"row {number}"} for number in range(50)]
     fastavro.writer(out, fastavro.parse_schema(RECORD), rows, codec=codec, sync_interval=100)
     found = read_file(out.getvalue(), 1 << 20)
-    assert (found.records, found.name) == (rows, "n.R")
+    assert found == (rows, "n.R")
     if codec != "null":
         with pytest.raises(UndecodableError):
             read_file(out.getvalue(), 100)
     for cut in range(len(FILE_MAGIC), len(out.getvalue())):
         with suppress(UndecodableError, SchemaError):
-            assert len(read_file(out.getvalue()[:cut], 1 << 20).records) < 50
+            assert len(read_file(out.getvalue()[:cut], 1 << 20)[0]) < 50
 
 
 def number(value):
@@ -253,12 +253,12 @@ def file_of(codec, count, data):
 
 def test_a_snappy_block_ends_with_its_checksum():
     packed = snappy.compress(b"\x02\x04")
-    assert read_file(file_of("snappy", 2, packed + b"crc!"), 100).records == [1, 2]
+    assert read_file(file_of("snappy", 2, packed + b"crc!"), 100)[0] == [1, 2]
 
 
 def test_a_block_of_zstd():
     packed = compression.compress(compression.ZSTD, b"\x02\x04")
-    assert read_file(file_of("zstandard", 2, packed), 100).records == [1, 2]
+    assert read_file(file_of("zstandard", 2, packed), 100)[0] == [1, 2]
 
 
 def test_a_bomb_in_a_container_file_is_refused():
@@ -277,9 +277,9 @@ def test_the_limit_of_a_container_file_counts_all_blocks(codec):
         "bzip2": bz2.compress,
     }[codec](b"\2" * 60)
     one = file_of(codec, 60, packed)
-    assert read_file(one, 60).records == [1] * 60
+    assert read_file(one, 60)[0] == [1] * 60
     block = one[one.index(bytes(17)) + 17 :]  # the end of the map, then the sync marker
-    assert read_file(one + block, 120).records == [1] * 120
+    assert read_file(one + block, 120)[0] == [1] * 120
     with pytest.raises(UndecodableError, match="the blocks take more than 119 bytes uncompressed"):
         read_file(one + block, 119)
 

@@ -10,8 +10,9 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kd
 
 from kdump.formats import offset_index
 from kdump.log_dirs.local import LocalFile
-from kdump.spark.source import headers, reading, streaming
+from kdump.log_reader import header_scan
 from kdump.spark.source import options as words
+from kdump.spark.source import reading, streaming
 from kdump.spark.source.streaming import TriggerLimits
 from testing import GOLDEN, forge
 from tests.helpers.growing import NONE, Log
@@ -156,9 +157,11 @@ def test_regions_by_headers_are_those_of_a_reader(tmp_path):
     for cut in range(len(data) + 1):
         log.file.write_bytes(data[:cut] + b"\xfe" * 9)
         with LocalFile(str(log.file)) as source:
-            found = [(type(one).__name__, one.position, one.size) for one in headers.regions(source, 0, source.size)]
+            found = [
+                (type(one).__name__, one.position, one.size) for one in header_scan.regions(source, 0, source.size)
+            ]
             right = [
                 (type(one).__name__, one.position, one.size)
-                for one in headers.resync.read(source, 0, source.size, on_error="resync")
+                for one in header_scan.resync.read(source, 0, source.size, on_error="resync")
             ]
         assert found == right

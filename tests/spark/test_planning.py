@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 
-from kdump.spark.source import answers, findings, planning
+from kdump.spark.source import answers, planning
 from kdump.spark.source import options as words
 from testing import GOLDEN
 
@@ -19,7 +19,7 @@ def test_a_topic_that_is_not_there_is_noted_as_by_the_commands(output):
     if output == "records":
         planning.plan(options, notes.append)
     elif output == "findings":
-        findings.plan(options, notes.append)
+        answers.plan_checks(options, notes.append)
     else:
         answers.plan(options, notes.append)
     assert [note for note in notes if "tnx" in note] == [NOTE]

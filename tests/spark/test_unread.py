@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from kdump.errors import FailingDiskError, StoreError
 from kdump.log_dirs import remote
 from kdump.log_dirs.local import LocalFile
-from kdump.spark.source import answers, findings
+from kdump.spark.source import answers
 from kdump.spark.source import options as words
 from testing import GOLDEN
 from testing.stores import Clock, FlakyStore, Outage
@@ -24,9 +24,11 @@ OUTPUTS = [words.FINDINGS, *words.ANSWERS]
 def rows(output, path, **options):
     """Return the rows of an output's tasks, run in this process."""
     parsed = words.parse({"path": str(path), "output": output, **options})
-    module = findings if output == words.FINDINGS else answers
-    tasks = module.plan(parsed, lambda _: None)
-    return [row for task in tasks for batch in module.read(task) for row in batch.to_pylist()]
+    plan, read = (answers.plan, answers.read)
+    if output == words.FINDINGS:
+        plan, read = (answers.plan_checks, answers.read_checks)
+    tasks = plan(parsed, lambda _: None)
+    return [row for task in tasks for batch in read(task) for row in batch.to_pylist()]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import UsageError
@@ -10,7 +9,7 @@ from kdump.segments.regions import Damage
 from kdump.spark.source.reading import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kdump.spark.source.planning import Planned, Split
 
@@ -80,14 +79,6 @@ def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable:
         )
 
 
-class ListedDamage(NamedTuple):
-    file: str
-    position: int
-    length: int
-    damage: str
-    reason: str
-
-
 def damaged_ranges(run: dict[str, Any]) -> Iterator[tuple[str, Damage]]:
     """Yield the file and range of each damaged range in a run's manifest entry, with adjacent parts merged."""
     for file in run["files"]:
@@ -105,37 +96,32 @@ def damaged_ranges(run: dict[str, Any]) -> Iterator[tuple[str, Damage]]:
 
 
 def manifest(
-    planned: Iterable[Planned], parts: dict[int, SplitAccount], lost: Iterable[ListedDamage], settings: dict[str, Any]
+    planned: Iterable[Planned],
+    parts: dict[int, SplitAccount],
+    lost: Mapping[str, list[dict[str, Any]]],
+    settings: dict[str, Any],
 ) -> dict[str, Any]:
     """Return the manifest entry of one run: ``settings``, the totals, and the outcome of each file's bytes.
 
-    The bytes of each file add up to its size. ``notRead`` counts the bytes that no split has, because they have no
-    selected records.
+    ``lost`` has the damaged ranges of files. The bytes of each file add up to its size. ``notRead`` counts the bytes
+    that no split has, because they have no selected records.
     """
-    ranges = defaultdict(list)
-    for listed in lost:
-        file, *facts = listed
-        ranges[file].append(dict(zip(listed._fields[1:], facts, strict=True)))
     files = []
-    total = SplitAccount()
-    size = not_read = 0
     for segment in planned:
         part = SplitAccount()
         for split in segment.splits:
             part = part.plus(parts[split.number])
-        rest = segment.size - part.size
         files.append(
             {
                 "file": segment.name,
                 "topic": segment.topic,
                 "partition": segment.partition,
                 "size": segment.size,
-                **_counts(part, rest),
-                "damaged": ranges[segment.name],
+                **_counts(part, segment.size - part.size),
+                "damaged": lost.get(segment.name, []),
             }
         )
-        total, size, not_read = total.plus(part), size + segment.size, not_read + rest
-    return {**settings, "totals": {"files": len(files), "size": size, **_counts(total, not_read)}, "files": files}
+    return {**settings, "totals": totals(files), "files": files}
 
 
 def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -43,12 +43,8 @@ class Counts(AccumulatorParam["dict[int, Counted]"]):
         return {}
 
     def addInPlace(self, value1: dict[int, Counted], value2: dict[int, Counted]) -> dict[int, Counted]:  # noqa: N802  Spark's
-        return {**value1, **value2} if len(value1) < len(value2) else _updated(value1, value2)
-
-
-def _updated(one: dict[int, Counted], other: dict[int, Counted]) -> dict[int, Counted]:
-    one.update(other)
-    return one
+        value1.update(value2)
+        return value1
 
 
 def records(

@@ -199,7 +199,7 @@ class Follower:
         options = job.with_schemas(replace(self._options, skip_unreadable=False))  # new records may have new schemas
         with place.output.staging(self._listener.note) as staged, errors():
             work = job.Work(place.spark, self._export, options, planned, staged[1], self._listener)
-            written = work.write(always=not self._steps) if planned else job.WrittenRows(0, {}, [], {})
+            written = work.write(always=not self._steps) if planned else job.WrittenRows(0, {}, {}, {})
             step = work.accounted(started, written)
             place.hold.check()
         for file, segment in zip(step["files"], planned, strict=True):

@@ -6,6 +6,7 @@ import fnmatch
 import json
 import re
 import time
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -314,14 +315,14 @@ def _survey_there(
 
 
 class WrittenRows(NamedTuple):
-    """The result of writing: the number of rows, the account of each split, damaged ranges, and files.
+    """The result of writing: the number of rows, the account of each split, the damaged ranges of files, and files.
 
     ``files``: path of each file of records -> number of rows, or None if the file format does not store this number.
     """
 
     rows: int
     parts: dict[int, account.SplitAccount]
-    lost: list[account.ListedDamage]
+    lost: dict[str, list[dict[str, Any]]]
     files: dict[str, int | None]
 
 
@@ -367,12 +368,13 @@ class Work:
             with session.watched(self.spark, "writing damage", self.listener.progress):
                 self.output.write_damaged(counting.damaged(self.spark, lost, self.options))
         files = self._check(counted)
-        listed = [
-            account.ListedDamage(split.name, *chunk, damage.kind, damage.reason)
-            for split, ranges in lost
-            for damage in ranges
-            for chunk in reading.chunks(damage)
-        ]
+        listed: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for split, ranges in lost:
+            listed[split.name] += [
+                {"position": position, "length": length, "damage": damage.kind, "reason": damage.reason}
+                for damage in ranges
+                for position, length in reading.chunks(damage)
+            ]
         return WrittenRows(sum(part.rows or 0 for part in parts.values()), parts, listed, files)
 
     def _lost(self, counted: counting.Counted) -> list[Damage]:

@@ -1,7 +1,12 @@
-"""The outputs of the Spark source that answer questions: rows with the lines of ``kdump stats -o jsonl`` and others.
+"""The outputs of the Spark source that cover whole partitions: answers to questions, and ``findings``.
 
-Tasks of a source cannot merge their collectors. So a task reads all data for its lines: one partition, one topic with
-all replicas, or everything. The driver first reads the facts that all tasks need: configs and transactional ids.
+Rows are the lines of ``kdump stats -o jsonl`` and others. Tasks of a source cannot merge their collectors. So a task
+reads all data for its lines: one partition, one topic with all replicas, or everything. The driver first reads the
+facts that all tasks need: configs and transactional ids.
+
+For ``findings`` (``kdump check -o jsonl``) a task checks whole partitions, because a finding may depend on several
+segments. The task with the first partition of a log dir also reports the findings of this log dir. The driver compares
+the log dirs with each other.
 """
 
 from __future__ import annotations
@@ -11,10 +16,14 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
+from kdump import checking
 from kdump.answers import question_named
 from kdump.answers.collector import once
 from kdump.answers.question import Asking
+from kdump.arrow import schema as arrow_schema
 from kdump.arrow.answer_lines import LineColumns
+from kdump.checks import across_log_dirs, whole_partition
+from kdump.checks.log_dir import READERS, LogDirs
 from kdump.errors import Reporter, discard
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -22,19 +31,24 @@ from kdump.log_dirs.partition import task_groups
 from kdump.log_dirs.remote import places
 from kdump.log_reader.unnamed_logs import with_names
 from kdump.primitives.terminal import path_text
+from kdump.printers.findings_report import finding_line
+from kdump.spark.source import schema
 from kdump.spark.source.reading import UNREADABLE, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
     from kdump.answers.collector import Collector
+    from kdump.checks.whole_partition import CheckOptions
     from kdump.errors import UnreadableError
+    from kdump.findings import Finding
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition
     from kdump.spark.source.options import SourceOptions
+
 
 DAMAGE: Final = "damage"
 DERIVED: Final = "derived"
@@ -72,25 +86,24 @@ class AnswerTask(NamedTuple):
     skip: bool
 
 
-class AnswerPlan(Asking):
-    """A question about the partitions that ``options`` select. ``rows`` has the damage found so far."""
+def _asking(options: SourceOptions, note: Callable[[str], None], rows: list[Row]) -> Asking:
+    """Return the question about the partitions that ``options`` select. Add the damage found so far to ``rows``.
 
-    def __init__(self, options: SourceOptions, note: Callable[[str], None]) -> None:
-        """Raises UsageError, and UnreadableError like :func:`refuse`."""
-        self.rows: list[Row] = []
-        report = _reporter(self.rows, note, skip=options.skip_unreadable)
-        question = question_named(options.output)
-        every = question.every_folder
-        asked = options.wanted(siblings=True, log_dirs=True, leftovers=every or question.leftovers, every_folder=every)
-        wanted = asked._replace(topics=(), partitions=frozenset()) if question.also else asked
-        finder = Finder(wanted, Reporter(note=note, fail=report.fail))
-        named = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
-        found = list(with_names(named, note, every=every))
-        if not every:
-            found = [one for one in found if one.topic is not None]
-        for text in asked.missing(finder.found_names, options.paths):
-            note(text)
-        super().__init__(found, asked, options.now, report)
+    Raises UsageError, and UnreadableError like :func:`refuse`.
+    """
+    report = _reporter(rows, note, skip=options.skip_unreadable)
+    question = question_named(options.output)
+    every = question.every_folder
+    asked = options.wanted(siblings=True, log_dirs=True, leftovers=every or question.leftovers, every_folder=every)
+    wanted = asked._replace(topics=(), partitions=frozenset()) if question.also else asked
+    finder = Finder(wanted, Reporter(note=note, fail=report.fail))
+    named = (one for files, paths in places(options.paths) for one in finder.find(paths, files))
+    found = list(with_names(named, note, every=every))
+    if not every:
+        found = [one for one in found if one.topic is not None]
+    for text in asked.missing(finder.found_names, options.paths):
+        note(text)
+    return Asking(found, asked, options.now, report)
 
 
 def _reporter(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Reporter:
@@ -122,7 +135,8 @@ _UNITS: Final[dict[str, Callable[[Partition], object]]] = {
 
 def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask]:
     """Return the tasks that answer the question of ``options``. Raises UsageError and UnreadableError."""
-    run = AnswerPlan(options, note)
+    rows: list[Row] = []
+    run = _asking(options, note, rows)
     question = question_named(options.output)
     chosen = question.options(**dict(options.answer))
     collector = question.collector_of(run, chosen)
@@ -143,7 +157,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask
             asked=run.asked,
             states=known,
             at=run.at,
-            rows=[] if number else run.rows,
+            rows=[] if number else rows,
             is_first=not number,
             skip=options.skip_unreadable,
         )
@@ -169,3 +183,96 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
         yield columns.batch(rows)
     if rows := [*task.rows, *reported]:
         yield columns.batch(rows)
+
+
+class CheckTask(NamedTuple):
+    """The partitions that a task checks.
+
+    ``covered``: partitions and log dirs of earlier tasks, without segments; their findings are not repeated. The task
+    yields ``rows`` unchanged. ``skip`` is the option ``skipUnreadable``.
+    """
+
+    partitions: list[Partition]
+    covered: list[Partition]
+    rows: list[Row]
+    how: CheckOptions
+    skip: bool
+
+
+def plan_checks(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]:
+    """Return the tasks that check the inputs of ``options``. Raises UsageError and UnreadableError."""
+    unreadable: list[UnreadableError] = []
+
+    def fail(error: UnreadableError) -> None:
+        refuse(error, skip=options.skip_unreadable)
+        unreadable.append(error)
+
+    wanted = options.wanted(siblings=True, leftovers=True, log_dirs=True)
+    finder = Finder(wanted, Reporter(note=note, fail=fail))
+    partitions = [one for files, paths in places(options.paths) for one in finder.find(paths, files)]
+    for text in wanted.missing(finder.found_names, options.paths):
+        note(text)
+    _, how = checking.prepared(
+        tuple(options.paths),
+        partitions,
+        wanted,
+        whole_partition.CheckOptions(at=options.now),
+        lambda error: refuse(error, skip=options.skip_unreadable),  # a task makes the row
+    )
+    known: dict[tuple[object, str], Partition] = {}
+    tasks = []
+    for group in task_groups(partitions, max(1, options.min_partitions // 4)):
+        tasks.append(CheckTask(group, list(known.values()), [], how, options.skip_unreadable))
+        for part in group:
+            if part.topic is not None:
+                known.setdefault((part.files, part.log_dir), part._replace(segments=(), others=()))
+            elif any(entry.name in READERS for entry in part.others):  # the folder is a log dir
+                known[part.files, f"{part.folder}/"] = part._replace(segments=())
+    dirs = LogDirs(how.dispensable)
+    for part in partitions:
+        dirs.facts(part, lambda error: refuse(error, skip=options.skip_unreadable))  # a task makes the row
+    across = list(across_log_dirs.check(partitions, dirs))
+    rows = [*_closed(unreadable), *map(finding_line, across)]
+    return [*tasks, CheckTask([], [], rows, how, options.skip_unreadable)]
+
+
+def read_checks(task: CheckTask) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task, one batch per partition. Raises UnreadableError like :func:`refuse`."""
+    yield from _batch(task.rows)
+    dirs = LogDirs(task.how.dispensable)
+    reported: set[str] = set()
+    found: set[Finding] = set()  # a file may be given twice: as an input, and in a log dir
+
+    def fail(error: UnreadableError) -> None:
+        refuse(error, skip=task.skip)
+        reported.add(str(error))
+
+    for part in task.covered:
+        if part.topic is None:
+            found.update(whole_partition.check(part, task.how, dirs).findings)
+        else:
+            dirs.facts(part, fail)
+    found.update(dirs.news())
+    for part in task.partitions:
+        checked = whole_partition.check(part, task.how, dirs)
+        for error in checked.failed:
+            refuse(error, skip=task.skip)
+        failed = [error for error in checked.failed if str(error) not in reported]
+        reported |= {str(error) for error in failed}
+        new = [finding for finding in checked.findings if finding not in found]
+        found.update(new)
+        yield from _batch([*_closed(failed), *map(finding_line, new)])
+
+
+def _closed(unreadable: Iterable[UnreadableError]) -> Iterator[Row]:
+    for error in unreadable:
+        yield {"kind": UNREADABLE, "file": path_text(str(error.path)), "text": error.reason}
+
+
+def _batch(rows: list[Row]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    if rows:
+        texts = ("expected", "found")
+        shown = [{**row, **{name: str(row[name]) for name in texts if row.get(name) is not None}} for row in rows]
+        yield pa.RecordBatch.from_pylist(shown, arrow_schema.arrow(schema.FINDINGS))

@@ -13,7 +13,7 @@ from kdump.arrow import schema as arrow_schema
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.primitives.terminal import harmless_line, print_line
 from kdump.spark.failures import Carried
-from kdump.spark.source import answers, findings, planning, reading, streaming
+from kdump.spark.source import answers, planning, reading, streaming
 from kdump.spark.source import options as words
 from kdump.spark.source import schema as columns
 from kdump.spark.source.listings import Listings
@@ -21,7 +21,6 @@ from kdump.spark.source.marks import DataLossError, lose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
-    from types import ModuleType
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -157,17 +156,15 @@ class WholeReader(Carried, DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
-    @property
-    def _output(self) -> ModuleType:
-        return findings if self._options.output == words.FINDINGS else answers
-
     @_harmless()
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(task) for task in self._output.plan(self._options, print_line)]
+        plan = answers.plan_checks if self._options.output == words.FINDINGS else answers.plan
+        return [InputPartition(task) for task in plan(self._options, print_line)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with _harmless():
-            yield from self._output.read(partition.value)
+            task = partition.value
+            yield from answers.read_checks(task) if isinstance(task, answers.CheckTask) else answers.read(task)
 
 
 class FilteredReader(KdumpReader):

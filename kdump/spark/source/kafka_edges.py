@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from itertools import takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.answers.offsets import TimeLookup
 from kdump.errors import DamageError, UsageError
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.spark.source.kafka_options import Edge, KafkaQuery, Key
-
-
-class Edges(NamedTuple):
-    """The offsets of a partition to read: from ``start`` to before ``end``. None is the end of the log."""
-
-    start: int
-    end: int | None
 
 
 def check_partitions(query: KafkaQuery, partitions: Iterable[Partition], lost: Callable[[str], None]) -> list[str]:
@@ -65,8 +58,12 @@ def check_partitions(query: KafkaQuery, partitions: Iterable[Partition], lost: C
     ]
 
 
-def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: Callable[[str], None]) -> Edges:
-    """Return the offsets to read of a partition; ``log_start`` is the log start offset in the checkpoint.
+def edges(
+    query: KafkaQuery, partition: Partition, log_start: int | None, lost: Callable[[str], None]
+) -> tuple[int, int | None]:
+    """Return the first offset to read of a partition, and the end offset (None: the end of the log).
+
+    ``log_start`` is the log start offset in the checkpoint.
 
     ``lost`` is called for offsets that are not in the log. If it returns, the nearest offset is used. Raises
     UnreadableError, and UsageError if the end is before the start, or if all records are before the start time
@@ -85,7 +82,7 @@ def edges(query: KafkaQuery, partition: Partition, log_start: int | None, lost: 
     end = _offset(query.end, partition, earliest, lost)
     if end is not None and end < start:
         raise UsageError(f"{partition.name}: the end offset {end} is below the start offset {start}")
-    return Edges(start, end)
+    return start, end
 
 
 def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callable[[str], None]) -> int | None:

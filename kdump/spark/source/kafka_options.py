@@ -194,16 +194,8 @@ class KafkaQuery:
         return replace(self, start=self.start or Edge(offset=LATEST), end=None, unused=unused)
 
 
-class Translated(NamedTuple):
-    """The options of kdump's source, the query, and the names of ignored options."""
-
-    given: dict[str, str]
-    query: KafkaQuery | None
-    ignored: tuple[str, ...]
-
-
-def translate(given: Mapping[str, str]) -> Translated:
-    """Translate options (names in lower case) to the options of kdump's source.
+def translate(given: Mapping[str, str]) -> tuple[dict[str, str], KafkaQuery | None, tuple[str, ...]]:
+    """Return the options of kdump's source, the query, and the names of ignored options. Names are in lower case.
 
     Raises UsageError for options that Kafka's source refuses, and for options of both sources with the same effect.
     """
@@ -217,7 +209,7 @@ def translate(given: Mapping[str, str]) -> Translated:
             del rest[name]
     _rename(rest, _MAX, "maxRecordsPerTrigger")
     _rename(rest, _ISOLATION, "isolation")
-    return Translated(rest, _query(rest), tuple(sorted(ignored)))
+    return rest, _query(rest), tuple(sorted(ignored))
 
 
 def _rename(rest: dict[str, str], name: str, other: str) -> None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import KdumpError, discard
 from kdump.formats import partition_metadata
+from kdump.log_reader import header_scan
 from kdump.records import magic_2
 from kdump.records.log_entry import is_sound
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import resync
 from kdump.segments import walk as log
 from kdump.segments.log_end import end_of_log, last_indexed
-from kdump.spark.source import headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -210,4 +210,4 @@ def _batches(segment: Segment, offset: int) -> Iterator[RecordBatch]:
 
 def _headers(segment: Segment) -> Iterator[RecordBatch]:
     with segment.open() as source:
-        yield from headers.batches(source, 0, source.size)
+        yield from header_scan.batches(source, 0, source.size)

@@ -12,6 +12,7 @@ from kdump.arrow import schema as arrow_schema
 from kdump.arrow.columns import Rows
 from kdump.errors import DamageError, FailingDiskError, PartlyUnreadableError, UnreadableError
 from kdump.log_dirs.file_names import DELETED
+from kdump.log_reader import header_scan
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.log_reader.filter import Filter
 from kdump.primitives.terminal import print_line
@@ -23,8 +24,8 @@ from kdump.segments import log_end
 from kdump.segments import resync as segments_read
 from kdump.segments.lazy_records import in_chunks
 from kdump.segments.regions import ENDS_INSIDE, Damage, Padding, Trailing
-from kdump.spark.source import headers, schema
 from kdump.spark.source import options as words
+from kdump.spark.source import schema
 from kdump.spark.source.marks import lose
 from kdump.spark.source.subject_rows import SubjectRows
 
@@ -438,7 +439,7 @@ def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts,
         if source is None:
             return
         with source:
-            for batch in headers.batches(source, split.start, split.end):
+            for batch in header_scan.batches(source, split.start, split.end):
                 if kept.may_hold(batch) and _begins(batch, options) and _may_be_inside(split, batch):
                     yield file, batch
     except FailingDiskError as error:

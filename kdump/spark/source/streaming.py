@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from kdump.errors import Reporter, StoreError, UnreadableError, raise_it
 from kdump.log_dirs.finder import NO_SEGMENT
 from kdump.log_dirs.remote import RemoteFiles, is_there
+from kdump.log_reader import header_scan
 from kdump.log_reader.segment_choice import CheckpointOffsets
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import resync
 from kdump.segments import walk as log
 from kdump.segments.log_end import end_of_log, end_of_segment, last_indexed
-from kdump.spark.source import headers, kafka_edges, planning
+from kdump.spark.source import kafka_edges, planning
 from kdump.spark.source.listings import Listings, key_of
 from kdump.spark.source.marks import NOT_LOOKED_UP, START, Mark, ahead, cut_back, holds, lose, topic_id
 from kdump.spark.source.planning import Split
@@ -440,7 +441,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
     with segment.open() as source:
         if not is_checked:
             begin = _skip(segment, source, position, at, meter)
-            batch, end = _fitting(headers.regions(source, begin, source.size), partition, place, meter)
+            batch, end = _fitting(header_scan.regions(source, begin, source.size), partition, place, meter)
             is_right = batch is not None and log.is_sound_at(source, batch.position)
             if is_right or (batch is None and begin == position):
                 return _taken(partition, place, at, batch, end)
