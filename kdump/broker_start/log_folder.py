@@ -22,6 +22,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
+from kdump.recovery import first_recovered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,7 +113,7 @@ class LogDirFiles:
 
 
 class LogFolder:
-    """A partition folder of a log dir. It is listed only once."""
+    """A partition folder of a log dir. It is listed only once: ``listed`` is an earlier listing with all leftovers."""
 
     def __init__(
         self,
@@ -122,21 +123,18 @@ class LogFolder:
         limit: int,
         listed: Partition | None = None,
     ) -> None:
-        self.log_dir, self.path, self.parsed, self.limit, self.listed = log_dir, path, parsed, limit, listed
+        self.log_dir, self.path, self.parsed, self.limit = log_dir, path, parsed, limit
         self.files: Files = log_dir.files
+        self.listed = listed if listed is not None and listed.is_listed and listed.files is self.files else None
         self.name = self.files.shown(path)
 
     @classmethod
-    def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int, listed: Partition | None = None) -> LogFolder:
-        """Return the partition folder of a directory entry. Raises ValueError if the name has no topic and partition.
-
-        ``listed`` is the folder with its leftovers if a finder has listed it.
-        """
+    def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int) -> LogFolder:
+        """Return the folder of a directory entry. Raises ValueError if its name has no topic and partition."""
         parsed = file_names.parse_folder(entry.name)
         if parsed is None:
             raise ValueError(entry.name)
-        is_whole = listed is not None and listed.is_listed and listed.files is log_dir.files
-        return cls(log_dir, entry.path, parsed, limit, listed if is_whole else None)
+        return cls(log_dir, entry.path, parsed, limit)
 
     @property
     def base(self) -> str:
@@ -234,22 +232,24 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
 
 
 def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
-    """Return the result for a plain folder that a check found valid, after a clean stop; None in other cases."""
-    sound, listed, logs = how.known.sound, folder.listed, () if folder.listed is None else folder.listed.segments
-    if sound is None or not (how.clean and how.known.has_sound_files and sound.has_sound_indexes and logs):
+    """Return the result for a plain folder that a check found valid; None in other cases."""
+    sound, logs = how.known.sound, () if folder.listed is None else folder.listed.segments
+    if sound is None or not (sound.is_plain and how.known.has_sound_files and sound.has_sound_indexes and logs):
         return None
-    if folder.parsed.state or listed is None or not listed.is_plain:
+    bases = [each.base_offset or 0 for each in logs]
+    if folder.parsed.state or max(how.log_start - 1, bases[-1]) >= sound.end:
         return None
-    if max(how.log_start - 1, (logs[-1].base_offset or 0)) >= sound.end:
-        return None
+    recovered = () if how.clean else logs[first_recovered(bases, how.recovery_point) :]
     return LogStart(
         topic=folder.parsed.topic,
         partition=folder.parsed.partition,
         folder=folder.base,
         log_dir=folder.log_dir.name,
-        outcome=StartOutcome.LOADED,
-        log_start_offset=max(how.log_start, (logs[0].base_offset or 0)),
+        outcome=StartOutcome.LOADED if how.clean else StartOutcome.RECOVERED,
+        log_start_offset=max(how.log_start, bases[0]),
         log_end_offset=sound.end,
+        recovered=tuple([each.name for each in recovered]),
+        recovered_bytes=sum([each.size for each in recovered]),
         topic_id=how.known.topic_id,
         path=folder.name,
     )

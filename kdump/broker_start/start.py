@@ -290,7 +290,7 @@ class _BrokerRun:
             else:
                 here = (parsed.topic, parsed.partition)
                 known = self.known.get(log_dir.files.shown(entry.path), NOTHING)
-                folder = log_folder.LogFolder.of(log_dir, entry, self.options.limit, known.partition)
+                folder = log_folder.LogFolder(log_dir, entry.path, parsed, self.options.limit, known.partition)
                 log = self._load(folder, known, points.get(here, 0), starts.get(here, 0))
                 log = log._replace(
                     high_watermark=marks.get(here),

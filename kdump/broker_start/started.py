@@ -65,7 +65,7 @@ def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) 
     listed = {part.files.shown(part.folder): part for part in partitions if part.is_listed}
     found = {}
     for one in results:
-        sound = None if one.sound_end is None else SoundLog(one.sound_end, one.has_sound_indexes)
+        sound = None if one.sound_end is None else SoundLog(one.sound_end, one.has_sound_indexes, one.is_plain)
         found[one.folder] = KnownLog(listed.get(one.folder), sound, one.has_sound_files, one.topic_id)
     return found
 
@@ -245,9 +245,8 @@ def _index_sizes(part: Partition) -> tuple[int, int] | None:
     logs = [each for each in part.segments if each.path.endswith(f".{file_names.LOG}")]
     if part.topic in {None, CLUSTER_METADATA} or not logs or leftover_of(part):
         return None
-    stem = posixpath.basename(logs[-1].path).removesuffix(f".{file_names.LOG}")
-    sizes = {entry.name: entry.size for entry in part.others}
-    index, times = (sizes.get(f"{stem}.{suffix}") for suffix in file_names.PREALLOCATED)
+    sizes = {entry.path: entry.size for entry in part.others}
+    index, times = (sizes.get(logs[-1].siblings.get(suffix, "")) for suffix in file_names.PREALLOCATED)
     return None if index is None or times is None else (index, times)
 
 
@@ -261,13 +260,11 @@ def _facts(
         if result is None or part.topic is None:
             continue
         wrong = [one for one in result.findings if not one.is_remark or one.is_grave]
-        is_reported = any(one.code in {Code.HIGH_WATERMARK, Code.RECOVERY} and one.is_grave for one in wrong)
-        cuts = any(one.code == Code.RECOVERY and one.is_grave for one in wrong)
-        recovers = any(one.code == Code.CLEAN_MARKER for one in wrong)
+        grave = {one.code for one in wrong if one.is_grave}
         evidence = dict(result.reaches)
         if not result.size and part.partition is not None and not leftover_of(part):
             evidence |= groups.of(part.topic, part.partition)
-        base = min((each.base_offset or 0 for each in part.segments), default=0)
+        base = min([each.base_offset or 0 for each in part.segments], default=0)
         yield (
             shown,
             LogEvidence(
@@ -277,9 +274,9 @@ def _facts(
                 evidence,
                 result.begins,
                 base,
-                is_reported,
-                cuts,
-                recovers,
+                not grave.isdisjoint({Code.HIGH_WATERMARK, Code.RECOVERY}),
+                Code.RECOVERY in grave,
+                any(one.code == Code.CLEAN_MARKER for one in wrong),
                 any(one.level is Level.LOG and not one.is_hole for one in wrong),
                 shown in closed,
             ),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from kdump.checks.log_dir import LogDirs
     from kdump.formats.meta_properties import MetaProperties
+    from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition
 
 
@@ -29,12 +30,12 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
 
     Log dirs without a directory.id, as before 3.7, may be copies: then a partition in two of them is only a remark.
     """
-    parts = list(parts)
-    yield from _contradicting_ids(parts, dirs, is_one_broker=is_one_broker)
-    earlier: dict[tuple[str | None, str, str, int | None], tuple[Partition, str | None]] = {}
-    for part in parts:
-        properties = dirs.of(part).properties
-        if part.topic is None or properties is None or properties.broker_id is None or folder.leftover_of(part):
+    of_topics = [(part, dirs.of(part)) for part in parts if part.topic is not None]
+    yield from _contradicting_ids(of_topics, dirs, is_one_broker=is_one_broker)
+    earlier: dict[tuple[str | None, str, str | None, int | None], tuple[Partition, str | None]] = {}
+    for part, state in of_topics:
+        properties = state.properties
+        if properties is None or properties.broker_id is None or folder.leftover_of(part):
             continue
         key = (properties.cluster_id, properties.broker_id, part.topic, part.partition)
         other, directory = earlier.setdefault(key, (part, properties.directory_id))
@@ -77,17 +78,18 @@ class _Ids(NamedTuple):
     partitions: set[str]
 
 
-def _contradicting_ids(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool) -> Iterator[Finding]:
+def _contradicting_ids(
+    of_topics: Iterable[tuple[Partition, LogDirState]], dirs: LogDirs, *, is_one_broker: bool
+) -> Iterator[Finding]:
     """Yield the reasons why a broker does not start on these log dirs together, and missing ``meta.properties``."""
     found: dict[object, _Ids] = {}
     missing: set[object] = set()
-    for part in parts:
-        if part.topic is None:
-            continue
-        state, path, log_dir = dirs.of(part), part.log_dir, dirs.identity(part)
+    for part, state in of_topics:
+        log_dir = dirs.identity(part)
         if log_dir in found:
             found[log_dir].partitions.add(part.name)
             continue
+        path = part.log_dir
         shown = part.files.shown(posixpath.join(path, file_names.META_PROPERTIES))
         if state.properties is not None:
             found[log_dir] = _Ids(path, shown, state.properties, {part.name})

@@ -100,7 +100,9 @@ class OffsetIndexCheck(IndexFileCheck):
     def _in_order(self) -> Sequence[int]:
         """Check the entries without the log. Return the numbers of the valid entries, sorted by position."""
         filled, size = self.index.filled, INT64_END if self._log_size is None else self._log_size
-        if filled and self.index.rises():
+        if not filled:
+            return ()
+        if self.index.rises():
             first, last = self.index.stored(0), self.index.stored(filled - 1)
             if first[0] >= 0 < first[1] and last[1] < size:
                 self._rises = True
@@ -258,10 +260,10 @@ class OffsetIndexCheck(IndexFileCheck):
         yield from self._remarks(closed=closed)
 
     def _entries(self) -> Iterator[Finding]:
+        if not self.index.filled or (self._rises and not self.faults and FIRST not in self._verdicts):
+            return
         good = OffsetPosition(self.index.base_offset - 1, 0)
         names_last = False
-        if self._rises and not self.faults and FIRST not in self._verdicts:
-            return
         lost = first_beyond(self.faults, self.index.filled)
         for slot, entry in enumerate(self.index):
             if slot > lost:

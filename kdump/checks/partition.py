@@ -15,7 +15,7 @@ from kdump.log_dirs.file_names import INDEX, INDEX_NAME, INDEXES, LOG, SEGMENT_N
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.records.record_batch import Batches
-from kdump.segments import log_end, resync, walk
+from kdump.segments import resync, walk
 from kdump.segments.regions import DATA, Trailing
 from kdump.segments.resync import padding, zero_tail
 
@@ -316,6 +316,8 @@ def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Traili
         text = f"{zeros} follow the last batch: the file was preallocated and not trimmed"
         level, advice = Level.REMARK, ""
     elif isinstance(region, Trailing):
+        from kdump.segments import log_end
+
         found = log_end.tail(segment, region)
         text, level, advice = found.text, *((Level.LOG, LOG_ADVICE) if found.is_damage else (Level.REMARK, ""))
     else:

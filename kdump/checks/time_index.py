@@ -50,7 +50,7 @@ class TimeIndexCheck(IndexFileCheck):
         self._previous_last = base_offset - 1
         self._rises = False
         self._slots = self._in_order()
-        self._starts_at = self.index[0].offset if self.index.filled else INT64_END
+        self._starts_at = base_offset + self.index.stored(0)[1] if self.index.filled else INT64_END
         self._timestamp = NO_TIMESTAMP
         self._advance(0)
 
@@ -183,8 +183,8 @@ class TimeIndexCheck(IndexFileCheck):
         if not self.index.filled or self.faults or self.index.ragged:  # the cause was already reported
             return
         slot = self.index.filled - 1
-        last = self.index[slot]
-        if last.timestamp < self.highest:
+        last = self.index.stored(slot)[0]
+        if last < self.highest:
             text = f"the timestamp of the last entry ({slot}) is below the largest timestamp of the log"
             if closed:
                 text += ": retention by time deletes the segment too early, and look-ups by time skip it"
@@ -195,7 +195,7 @@ class TimeIndexCheck(IndexFileCheck):
                 entry=slot,
                 position=self.index.position(slot),
                 expected=self.highest,
-                found=last.timestamp,
+                found=last,
             )
         elif self.uncovered is not None and offsets_good:
             at = self.uncovered

@@ -94,6 +94,8 @@ class CheckedPartition(NamedTuple):
 
     False for a log of magic 0 or 1: a broker decompresses its messages for the search, but a check may skip them.
     """
+    is_plain: bool = False
+    """Whether the folder is :attr:`kdump.log_dirs.partition.Partition.is_plain`."""
 
 
 def check(
@@ -161,6 +163,7 @@ def check(
         has_sound_files=_has_sound_files(part, parsed),
         topic_id=None if metadata is None else metadata.topic_id,
         has_sound_indexes=sound_end is not None and not (swaps or log.check.has_old_messages or log.faults),
+        is_plain=is_plain,
     )
 
 
@@ -245,6 +248,7 @@ def _log(
     tap: Tap | None,
 ) -> _Log:
     logs = [segment for segment in part.segments if not file_names.is_kraft_snapshot(segment.path)]
+    is_leftover = folder.leftover_of(part) is not None
     live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)] or logs
     is_alone = part.topic in options.alone
     log = LogCheck(
@@ -255,8 +259,8 @@ def _log(
         gaps=GapLimits(
             cleaned=_is_cleaned(part, options, place),
             first_dirty=place.first_dirty if is_alone else None,
-            stopped_at=None if folder.leftover_of(part) else _stopped_at(place),
-            high_watermark=place.high_watermark if is_alone and not folder.leftover_of(part) else None,
+            stopped_at=None if is_leftover else _stopped_at(place),
+            high_watermark=place.high_watermark if is_alone and not is_leftover else None,
         ),
         at=options.at,
         log_start=place.log_start or 0,

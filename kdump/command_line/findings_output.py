@@ -62,8 +62,9 @@ class FindingsOutput:
         summary.batches += batches
         summary.size += size
         summary.add(findings, folder, has_batches=bool(batches))
-        if findings:
-            run.progress.clear()
+        if not findings:
+            return
+        run.progress.clear()
         blocks: dict[str, list[Finding]] = {}
         for finding in findings:
             blocks.setdefault(folder or finding.file, []).append(finding)

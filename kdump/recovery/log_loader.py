@@ -33,6 +33,7 @@ from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import Segment
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
+from kdump.recovery import first_recovered
 from kdump.recovery.segment_end import (
     Cut,
     FailsError,
@@ -339,8 +340,7 @@ class _Start:
 
     def _recover_once(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
         """Recover the segments. Raises OffsetOverflowError at a segment that must be split first."""
-        below = [number for number, each in enumerate(segments) if base_of(each) <= recovery_point]
-        for number in range(below[-1] if below else 0, len(segments)):
+        for number in range(first_recovered([base_of(each) for each in segments], recovery_point), len(segments)):
             each = segments[number]
             if base_of(each) not in self._done and self.recover(each, segments[:number], loading=False):
                 for later in segments[number + 1 :]:
