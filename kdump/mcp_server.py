@@ -50,7 +50,8 @@ _CHILD: Final = (
 """Python code that runs kdump, and ends when its parent ends. The first argument is the parent's process id."""
 _LONGEST: Final = 300
 """Maximum length of an error that quotes an argument, in characters."""
-_DAMAGE: Final = re.compile(r"(byte \d+|damage|cannot be read|is wrong|not used|does not use)")
+_OF_DAMAGE: Final = ("error", "warning")
+"""The levels of the command's messages on damaged, wrong, unreadable and missing files."""
 
 
 class ToolSpec(NamedTuple):
@@ -306,19 +307,18 @@ class ToolCall:
                     break
                 rows.append(row if width <= self._options.max_bytes else _cut(row, self._options.max_bytes))
                 size, end = size + width, at
-        texts = done.texts()
+        said = done.messages()
         if done.is_late:
             raise CallError(f"stopped after {self._options.timeout:g} s: narrow the question, or raise --timeout")
         if not more and (done.status == 2 or (done.status == 1 and not rows)):
-            raise CallError("\n".join(texts[:5]) or f"the command ended with {done.status}")
-        damage = [text for text in texts if _DAMAGE.search(text)]
+            raise CallError("\n".join([text for _, text in said][:5]) or f"the command ended with {done.status}")
         return {
             "rows": rows,
             "nextCursor": self._cursor(end) if more else None,
             "truncated": more,
             "exitStatus": 0 if more else done.status,
-            "damage": damage,
-            "notes": [text for text in texts if text not in damage],
+            "damage": [text for level, text in said if level in _OF_DAMAGE],
+            "notes": [text for level, text in said if level not in _OF_DAMAGE],
         }
 
     def stop(self) -> None:
@@ -476,10 +476,16 @@ class ChildRun:
     def status(self) -> int:
         return self._process.wait()
 
-    def texts(self) -> list[str]:
-        """Return the lines of the command's standard error, each once."""
-        lines = b"".join(self._said).decode("utf-8", "replace").splitlines()
-        return list(dict.fromkeys(re.sub(LEVEL, "", line, count=1) for line in lines if line.strip()))
+    def messages(self) -> list[tuple[str, str]]:
+        """Return the level and the text of each line of the command's standard error, each once.
+
+        Text of other programs has the level "".
+        """
+        found = []
+        for line in b"".join(self._said).decode("utf-8", "replace").split("\n"):
+            level = re.match(LEVEL, line)
+            found.append(("", line) if level is None else (level[1], line[level.end() :]))
+        return [one for one in dict.fromkeys(found) if one[1].strip()]
 
     def _hear(self) -> None:
         error: IO[bytes] = self._process.stderr  # type: ignore[assignment]  # it is a pipe

@@ -19,7 +19,7 @@ pytest.importorskip("duckdb")
 from kdump import mcp_server
 from kdump.commands.mcp import TOOLS, specs
 from kdump.mcp_server import CallError, ServerOptions, ToolCall
-from testing import ROOT
+from testing import ROOT, forge
 from testing.processes import kdump
 
 BROKER = str(ROOT / "golden" / "brokers" / "4.2.2")
@@ -121,6 +121,25 @@ def test_pages_of_a_damaged_dump_together_are_its_lines(tmp_path, limit, argumen
     assert found == whole
     assert sum(row["kind"] == "damage" for row in found) >= 4
     assert len(damage) >= 4
+
+
+def test_the_level_of_a_message_decides_what_is_damage(tmp_path):
+    """Names in notes may have the words of damage, and an error or a warning need not have any."""
+    name = "damage.is.wrong.byte.7"
+    for topic in (name, "orders"):
+        folder = tmp_path / f"{topic}-0"
+        folder.mkdir()
+        (folder / f"{0:020}.log").write_bytes(forge.batch([forge.record(b"k", b"v")]))
+    copy = tmp_path / "copy" / f"{name}-0"
+    shutil.copytree(tmp_path / f"{name}-0", copy)
+    options = ServerOptions((str(tmp_path),), payloads=True, plain=True)
+    found = call("dump", options)
+    assert (found["exitStatus"], found["damage"]) == (0, [])
+    assert any(name in text for text in found["notes"])
+    absent = call("dump", options, topic=["orders", "absent"])
+    assert (absent["exitStatus"], len(absent["rows"])) == (0, 1)
+    (text,) = absent["damage"]
+    assert "'absent'" in text
 
 
 def test_a_page_of_a_dump_is_read_from_the_end_of_the_page_before(tmp_path):
