@@ -18,7 +18,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from weakref import WeakValueDictionary
 
-from kdump.errors import UnreadableError, many
+from kdump.errors import LimitError, UnreadableError, many
 from kdump.log_dirs import archive_formats
 from kdump.log_dirs.archive_formats import HEAD
 from kdump.log_dirs.files import Entry, Files, OpenSource, matches, seek
@@ -175,6 +175,11 @@ class Archive:
         """Add the members. Set ``broken`` if the archive is broken."""
         raise NotImplementedError
 
+    def _stop_at(self, limit: LimitError, unread: str) -> None:
+        """Report a limit of kdump that the archive exceeds. ``unread`` is the subject of the sentence."""
+        self.broken = f"{unread} not read, because {limit.reason} (a limit of kdump, not damage)"
+        self.hint = "extract the archive, then name the folder; or name an archive with fewer members"
+
     def _takes(self, path: str, linkname: str = "") -> bool:
         """Return whether a member's path and link target are short enough. If not, add the member to ``left_out``."""
         if max(len(path), len(linkname)) > _LONGEST_NAME:
@@ -270,6 +275,8 @@ class TarArchive(Archive):
                         self.left_out.append((path, "is not a file"))
                 if os.pread(self._held.fd, tarfile.BLOCKSIZE, tar.offset).strip(b"\0"):
                     self.broken = f"the archive is broken at byte {tar.offset}: later members are not read"
+        except LimitError as limit:
+            self._stop_at(limit, "later members are")
         except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as reason:
             # ValueError, OverflowError and RecursionError come from values and the number of PAX headers
             self.broken = f"the archive is broken, later members are not read: {reason}"
@@ -285,14 +292,16 @@ class ZipArchive(Archive):
         self._begin()
         try:
             content = zip_directory.directory(self._held.fd)
+            if len(content.members) + len(content.folders) > _MEMBERS:
+                raise _too_many()
+        except LimitError as limit:
+            self._stop_at(limit, "its members are")
+            return
         except ValueError as reason:
             from kdump.primitives.terminal import shell_path
 
             self.broken = f"the zip cannot be read: {reason}"
             self.hint = f"zip -FF {shell_path(self.name)} --out mended.zip repairs a truncated zip as far as possible"
-            return
-        if len(content.members) + len(content.folders) > _MEMBERS:
-            self.broken = f"the zip has more than {_MEMBERS} members: extract it, or name an archive with fewer members"
             return
         links = []
         self.left_out += [(_inside(path), reason) for path, reason in content.left_out]
@@ -353,6 +362,10 @@ class ZipArchive(Archive):
             return Extents(self._spool.held, name, member.size, (self._unpacked[packed],))
 
 
+def _too_many() -> LimitError:
+    return LimitError("limit", f"it has more than {_MEMBERS} members")
+
+
 class _Headers:
     """The file object that tarfile reads to list the members. It checks PAX headers, and drops unneeded records.
 
@@ -367,12 +380,10 @@ class _Headers:
         """The size in bytes of the PAX header, if the next read is of a PAX header; else None."""
 
     def next_member(self) -> None:
-        """Begin to count the bytes of the next member's headers. Raises ReadError for too many members."""
+        """Begin to count the bytes of the next member's headers. Raises LimitError for too many members."""
         self._left, self._members = _ABOUT_A_MEMBER, self._members + 1
         if self._members > _MEMBERS:
-            raise tarfile.ReadError(
-                f"it has more than {_MEMBERS} members: extract it, or name an archive with fewer members"
-            )
+            raise _too_many()
 
     def tell(self) -> int:
         return self._position
@@ -381,11 +392,14 @@ class _Headers:
         self._position = position
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes; of a PAX header only the needed records, padded with zeros. Raises ReadError."""
+        """Return the next bytes; of a PAX header only the needed records, padded with zeros.
+
+        Raises ReadError for an invalid PAX header, and LimitError for headers of more than _ABOUT_A_MEMBER bytes.
+        """
         start, self._left = self._position, self._left - size
         if self._left < 0:
-            raise tarfile.ReadError(
-                f"the headers of the member before byte {start} take more than {_ABOUT_A_MEMBER} bytes"
+            raise LimitError(
+                "limit", f"the headers of the member before byte {start} take more than {_ABOUT_A_MEMBER} bytes"
             )
         data = os.pread(self._fd, size, start)
         self._position += len(data)

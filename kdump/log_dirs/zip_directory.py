@@ -15,7 +15,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import UnreadableError
+from kdump.errors import LimitError, UnreadableError
 from kdump.log_dirs import archive_formats
 from kdump.log_dirs.unpacking import BLOCK, inflated, unpacked
 
@@ -66,7 +66,7 @@ class ZipContent(NamedTuple):
 
 
 class _Bounded:
-    """The file that zipfile reads. Raises BadZipFile for a directory of more than _LARGEST bytes."""
+    """The file that zipfile reads. Raises LimitError for a directory of more than _LARGEST bytes."""
 
     def __init__(self, descriptor: int) -> None:
         self._fd, self._position = descriptor, 0
@@ -89,9 +89,7 @@ class _Bounded:
         left = max(0, self._size - self._position)
         wanted = left if size < 0 else min(size, left)
         if wanted > _LARGEST:
-            raise zipfile.BadZipFile(
-                f"its directory takes more than {_LARGEST >> 20} MiB: extract it, or name an archive with fewer members"
-            )
+            raise LimitError("limit", f"its directory takes more than {_LARGEST >> 20} MiB")
         data = os.pread(self._fd, wanted, self._position)
         self._position += len(data)
         return data

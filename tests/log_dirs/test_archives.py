@@ -316,12 +316,16 @@ def test_the_headers_of_one_member_are_bounded(tmp_path, monkeypatch):
 SPARSE_1_0 = ((b"major", b"1"), (b"minor", b"0"), (b"name", f"t-0/{LOG}".encode()), (b"realsize", b"1024"))
 
 
+FOLDER = "extract the archive, then name the folder; or name an archive with fewer members"
+
+
 def test_members_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "_MEMBERS", 10)
     for count, is_broken in ((10, False), (11, True)):
         with LOCAL.open(str(archive(tmp_path, *(member(f"t-{n}/{LOG}") for n in range(count))))) as source:
             place = archives.open_archive(source, "a")
-        assert ("it has more than 10 members" in (place.broken or "")) == is_broken
+        limit = "later members are not read, because it has more than 10 members (a limit of kdump, not damage)"
+        assert (place.broken, place.hint) == ((limit, FOLDER) if is_broken else (None, ""))
         assert len(place.entries("")) == 10
 
 
@@ -490,10 +494,16 @@ def test_the_directory_of_a_zip_is_bounded(tmp_path, monkeypatch):
     path = zipped(tmp_path / "a.zip", [(f"t-0/{number:020}.log", RECORD) for number in range(300)])
     monkeypatch.setattr(archives, "_MEMBERS", 200)
     with LocalFile(path) as source:
-        assert "more than 200 members" in archives.open_archive(source, "a").broken
+        place = archives.open_archive(source, "a")
+    text = "its members are not read, because it has more than 200 members (a limit of kdump, not damage)"
+    assert (place.broken, place.hint) == (text, FOLDER)
     monkeypatch.setattr(zip_directory, "_LARGEST", 1 << 10)
     with LocalFile(path) as source:
-        assert "extract it, or name an archive with fewer members" in archives.open_archive(source, "a").broken
+        place = archives.open_archive(source, "a")
+    assert (place.broken, place.hint) == (
+        text.replace("it has more than 200 members", "its directory takes more than 0 MiB"),
+        FOLDER,
+    )
 
 
 def test_the_time_of_a_member_is_known_where_it_names_its_zone(tmp_path):
