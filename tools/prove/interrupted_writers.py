@@ -46,7 +46,7 @@ OTHERS = b"another's"
 BATCHES, VALUE = 600, 16_000
 SEGMENTS = 3
 ENDS = 60
-ROWS = 'select topic, partition, "offset", timestamp, key from records, range(20)'
+ROWS = 'select topic, partition, "offset", timestamp, key, unnest(range(20)) from records'
 
 
 class Writer(NamedTuple):
@@ -61,6 +61,8 @@ class Writer(NamedTuple):
     """Whether existing files are replaced."""
     is_new: bool = False
     """Whether each output differs, because it contains new ids or the time."""
+    resumes: bool = False
+    """Whether a run that fails keeps its part, and the next one continues it."""
 
     @property
     def into_empty(self) -> bool:
@@ -71,12 +73,16 @@ class Writer(NamedTuple):
 REPORT = ("report", "{log}", "--at", "2026-01-01", "--out", "{out}")
 INDEX = ("rebuild-index", "{log}/orders-0", "--out", "{out}")
 CLUSTER = ("rebuild-cluster", "{log}", "--cluster-id", "kdump", "--release", "4.3.1", "--out", "{out}")
+SNAPSHOT = ("metadata", "{metadata}", "--write-snapshot", "{out}")
+VOTER = "1@localhost:9093:AAAAAAAAAAAAAAAAAAAAAQ"
 WRITERS = {
     "slice": Writer(("slice", "{log}/orders-0", "--offset", "0..", "--out", "{out}")),
     "salvage": Writer(("salvage", "{log}", "--out", "{out}"), is_folder=True),
+    "salvage of copies": Writer(("salvage", "{log}", "{copy}", "--out", "{out}"), is_folder=True),
     "rebuild-index": Writer(INDEX, is_folder=True, joins=True),
     "rebuild-index --force": Writer((*INDEX, "--force"), is_folder=True, joins=True, replaces=True),
     "rebuild-cluster": Writer(CLUSTER, is_folder=True, is_new=True),
+    "rebuild-cluster --resume": Writer((*CLUSTER, "--resume"), is_folder=True, is_new=True, resumes=True),
     "report": Writer(REPORT, is_new=True),
     "report --overwrite": Writer((*REPORT, "--overwrite"), is_new=True, replaces=True),
     **{f"dump {form}": Writer(("dump", "{log}", "-o", form, "--out", "{out}")) for form in ("parquet", "arrow")},
@@ -88,7 +94,8 @@ WRITERS = {
         for form in ("table", "csv", "jsonl", "parquet", "arrow")
     },
     "sql csv --overwrite": Writer(("sql", ROWS, "{log}", "-o", "csv", "--overwrite", "--out", "{out}"), replaces=True),
-    "metadata": Writer(("metadata", "{metadata}", "--write-snapshot", "{out}"), is_folder=True, joins=True),
+    "metadata": Writer(SNAPSHOT, is_folder=True, joins=True),
+    "metadata --voters": Writer((*SNAPSHOT, "--voters", VOTER), is_folder=True, joins=True),
     "schemas": Writer(("schemas", "{schemas}", "--export", "{out}"), is_folder=True),
 }
 
@@ -119,7 +126,14 @@ class Bench:
         with tarfile.open(GOLDEN / "registries.tar.xz") as archive:
             archive.extractall(self.inputs, filter="data")
         schemas = self.inputs / "confluent/logs/_schemas-0"
-        self._words = {"log": self.log, "metadata": self.inputs / "metadata", "schemas": schemas}
+        copy = self.inputs / "copy"
+        shutil.copytree(self.log, copy)
+        self._words = {
+            "log": self.log,
+            "copy": copy,
+            "metadata": self.inputs / "metadata",
+            "schemas": schemas,
+        }
         self.stored = tree(self.inputs)
         self.seconds: dict[str, float] = {}
         self.sizes: dict[str, int] = {}
@@ -228,7 +242,7 @@ def interrupted(bench: Bench, name: str, kind: str, place: Path, rng: random.Ran
     faults["status"] += is_wrong and not is_early
     faults["half"] += not (bench.is_whole(name, out) or (status != 0 and bench.is_absent(name, out)))
     left = bench.left(place)
-    if left and kind != "KILL":
+    if kind != "KILL" and not is_kept(name, left, said):
         faults["left"] += 1
         print(f"{name} SIG{kind} left {left}")
     faults["ended by it"] += status != 0
@@ -237,13 +251,18 @@ def interrupted(bench: Bench, name: str, kind: str, place: Path, rng: random.Ran
     again = bench.start(name, place / "again" if is_taken else out)
     said = said_of(again)
     named = [path for path in left if place in path.parents and not (is_taken and out in path.parents)]
-    if kind == "KILL" and (unnamed := [path for path in named if str(path) not in said]):
+    if unnamed := [path for path in named if path.exists() and str(path) not in said]:
         faults["unnamed"] += 1
         print(f"{name} SIG{kind} unnamed {unnamed}: {said}")
     if again.returncode:
         print(f"{name} after SIG{kind} ended with {again.returncode}: {said}")
     faults["status"] += again.returncode != 0
     return faults
+
+
+def is_kept(name: str, left: list[Path], said: str) -> bool:
+    """Return whether a failed run may keep these parts: it names each, and the next run continues them."""
+    return not left or (WRITERS[name].resumes and all(str(path) in said for path in left))
 
 
 def paired(bench: Bench, name: str, place: Path, rng: random.Random, namespace: tuple[str, ...]) -> Counter[str]:
@@ -258,7 +277,7 @@ def paired(bench: Bench, name: str, place: Path, rng: random.Random, namespace: 
     if not writer.replaces:
         faults["overwritten"] += ends.count(0) > 1 or (ends.count(0) == 0 and not writer.joins)
     faults["half"] += not (bench.is_whole(name, out) or (writer.joins and bench.is_absent(name, out)))
-    faults["left"] += bool(bench.left(place))
+    faults["left"] += not is_kept(name, bench.left(place), "".join(said))
     if any(end not in (0, 2) for end in ends) or "Traceback" in "".join(said):
         faults["status"] += 1
         print(f"{name} pair ended with {ends}: {said}")
@@ -299,7 +318,7 @@ def appeared(bench: Bench, name: str, place: Path, rng: random.Random) -> Counte
     if status != (2 if kind and not (into and status == 0) else 0):
         faults["status"] += 1
         print(f"{name} with a new {kind or 'nothing'} ended with {status}: {said}")
-    faults["left"] += bool(bench.left(place))
+    faults["left"] += not is_kept(name, bench.left(place), said)
     return faults
 
 
@@ -335,7 +354,8 @@ def filled(bench: Bench, name: str, place: Path, rng: random.Random) -> Counter[
             faults["status"] += 1
             print(f"{name} in {room} bytes ended with {status}: {said}")
         faults["half"] += not (bench.is_whole(name, out) or (status != 0 and bench.is_absent(name, out)))
-        if left := bench.left(place):
+        left = bench.left(place)
+        if not is_kept(name, left, said):
             faults["left"] += 1
             print(f"{name} in {room} bytes left {left}")
         elif status and not writer.replaces and (entries := [*place.iterdir()]) and not writer.joins:
@@ -406,7 +426,7 @@ def placed(bench: Bench, name: str, place: Path) -> Counter[str]:
         if tree(bench.inputs) != bench.stored:
             problems.append("overwritten")
             bench.stored = tree(bench.inputs)
-        if bench.left(place):
+        if not is_kept(name, bench.left(place), said):
             problems.append("left")
         if problems:
             print(f"{name} on {title} ended with {process.returncode} ({', '.join(problems)}): {said}")
