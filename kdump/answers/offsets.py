@@ -255,8 +255,11 @@ class _PartitionPass:
                 if record.timestamp == self._largest_timestamp:
                     return self._largest_timestamp, record.offset
         except DamageError as damage:
+            from kdump.rows.redaction import shown_in
+
             self._place.report.damage(
-                f"{self._place.partition.name}: batch of offset {self._largest.last_offset}: {damage}"
+                f"{self._place.partition.name}: batch of offset {self._largest.last_offset}:"
+                f" {shown_in(damage, self._place.partition.folder)}"
             )
         return self._largest_timestamp, None
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kdump.internal_topics.decode import DecodedRecord
     from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
+    from kdump.rows.redaction import AnyDamage
 if kernel.COMPILED:
     from kdump.kernel import batches
     from kdump.kernel.records import Cursor
@@ -191,6 +192,7 @@ class LogCheck:
         self._records = records
         self._log_start = log_start
         self._remarks = LogRemarks(at)
+        self._topic = topic
         self._decode = _decoder(topic)
         self._is_payload = _is_payload(topic)
         self._epochs, self._epochs_file = epochs, epochs_file
@@ -384,6 +386,7 @@ class LogCheck:
                 text += f". Consumers ignore {many(region.size, 'byte')}, and the next segment continues the offsets"
             self._report(Code.END_OF_LOG, text, region.position, level=level, offset=self.next_offset, advice=advice)
         else:
+            region = self._shown(region)
             level, advice, text, until = Level.LOG, LOG_ADVICE, str(region), region.missing_until
             # a broker skips a batch by its size, even if its checksum is wrong
             if self._is_below or (region.kind == Code.CRC and until is not None and until <= self._log_start):
@@ -708,6 +711,7 @@ class LogCheck:
         self._producers[producer] = (epoch, batch.last_sequence)
 
     def _unreadable(self, batch: RecordBatch, damage: DamageError) -> None:
+        damage = self._shown(damage)
         if isinstance(damage, LimitError):
             self._report(
                 damage.kind,
@@ -727,6 +731,11 @@ class LogCheck:
             expected=text_of(damage.expected),
             found=text_of(damage.found),
         )
+
+    def _shown(self, damage: AnyDamage) -> AnyDamage:
+        from kdump.rows.redaction import shown
+
+        return shown(damage, self._topic)
 
     def _stops(
         self, batch: RecordBatch, kind: str, why: str, *, expected: str | None = None, found: str | None = None

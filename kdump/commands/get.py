@@ -227,9 +227,9 @@ class Hide:
     def error(self, damage: DamageError, file: SegmentFacts) -> DamageError:
         if self._shows_values(file, damage):
             return damage
-        from kdump.rows.redaction import redacted_reason
+        from kdump.rows.redaction import bare
 
-        return DamageError(damage.kind, redacted_reason(damage.kind), position=damage.position)
+        return bare(damage)
 
 
 def show(

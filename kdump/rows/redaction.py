@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kdump.errors import DamageError, UsageError
 from kdump.formats.record import Header, ManyHeaders
+from kdump.log_dirs.file_names import folder_name
 from kdump.records import control
 from kdump.rows import values
 from kdump.rows.columns import decoded_field
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SegmentFacts, SelectedBatch
     from kdump.segments.regions import Damage
 
+    AnyDamage = TypeVar("AnyDamage", Damage, DamageError)
 
 PREFIX: Final = "hmac-sha256:"
 HASHED: Final = len(PREFIX) + 64
@@ -69,13 +71,27 @@ class Redactor:
         return None if data is None else self.hash(data).encode()
 
 
-def bare(damage: Damage) -> Damage:
+def bare(damage: AnyDamage) -> AnyDamage:
     """Return damage without the expected and found values, because a wrong field may be a part of a payload."""
-    return damage._replace(reason=redacted_reason(damage.kind), expected=None, found=None)
+    reason = f"its {damage.kind} is wrong"
+    if isinstance(damage, DamageError):
+        return type(damage)(damage.kind, reason, position=damage.position)
+    return damage._replace(reason=reason, expected=None, found=None)
 
 
-def redacted_reason(kind: str) -> str:
-    return f"its {kind} is wrong"
+def shown(damage: AnyDamage, topic: str | None) -> AnyDamage:
+    """Return the damage of a batch for a message, without values that may be parts of the topic's secrets."""
+    return bare(damage) if _may_be_secret(damage.kind, topic) else damage
+
+
+def shown_in(damage: AnyDamage, folder: str) -> AnyDamage:
+    """Like :func:`shown`, with the topic from the name of a folder. Other names mean an unknown topic."""
+    return shown(damage, folder_name(folder)[0])
+
+
+def _may_be_secret(kind: str, topic: str | None) -> bool:
+    """Return whether the expected and found values of this kind of damage may be parts of the topic's secrets."""
+    return may_hold_secrets(topic) and kind in _OF_RECORDS
 
 
 _OF_RECORDS: Final = frozenset(
@@ -134,7 +150,7 @@ class Secrets:
             return True
         if file.name == self._file and self._is_decided:
             return self._known is not None
-        return may_hold_secrets(file.topic) and damage.kind in _OF_RECORDS
+        return _may_be_secret(damage.kind, file.topic)
 
     def parts(self, item: SelectedBatch, parts: Iterator[FieldBytes]) -> Iterator[FieldBytes]:
         """Return the fields of a batch with hidden secrets."""

@@ -515,6 +515,10 @@ PIECE = 123_456_789
 @pytest.mark.parametrize(
     "words",
     [
+        ["check"],
+        ["check", "-o", "jsonl"],
+        ["sql", "select * from findings"],
+        ["offsets", "--time", "5"],
         ["dump"],
         ["dump", "-o", "jsonl"],
         ["dump", "-o", "arrow"],
@@ -541,3 +545,16 @@ def test_damage_inside_a_record_shows_no_number_if_the_log_may_hold_secrets(
     _, out, err = run(monkeypatch, capfdbinary, *words, segment)
     is_named = topic == "__cluster_metadata-0"
     assert is_named or b"checksum is wrong" in out + err  # no bytes of a record are in this reason
+
+
+@pytest.mark.parametrize(
+    "words", [["metadata"], ["report", "-o", "jsonl"], ["explain", "__cluster_metadata-0@0", "--in"]]
+)
+def test_a_replay_of_a_broken_record_shows_no_number(tmp_path, monkeypatch, capfdbinary, words):
+    body = b"\0\0\0" + forge.sized(None) + forge.varint(PIECE) + b"sEcReT"
+    segment = tmp_path / "__cluster_metadata-0" / f"{0:020}.log"
+    segment.parent.mkdir()
+    segment.write_bytes(forge.batch([forge.varint(len(body)) + body]))
+    status, out, err = run(monkeypatch, capfdbinary, *words, segment.parent)
+    assert status == 3
+    assert str(PIECE).encode() not in out + err

@@ -7,6 +7,7 @@ transactions come from ``.txnindex`` files. Source: Kafka's classes Cleaner and 
 
 from __future__ import annotations
 
+import posixpath
 import sys
 from array import array
 from collections import Counter
@@ -168,8 +169,15 @@ class CleanerWalk:
         try:
             return self._transactions.discards(batch)
         except DamageError as damage:
-            self._report(f"{segment.name}: byte {batch.position + damage.position}: {damage}")
+            self._report(_in_batch(segment, batch, damage))
             return False
+
+
+def _in_batch(segment: Segment, batch: RecordBatch, damage: DamageError) -> str:
+    from kdump.rows.redaction import shown_in
+
+    reason = shown_in(damage, posixpath.dirname(segment.path))
+    return f"{segment.name}: byte {batch.position + damage.position}: {reason}"
 
 
 class CleanerBatch:
@@ -225,7 +233,7 @@ class CleanerBatch:
                     yield
                     keys.clear()
         except DamageError as damage:
-            self._report(f"{self._segment.name}: byte {batch.position + damage.position}: {damage}")
+            self._report(_in_batch(self._segment, batch, damage))
         keys.end_batch(batch.last_offset)
         yield
 

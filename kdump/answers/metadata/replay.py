@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kdump.answers.metadata.records import Appended, MetadataRecord, ReplayError, Undecoded, appended
 from kdump.errors import DamageError
+from kdump.internal_topics import cluster_metadata
 from kdump.primitives.wire import INT64_END
 
 if TYPE_CHECKING:
@@ -122,7 +123,10 @@ class MetadataReplay:
             if batch.last_offset >= image.end_offset:
                 self._gap(batch.last_offset + 1, batch.timestamp)
         except DamageError as damage:
-            self._report(Break(image.end_offset, batch.timestamp, "", f"the batch cannot be read: {damage}"))
+            from kdump.rows.redaction import shown
+
+            reason = f"the batch cannot be read: {shown(damage, cluster_metadata.TOPIC)}"
+            self._report(Break(image.end_offset, batch.timestamp, "", reason))
             image.end_offset = max(image.end_offset, batch.last_offset + 1)
         if self._observer is not None and image.open_transaction is None:
             self._observer.together()
