@@ -3,15 +3,17 @@
     python -m bench.batch_memory [--mib N] [--seconds N] [--folder DIR] [-k REGEX]
 
 Every command, output form and the Python API read every shape of batch that is large for its file or its limit. The
-table has the MiB of the largest process, and how many times the limit it needs in addition to the memory for a small
-batch. The exit status is 1 above 2.5 times (MOST has the exceptions), or if a command fails or takes more than
-``--seconds``.
+table has the MiB of the largest process, and how many times ``--max-batch-bytes`` it needs in addition to the memory
+for a small batch. Forms whose limit is lower read a batch just below that limit, and refuse one just below
+``--max-batch-bytes``. The exit status is 1 above MOST times, if a command fails or takes more than ``--seconds``, or
+if a batch above the limit of a form is not refused.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -26,17 +28,14 @@ from testing import forge
 from tools import arguments
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable
 
 MIB: Final = 1 << 20
-MOST: Final = {r"headers.*parquet": 11.0, r"headers.*arrow": 6.0, r"parquet": 6.0, r": sql ": 7.5}
-"""A regular expression of lines 'SHAPE: COMMAND' -> maximum memory as a multiple of the limit.
-
-Arrow has 8 bytes of offsets for a header, which may have 3 bytes. Parquet's dictionaries and pages are copies, and so
-are DuckDB's input, its vectors and its result.
-"""
-OTHERS: Final = 2.5
-"""MOST of the other lines."""
+MOST: Final = 2.5
+"""Maximum memory as a multiple of ``--max-batch-bytes``."""
+COLUMNS: Final = r"parquet|arrow|: sql "
+"""The lines whose records become columns."""
 LOG: Final = f"{0:020}.log"
 LIMITED: Final = "--max-batch-bytes {limit}"
 FORMS: Final = (
@@ -123,25 +122,36 @@ def _crc(data: bytes) -> int:
     return crc32c(data)
 
 
-def message(size: int) -> bytes:
-    """A message of magic 1 without compression."""
-    return forge.entry(0, forge.message(1, b"k", bytes(size - 4096)))
+def message(size: int, magic: int = 1) -> bytes:
+    """A message without compression."""
+    return forge.entry(0, forge.message(magic, b"k", bytes(size - 4096)))
 
 
-def wrapper(codec: int, size: int, each: int) -> bytes:
-    """A wrapper of magic 1 around messages with values of ``each`` bytes."""
-    one = len(forge.entry(0, forge.message(1, None, bytes(each))))
-    count = max(1, (size - 4096) // one)
-    body = forge.message(1, None, bytes(each))
-    inner = b"".join(forge.entry(number, body) for number in range(count))
-    packed = compression.compress(codec, inner, magic=1)
-    covered = struct.pack(">bbq", 1, codec, 0) + struct.pack(">i", -1) + struct.pack(">i", len(packed)) + packed
-    return forge.entry(count - 1, struct.pack(">I", zlib.crc32(covered)) + covered)
+def wrapper(codec: int, size: int, each: int, magic: int = 1) -> bytes:
+    """A wrapper around messages with values of ``each`` bytes."""
+    body = forge.message(magic, None, bytes(each))
+    count = max(1, (size - 4096) // len(forge.entry(0, body)))
+    return around(codec, b"".join(forge.entry(number, body) for number in range(count)), count - 1, magic)
+
+
+def around(codec: int, inner: bytes, last: int, magic: int = 1) -> bytes:
+    """A wrapper around a set of messages."""
+    packed = compression.compress(codec, inner, magic=magic)
+    covered = struct.pack(">bb", magic, codec) + bytes(8 * magic) + struct.pack(">ii", -1, len(packed)) + packed
+    return forge.entry(last, struct.pack(">I", zlib.crc32(covered)) + covered)
+
+
+def nested(size: int) -> bytes:
+    """A wrapper in a wrapper, which no client writes."""
+    return around(compression.GZIP, wrapper(compression.GZIP, size, size - 8192), 0)
 
 
 CODECS: Final = {name: code for code, name in enumerate(compression.NAMES)}
 SHAPES: Final[dict[str, Callable[[int], bytes]]] = {
     **{f"value {name}": lambda size, code=code: batch("value", code, size) for name, code in CODECS.items()},
+    "magic 0 value": lambda size: message(size, magic=0),
+    "magic 0 wrapper lz4": lambda size: wrapper(compression.LZ4, size, size - 8192, magic=0),
+    "wrapper in a wrapper": nested,
     "tiny records none": lambda size: batch("tiny", 0, size),
     "tiny records zstd": lambda size: batch("tiny", compression.ZSTD, size),
     "headers none": lambda size: batch("headers", 0, size),
@@ -183,9 +193,31 @@ def command_of(form: str, words: dict[str, str]) -> list[str]:
     return [sys.executable, "-m", "kdump", *shlex.split(f"{form} {LIMITED}".format(**words))]
 
 
+def peak(
+    root: Path, name: str, make: Callable[[int], bytes], form: str, size: int, options: argparse.Namespace
+) -> Peak:
+    """Run a form over a shape of ``size`` bytes."""
+    log = root / f"{name.replace(' ', '-')}-{size}" / "t-0" / LOG
+    if not log.exists():
+        log.parent.mkdir(parents=True)
+        log.write_bytes(make(size))
+    out = Path(tempfile.mkdtemp(dir=root), "out")
+    words = {"limit": f"{options.mib * MIB}", "key": f"{root}/key", "log": f"{log}", "logs": f"{log.parent}"}
+    try:
+        return run(command_of(form, words | {"out": f"{out}"}), options.seconds)
+    finally:
+        shutil.rmtree(out.parent)
+
+
+def divisor(name: str, line: str) -> int:
+    """Return by how much the limit of a form is lower than ``--max-batch-bytes`` for a shape."""
+    form = "sql" if ": sql " in line else "parquet" if "parquet" in line else ""
+    return compression.COPIES.get(form, 1) * (4 if name.startswith("headers") and re.search(COLUMNS, line) else 1)
+
+
 def main() -> int:
     parser = arguments.parser(__doc__)
-    parser.add_argument("--mib", type=int, default=32, help="the limit (default: 32)")
+    parser.add_argument("--mib", type=int, default=64, help="the limit (default: 64)")
     parser.add_argument("--seconds", type=int, default=60, help="most processor time of a run (default: 60)")
     parser.add_argument("--folder", type=Path, help="where to write (default: a temporary folder)")
     parser.add_argument("-k", default="", help="only lines 'SHAPE: COMMAND' that this regular expression finds")
@@ -198,27 +230,22 @@ def main() -> int:
             wanted = [form for form in (*FORMS, *PYTHON) if re.search(options.k, f"{name}: {form}")]
             if not wanted:
                 continue
-            peaks: dict[str, list[Peak]] = {}
-            for size in (64 << 10, limit):
-                log = root / f"{size}" / "t-0" / LOG
-                log.parent.mkdir(parents=True, exist_ok=True)
-                log.write_bytes(make(size))
-                words = {"limit": str(limit), "key": f"{root}/key", "log": f"{log}", "logs": f"{log.parent}"}
-                for number, form in enumerate(wanted):
-                    words["out"] = f"{root}/out-{name.replace(' ', '-')}-{size}-{number}"
-                    peaks.setdefault(form, []).append(run(command_of(form, words), options.seconds))
-            for form, (small, large) in peaks.items():
-                times = (large.mib - small.mib) / options.mib
+            for form in wanted:
                 line = f"{name}: {form}"
-                most = next((most for pattern, most in MOST.items() if re.search(pattern, line)), OTHERS)
-                bad = times > most or large.status != small.status
-                wrong += bad
-                end = "" if large.status == small.status else f"  ended with {large.status} (small: {small.status})"
-                mark = "!" if bad else " "
-                print(
-                    f"{mark} {large.mib:7.0f} MiB {times:5.2f} x {large.seconds:6.1f} s  {line}{end}",
-                    flush=True,
-                )
+                part = divisor(name, line)
+                small, large = (peak(root, name, make, form, size, options) for size in (64 << 10, limit // part))
+                rows = [(large, line, small.status)]
+                if part > 1:
+                    rows.append(
+                        (peak(root, name, make, form, limit, options), f"{line} (refused)", 0 if form in PYTHON else 3)
+                    )
+                for end, text, status in rows:
+                    times = (end.mib - small.mib) / options.mib
+                    bad = times > MOST or end.status != status
+                    wrong += bad
+                    more = "" if end.status == status else f"  ended with {end.status} (expected {status})"
+                    mark = "!" if bad else " "
+                    print(f"{mark} {end.mib:7.0f} MiB {times:5.2f} x {end.seconds:6.1f} s  {text}{more}", flush=True)
     return 1 if wrong else 0
 
 

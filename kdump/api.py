@@ -497,8 +497,12 @@ class Log:
         Requires pyarrow, and memory for one row group. Raises UsageError if ``path`` exists and ``overwrite`` is False,
         or if ``path`` is inside an input. Raises UnreadableError if the disk returns an error.
         """
-        rows = self.to_arrow(columns)
-        return files.to_parquet(rows, path, overwrite=overwrite, inputs=self._paths, note=self.notes.append)
+        wanted, self._wanted = self._wanted, self._wanted.for_form("parquet")
+        try:
+            rows = self.to_arrow(columns)
+            return files.to_parquet(rows, path, overwrite=overwrite, inputs=self._paths, note=self.notes.append)
+        finally:
+            self._wanted = wanted
 
     def _begin(self, take: Take) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
         """Begin an iteration with its own damage and notes; return its reader, its partitions, and a function.

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
     from kdump.records.magic_2 import Batch
 
+_OF_LIMIT: Final = 8
+"""Divisor of the limit of a batch. Python reads larger batches, because it counts headers before it makes columns."""
 _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
 
 
@@ -171,7 +173,7 @@ class KernelColumns:
             data, start = batch.payload()
         except DamageError:
             return None
-        too_many = batch.count * RECORD_COST + len(data) > batch.limit
+        too_many = batch.count * RECORD_COST + len(data) > batch.limit or len(data) > batch.limit // _OF_LIMIT
         return None if too_many else (data, start)
 
     def array(self, field: str, kind: pa.DataType) -> pa.Array:

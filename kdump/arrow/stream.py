@@ -119,6 +119,7 @@ class RowStream:
         self.batch_count = 0
         """The number of batches that were read."""
         reader.outcomes = "transactionState" in wanted
+        reader.for_columns = True
 
     @cached_property
     def _end(self) -> pa.RecordBatch:

@@ -82,9 +82,9 @@ class DumpOptions:
 
     def __init__(self, given: dict[str, Any]) -> None:
         """``given`` has the parsed values by parameter name. Raises UsageError for options that exclude each other."""
-        self.wanted = shared.wanted(given)
-        self.filter = shared.filter_of(given)
         self.output: str = given["output"]
+        self.wanted = shared.wanted(given).for_form(self.output)
+        self.filter = shared.filter_of(given)
         self.template: str | None = given["template"]
         """The format string of -f, which replaces ``output``."""
         self.batches: bool = given["batches"]

@@ -33,7 +33,7 @@ cdef extern from *:
     """
     #if defined(__GLIBC__)
     #include <malloc.h>
-    static void kdump_keep_freed(void) { mallopt(M_TRIM_THRESHOLD, 64 << 20); mallopt(M_MMAP_THRESHOLD, 32 << 20); }
+    static void kdump_keep_freed(void) { mallopt(M_TRIM_THRESHOLD, 64 << 20); mallopt(M_MMAP_THRESHOLD, 8 << 20); }
     #else
     static void kdump_keep_freed(void) {}
     #endif

@@ -32,13 +32,14 @@ from kdump.log_dirs.file_names import (
 )
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
-from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.compression import DEFAULT_LIMIT, limit_for
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.terminal import is_selected
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from typing import Self
 
     from kdump.log_dirs import archives
     from kdump.log_dirs.files import Entry, Files
@@ -77,6 +78,10 @@ class Wanted(NamedTuple):
         if self.test is not None and not self.test(name):
             return False
         return not self.partitions or name.partition in self.partitions
+
+    def for_form(self, form: str) -> Self:
+        """Return the same with the limit of a batch for an output format or command."""
+        return self._replace(max_batch_bytes=limit_for(form, self.max_batch_bytes))
 
     def missing(self, names: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
         """Yield a sentence for each --topic, or a --partition alone, that selects none of ``names`` in ``paths``."""

@@ -8,10 +8,12 @@ from itertools import chain, compress, count, islice
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
-from kdump.errors import DamageError
+from kdump.errors import DamageError, LimitError
+from kdump.formats.record import MANY_HEADERS
 from kdump.formats.record_layout import CODEC_MASK, MAGIC_2
 from kdump.log_reader.filter import Prefilter
 from kdump.primitives import compression
+from kdump.primitives.compression import LIMIT_OPTION
 from kdump.records.magic_2 import Batch
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import walk
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 RECORD_COST: Final = 300
 """Approximate memory of a record object in bytes, in addition to the record's own size."""
+HEADER_COST: Final = 8
+"""Memory of a header in Arrow columns in bytes, in addition to its key and value: the offsets of both."""
 HELD: Final = 16 << 20
 """Maximum memory in bytes of a batch's selected records. For more records, each iteration reads the batch again."""
 
@@ -78,15 +82,18 @@ class BatchSelection:
         offer: Offer | None = None,
         *,
         offer_all: bool = False,
+        for_columns: bool = False,
     ) -> None:
         """Create the selection of one partition.
 
         ``outcomes`` returns the outcomes of the partition's transactions; without it, transactional batches have the
         outcome None. ``offer`` is called with batches of magic 2; a batch for which it returns True is yielded without
         records. If the filter has conditions on fields of records, ``offer`` is called only if ``offer_all`` is true,
-        and ``offer`` must then apply the filter.
+        and ``offer`` must then apply the filter. With ``for_columns`` the columns of a record's headers count against
+        the limit of its batch.
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
+        self._chunks = _for_columns if for_columns else _in_chunks
         self._offer = None if wanted.looks_into_fields and not offer_all else offer
         self._of_batches = take in (Take.BATCHES, Take.BATCH_RUNS)
         self._is_lazy = kernel.COMPILED and take is not Take.RECORDS and not wanted.looks_into_fields
@@ -225,7 +232,7 @@ class BatchSelection:
         takes = partial(self._filter.takes, batch, search=search) if self._filter.looks_into_records else None
         damage: DamageError | None = None
         try:
-            for chunk in _in_chunks(batch) if looks else ():
+            for chunk in self._chunks(batch) if looks else ():
                 first = chunk[0].offset if first is None else first
                 empty = False
                 taken = chunk if takes is None else list(filter(takes, chunk))
@@ -293,6 +300,22 @@ def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
         if len(chunk) < most:
             return
         most = max(1, CHUNK_BYTES // (RECORD_COST + max([record.size for record in chunk])))
+
+
+def _for_columns(batch: RecordBatch) -> Iterator[list[Record]]:
+    """Like :func:`_in_chunks`. Raises LimitError after the records before one whose columns exceed the limit."""
+    for chunk in _in_chunks(batch):
+        for number, record in enumerate(chunk):
+            count = len(record.headers)
+            if count > MANY_HEADERS and record.size + count * HEADER_COST > batch.limit:
+                if number:
+                    yield chunk[:number]
+                raise LimitError(
+                    "limit",
+                    f"the columns of {count:,} headers of a record take more than the limit ({LIMIT_OPTION})",
+                    expected=f"at most {batch.limit} bytes",
+                )
+        yield chunk
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:

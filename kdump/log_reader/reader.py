@@ -58,6 +58,8 @@ class PartitionReader:
     """Explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
     offer_all = False
     """Explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
+    for_columns = False
+    """Explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
     stats: ReadStats | None = None
     """The object that counts the regions that are read, or None."""
     begin: ReadStart | None = None
@@ -251,7 +253,9 @@ class PartitionReader:
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None
-        selection = BatchSelection(self.filter, self.take, outcomes, self.offer, offer_all=self.offer_all)
+        selection = BatchSelection(
+            self.filter, self.take, outcomes, self.offer, offer_all=self.offer_all, for_columns=self.for_columns
+        )
         if self.filter.committed and not reported:
             for text in self.outcomes_of(partition).held_back:
                 self.report.note(f"{partition.name}: {text}")

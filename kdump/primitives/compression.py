@@ -36,7 +36,9 @@ NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 DEFAULT_LIMIT: Final = 256 << 20
 """Default limit of the decompressed size of a batch, in bytes."""
 
-LIMIT_OPTION: Final = "--max-batch-bytes sets it"
+COPIES: Final = {"parquet": 2, "sql": 3}
+"""Form of the output -> divisor of the limit of a batch, because libraries hold copies of the batch."""
+LIMIT_OPTION: Final = "--max-batch-bytes sets it; Parquet takes half of it, sql a third"
 SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 _SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest compatible version
 LZ4_FRAME_MAGIC: Final = b"\x04\x22\x4d\x18"
@@ -47,8 +49,8 @@ _LZ4_AROUND: Final = len(_LZ4_HEADER) + 8
 _SNAPPY_AROUND: Final = _SNAPPY_JAVA_HEADER.size + 4
 """Bytes of a one-chunk stream before the chunk."""
 _LZ4_BLOCK_SIZES: Final = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
-_ZSTD_STEP: Final = 1 << 10
-"""Bytes given to zstd at a time. They decompress to at most 32 MiB, because a block of 4 bytes makes 128 KiB."""
+_ZSTD_STEP: Final = 1 << 8
+"""Bytes given to zstd at a time. They decompress to at most 8 MiB, because a block of 4 bytes makes 128 KiB."""
 _SNAPPY_GREATEST_RATIO: Final = 22
 """Upper limit of Snappy's compression ratio: a copy element of 3 bytes decompresses to at most 64 bytes."""
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -58,8 +60,6 @@ _ZSTD_RLE, _ZSTD_COMPRESSED = 1, 2
 """Block types of zstd other than raw."""
 _ZSTD_BLOCK: Final = 1 << 17
 """Largest block in bytes (RFC 8878)."""
-_ZSTD_AT_ONCE: Final = 4 << 20
-"""Largest decompressed size in bytes of a frame that is decompressed in one call."""
 _ZSTD_SOURCE: Final = 131075
 """Bytes that zstd-jni reads at a time. It accepts a truncated frame if a complete frame ends in the same read."""
 _GZIP_STEP: Final = 1 << 14
@@ -80,7 +80,7 @@ def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_
     return _DECOMPRESS[codec](data, limit)
 
 
-_JOINED: Final = 8 << 20
+_JOINED: Final = 2 << 20
 """Maximum size in bytes of a stream whose parts are joined at its end. Parts of a larger stream go into a buffer."""
 
 
@@ -114,6 +114,11 @@ class _Parts:
 
 LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
 """The levels of a codec, both ends included (KIP-390)."""
+
+
+def limit_for(form: str, limit: int) -> int:
+    """Return the limit of a batch for an output format or command, from the limit that the user has set."""
+    return limit // COPIES.get(form, 1)
 
 
 def compress(codec: int, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
@@ -412,7 +417,7 @@ def _zstd(data: Bytes, limit: int) -> bytes:
     if decompressor is None:
         decompressor = own.zstd = zstandard.ZstdDecompressor()
     most = _zstd_most(data)
-    if 0 < most <= min(limit, _ZSTD_AT_ONCE):
+    if 0 < most <= limit:
         try:
             plain: bytes = decompressor.decompress(data, max_output_size=most)
         except zstandard.ZstdError:

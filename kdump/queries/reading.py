@@ -177,7 +177,9 @@ class QueryReading:
     def partitions(self) -> list[Partition]:
         """The partitions in the paths: one replica of each, or every replica."""
         inputs = self.inputs
-        finder = Finder(inputs.wanted, Reporter(self.report.damage, note=self.report.note, fail=self.report.fail))
+        finder = Finder(
+            inputs.wanted.for_form("sql"), Reporter(self.report.damage, note=self.report.note, fail=self.report.fail)
+        )
         found = list(finder.find(inputs.paths))
         if len(found) > 1 and not inputs.every_replica:
             found = replicas.each_once(found, self.report.note, "--every-replica")

@@ -24,6 +24,8 @@ SHOWN: Final = 1000
 _HELD: Final = 8 << 20
 """Maximum number of characters in the rows that determine column widths."""
 _PIECE: Final = 1 << 20
+_MANY: Final = 1 << 12
+"""Number of items of a list that are objects at a time."""
 _WIDEST: Final = 1 << 12
 """Maximum width of a column of a table in a file or pipe. Longer cells are not aligned, since padding takes memory."""
 _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
@@ -52,6 +54,11 @@ def _jsonl(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordB
                 for (name, encoding, text), is_blob, value in zip(fields, blobs, row, strict=True):
                     if value is None:
                         cells.append(name + "null")
+                    elif isinstance(value, LargeList) and isinstance(text, ListText):
+                        parts.add(*lines, *cells, name)
+                        for part in text.pieces(value):
+                            parts.add(part)
+                        lines, cells = [], []
                     elif not is_blob:
                         cells.append(name + text(value))
                     elif len(value) > _PIECE:
@@ -82,7 +89,7 @@ def _csv(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBat
         lines: list[str] = []
         with Parts(out) as parts:
             for row in zip(*columns, strict=True):
-                if any(type(value) is bytes and len(value) > _PIECE for value in row):
+                if any((type(value) is bytes and len(value) > _PIECE) or type(value) is LargeList for value in row):
                     parts.add(*lines)
                     lines = []
                     _large_csv(row, texts, parts)
@@ -100,6 +107,12 @@ def _large_csv(row: Sequence[Any], texts: Sequence[Callable[[Any], str]], parts:
     """Write a row with large values, whose texts are made piece by piece."""
     for place, (text, value) in enumerate(zip(texts, row, strict=True)):
         parts.add("," if place else "")
+        if isinstance(value, LargeList) and isinstance(text, ListText):
+            parts.add('"')
+            for part in text.pieces(value):
+                parts.add(part.replace('"', '""'))
+            parts.add('"')
+            continue
         if text is not _blob or value is None or len(value) <= _PIECE:
             parts.add("" if value is None else _csv_cell(text(value)))
             continue
@@ -175,9 +188,25 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """Return the values of a column. Times and dates are integers in the unit of their type, at any depth."""
+    """Return the values of a column. Times and dates are integers in the unit of their type, at any depth.
+
+    A list with many items is a :class:`LargeList`.
+    """
+    if pa.types.is_list(column.type) and len(column.flatten()) > _MANY:
+        items = (each.values for each in column)
+        return [one if one is None else LargeList(one) if len(one) > _MANY else values_of(one) for one in items]
     stored = _stored(column.type)
     return list((column if stored == column.type else column.view(stored)).to_pylist(maps_as_pydicts=None))
+
+
+class LargeList:
+    """A list whose items become Python objects in groups: the objects of millions of headers take gigabytes."""
+
+    def __init__(self, items: pa.Array) -> None:
+        self._items = items
+
+    def groups(self) -> Iterator[list[Any]]:
+        return (values_of(self._items.slice(at, _MANY)) for at in range(0, len(self._items), _MANY))
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
@@ -309,7 +338,7 @@ def to_json(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa:
     if pa.types.is_map(kind):
         return _map(kind)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return _list(to_json(kind.value_type))
+        return ListText(to_json(kind.value_type))
     if pa.types.is_nested(kind):  # a UNION, whose values have different types
         return lambda value: json.dumps(value, ensure_ascii=False, default=str)
     text = to_text_cell(kind, name)
@@ -320,8 +349,23 @@ def _json_text(value: str) -> str:
     return value if "\n" not in value else json.dumps(json.loads(value), ensure_ascii=False)
 
 
-def _list(inner: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda value: "[" + ",".join("null" if one is None else inner(one) for one in value) + "]"
+class ListText:
+    """Formats a list as JSON; ``inner`` formats an item."""
+
+    def __init__(self, inner: Callable[[Any], str]) -> None:
+        self._inner = inner
+
+    def __call__(self, value: list[Any] | LargeList) -> str:
+        return "".join(self.pieces(value)) if isinstance(value, LargeList) else f"[{self._items(value)}]"
+
+    def pieces(self, value: LargeList) -> Iterator[str]:
+        yield "["
+        for number, group in enumerate(value.groups()):
+            yield ("," if number else "") + self._items(group)
+        yield "]"
+
+    def _items(self, items: list[Any]) -> str:
+        return ",".join("null" if one is None else self._inner(one) for one in items)
 
 
 def _map(kind: pa.DataType) -> Callable[[Any], str]:

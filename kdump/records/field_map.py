@@ -72,7 +72,7 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]
         yield from _header(batch)
         yield from _records(batch, offset)
     elif isinstance(batch, Message):
-        yield from _entry(bytes(batch.raw), batch.position, unpacked=False)
+        yield from _entry(batch.raw, batch.position, unpacked=False)
         if batch.codec != compression.NONE:
             yield from _inner(batch, offset)
 
@@ -128,8 +128,8 @@ def _records(batch: Batch, offset: int | None) -> Iterator[FieldBytes]:
     unpacked = batch.codec != compression.NONE
     place = 0 if unpacked else batch.position
     if unpacked:
-        packed = bytes(batch.raw[record_layout.BATCH_HEADER.size :])
-        shown = f"{len(packed)} bytes of {compression.NAMES[batch.codec]}, {len(data)} decompressed"
+        size = batch.size - record_layout.BATCH_HEADER.size
+        shown = f"{size} bytes of {compression.NAMES[batch.codec]}, {len(data)} decompressed"
         yield FieldBytes(batch.position + record_layout.BATCH_HEADER.size, b"", "records", shown)
     for _ in range(batch.count):
         try:
@@ -177,7 +177,7 @@ def _record(data: Bytes, at: int, batch: Batch) -> Iterator[FieldBytes]:
         yield from sized("headerKey", "headerValue", is_control=False)
 
 
-def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[FieldBytes]:
+def _entry(raw: Bytes, position: int, *, unpacked: bool) -> Iterator[FieldBytes]:
 
     def fixed(name: str, at: int, size: int) -> FieldBytes:
         data = raw[at : at + size]
@@ -220,14 +220,14 @@ def _entry(raw: bytes, position: int, *, unpacked: bool) -> Iterator[FieldBytes]
 
 def _inner(wrapper: Message, offset: int | None) -> Iterator[FieldBytes]:
     try:
-        data = bytes(wrapper.unpacked(wrapper.codec))
+        data = wrapper.unpacked(wrapper.codec)
     except DamageError:
         packed = bytes(wrapper.value or b"")
         shown = f"{len(packed)} bytes that cannot be decompressed"
         yield FieldBytes(wrapper.end - len(packed), packed, _UNREAD, shown)
         raise
     at = 0
-    for inner in wrapper.messages():
+    for inner in wrapper.inner_messages(data):
         if offset is None or inner.offset == offset:
             yield from _entry(data[at : at + inner.size], at, unpacked=True)
         at += inner.size

@@ -29,6 +29,7 @@ from kdump.records.record_batch import RecordBatch, RecordBytes, end_of_lz4_chun
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.primitives.wire import Bytes
 
 _ATTRIBUTES: Final = MESSAGE_HEADER_0.offsets["attributes"]
 _MAGIC: Final = MESSAGE_HEADER_0.offsets["magic"]
@@ -172,7 +173,7 @@ class Message(RecordBatch):
 
     @property
     def raw(self) -> memoryview:
-        return memoryview(write_entry(self._offset, bytes(self._data)))
+        return memoryview(write_entry(self._offset, self._data))
 
     @property
     def _attributes_position(self) -> int:
@@ -261,7 +262,10 @@ class Message(RecordBatch):
         if codec == compression.NONE:
             yield self
             return
-        data = self.unpacked(codec, limit, in_chunks=in_chunks)
+        yield from self.inner_messages(self.unpacked(codec, limit, in_chunks=in_chunks))
+
+    def inner_messages(self, data: memoryview) -> Iterator[Message]:
+        """Yield the messages in the decompressed ``data`` of this wrapper. Raises DamageError."""
         last = deque(frames(data), maxlen=1)  # like Kafka, check all sizes before the first message
         if not last:
             raise DamageError("inner messages", "a compressed message set has no messages", position=LOG_OVERHEAD.size)
@@ -356,5 +360,5 @@ def frames(data: memoryview) -> Iterator[Frame]:
         position = frame.end
 
 
-def write_entry(offset: int, message: bytes) -> bytes:
-    return offset.to_bytes(8, "big", signed=True) + len(message).to_bytes(4, "big") + message
+def write_entry(offset: int, message: Bytes) -> bytes:
+    return b"".join([offset.to_bytes(8, "big", signed=True), len(message).to_bytes(4, "big"), message])

@@ -12,6 +12,7 @@ import tracemalloc
 import zlib
 from typing import NamedTuple
 
+import pyarrow as pa
 import pytest
 
 from kdump import open as kdump_open
@@ -121,7 +122,7 @@ def test_a_bomb_ends_within_the_memory_that_the_limit_gives(tmp_path, codec):
     path = write(tmp_path, forge.batch([TINY], attributes=codec, payload=bomb(codec, 100 * MIB)))
     done = bounded(200 * MIB, "--files", path, "--deep-iteration", "--max-batch-bytes", 16 * MIB)
     assert done.returncode == 1
-    assert b"decompresses to more than the limit (--max-batch-bytes sets it)" in done.stderr
+    assert b"decompresses to more than the limit (--max-batch-bytes sets it;" in done.stderr
     assert done.stdout.count(b"\n") == 3
     done = bounded(250 * MIB, "dump", path, "-o", "jsonl", "--max-batch-bytes", 16 * MIB)
     assert done.returncode == 3
@@ -183,7 +184,7 @@ def test_every_command_ends_within_the_memory_of_its_limit(tmp_path, name, entry
     done = peak_in_child(*arguments, "--max-batch-bytes", 5 * MIB)
     assert done.peak < IDLE + 8 * 5 * MIB
     assert b"Traceback" not in done.stderr
-    said = b"more than the limit (--max-batch-bytes sets it)" in done.stdout + done.stderr
+    said = b"more than the limit (--max-batch-bytes sets it;" in done.stdout + done.stderr
     damage = 0 if name == "check" else status_of_damage(name)  # the limit is kdump's own: what is not checked is named
     assert (said, done.status) == ((True, damage) if name in met_by else (False, 0))
 
@@ -195,7 +196,51 @@ def test_every_command_takes_a_batch_above_its_limit_for_damage(tmp_path, name):
     words = {"path": path, "folder": folder, "out": tmp_path / "out"}
     done = peak_in_child(*(word.format(**words) for word in EVERY_COMMAND[name]), "--max-batch-bytes", MIB)
     assert done.status == status_of_damage(name)
-    assert b"larger than the limit (--max-batch-bytes sets it)" in done.stdout + done.stderr
+    assert b"larger than the limit (--max-batch-bytes sets it;" in done.stdout + done.stderr
+
+
+def written(folder, *entries):
+    """Return the folder of a partition with one segment."""
+    (folder / "t-0").mkdir()
+    return write(folder / "t-0", *entries).parent
+
+
+@pytest.mark.parametrize(
+    ("form", "part"),
+    [
+        (["dump", "-o", "arrow", "{path}"], 1),
+        (["dump", "-o", "parquet", "{path}", "--out", "{out}"], 2),
+        (["sql", "select * from records", "{path}", "-o", "csv"], 3),
+        (["sql", "select * from records", "{path}", "-o", "parquet", "--out", "{out}"], 3),
+    ],
+    ids=["arrow", "parquet", "sql csv", "sql parquet"],
+)
+def test_a_form_whose_library_holds_copies_has_a_lower_limit(tmp_path, form, part):
+    path = written(tmp_path, forge.batch([forge.record(b"k", bytes(2 * MIB))]))
+    for limit, status in ((part * 2 * MIB, 3), (part * (2 * MIB + 4096), 0)):
+        words = {"path": path, "out": tmp_path / f"out-{limit}"}
+        done = kdump(*(word.format(**words) for word in form), "--max-batch-bytes", limit)
+        assert done.returncode == status, done.stderr
+        assert (b"--max-batch-bytes sets it; Parquet takes half of it, sql a third" in done.stderr) == (status == 3)
+
+
+@pytest.mark.parametrize("grep", [(), ("--grep", "^")], ids=["by the kernel", "as objects"])
+@pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD], ids=compression.NAMES.__getitem__)
+def test_headers_count_by_their_columns(tmp_path, codec, grep):
+    """Arrow has 8 bytes for a header of 3 bytes. Other forms read the record."""
+    count = 300_000
+    body = b"\0\0\0" + forge.sized(b"many") + forge.sized(None) + forge.varint(count) + b"\2h\1" * count
+    records = forge.record(b"first", b"") + forge.varint(len(body)) + body
+    payload = compression.compress(codec, records)
+    path = written(tmp_path, forge.batch([], count=2, attributes=codec, payload=payload))
+    for limit, status in ((3 * MIB, 3), (4 * MIB, 0)):
+        done = kdump("dump", path, "-o", "arrow", *grep, "--max-batch-bytes", limit)
+        assert done.returncode == status, done.stderr
+        assert (b"the columns of 300,000 headers of a record take more than the limit" in done.stderr) == (status == 3)
+        rows = pa.ipc.open_stream(done.stdout).read_all()
+        assert rows["key"].to_pylist() == [b"first", b"many"][: rows.num_rows]
+        assert rows.num_rows == (1 if status else 2)
+        assert kdump("dump", path, "-o", "jsonl", *grep, "--max-batch-bytes", limit).returncode == 0
 
 
 def test_the_limit_as_it_is_holds_a_bomb_of_gigabytes(tmp_path):

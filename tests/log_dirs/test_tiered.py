@@ -309,7 +309,7 @@ def test_a_chunk_that_is_larger_than_the_limit_is_named(tmp_path):
     done = kdump("dump", log_dir, "--remote", store.root, "--max-batch-bytes", "100000", "-o", "jsonl")
     assert done.returncode == 1
     assert b"chunk 0, bytes 0 to " in done.stderr
-    assert b"it is larger than the limit (--max-batch-bytes sets it)" in done.stderr
+    assert b"it is larger than the limit (--max-batch-bytes sets it;" in done.stderr
 
 
 def test_records_after_a_broken_chunk_are_read(tmp_path):

@@ -137,3 +137,20 @@ def test_a_large_value_is_written_in_pieces(form, value, monkeypatch):
     in_pieces, sizes = pieces()
     assert in_pieces == whole
     assert max(sizes) <= 8 * len("\\u009b")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "table"])
+def test_lists_of_many_items_are_written_in_groups(form, monkeypatch):
+    query = (
+        "select unnest([range(20), null, [], range(3)]) as n,"
+        " [{'key': 'h', 'value': 'v\"'::blob}, null, {'key': null, 'value': '\\xff'::blob}] as s,"
+        " [[1, 2], null, [], [1, 2, 3]] as l"
+    )
+    whole = written(form, query)
+    objects = []
+    groups = writers.LargeList.groups
+    monkeypatch.setattr(writers, "_MANY", 2)
+    monkeypatch.setattr(writers.LargeList, "groups", lambda self: (objects.append(g) or g for g in groups(self)))
+    assert written(form, query) == whole
+    assert max(map(len, objects)) == 2
+    assert len(objects) > 10

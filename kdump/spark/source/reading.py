@@ -133,7 +133,7 @@ def _contents(
     split: Split, source: files.Source, options: SourceOptions, rows: Rows | SubjectRows | None
 ) -> Iterator[Content]:
     inside = split.end < source.size
-    selection = BatchSelection(wanted(options))
+    selection = BatchSelection(wanted(options), for_columns=True)
     content: Content
     for region in segments_read.read(source, split.start, split.end, on_error="resync"):
         if rows is not None and isinstance(region, magic_2.Batch) and _read(region, rows, split, options):
