@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import posixpath
+import stat
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -25,7 +27,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.recovery import first_recovered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.broker_start.release import StartRelease
     from kdump.errors import UnreadableError
@@ -106,10 +108,27 @@ class LogDirFiles:
         """Return whether an entry is a symbolic link whose target does not exist."""
         return not entry.is_folder and not entry.size and self.files.look(entry.path) is None
 
+    def closed(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the paths in a local log dir that the owner of the log dir may not write (:func:`may_write`)."""
+        if self.files is LOCAL:
+            with suppress(OSError):
+                owner = os.stat(self.path or ".")  # noqa: PTH116  pathlib is slow to import
+                yield from (path for path in paths if not may_write(owner, os.stat(path)))  # noqa: PTH116
+
     def is_full_folder(self, entry: Entry) -> bool:
         """Return whether an entry is a folder with files, which a broker cannot delete. It can delete a link."""
         is_link = self.files is LOCAL and os.path.islink(entry.path)  # noqa: PTH114  pathlib is slow to import
         return entry.is_folder and not is_link and next(iter(self.files.entries(entry.path)), None) is not None
+
+
+def may_write(owner: os.stat_result, found: os.stat_result) -> bool:
+    """Return whether the mode of a file or folder lets the owner of a log dir, with the group of the log dir, write it.
+
+    A broker opens segments and ``.lock`` for writing. It only reads checkpoints, and replaces them.
+    """
+    bits = 0o700 if found.st_uid == owner.st_uid else 0o070 if found.st_gid == owner.st_gid else 0o007
+    needed = bits & (0o777 if stat.S_ISDIR(found.st_mode) else 0o666)
+    return not owner.st_uid or found.st_mode & needed == needed
 
 
 class LogFolder:

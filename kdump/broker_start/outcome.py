@@ -121,6 +121,8 @@ class BrokerStart(NamedTuple):
     offline: tuple[OfflineDir, ...] = ()
     logs: tuple[LogStart, ...] = ()
     """All logs, including those that a failing start does not reach."""
+    closed: Mapping[str, tuple[str, ...]] = {}
+    """Log dir -> the files and folders in it that the owner of the log dir may not write, as messages show them."""
     unserved: tuple[StartCause, ...] = ()
     """The reasons why a broker starts, but becomes the leader of no partition."""
     unknown: tuple[StartCause, ...] = ()

@@ -85,6 +85,7 @@ class _BrokerRun:
         self.offline: dict[LogDirFiles, StartCause] = {}
         self.late: dict[LogDirFiles, StartCause] = {}
         """The log dirs that go offline when a client reads from them."""
+        self.closed: dict[str, tuple[str, ...]] = {}
         self.unserved: list[StartCause] = []
         self.unknown: list[StartCause] = []
         self.clean: set[LogDirFiles] = set()
@@ -160,6 +161,7 @@ class _BrokerRun:
             fatal=tuple(dict.fromkeys(self.fatal)) if starts is False else (),
             offline=tuple(OfflineDir(log_dir=each.name, cause=cause) for each, cause in self.offline.items()),
             logs=(*logs, *([metadata.log] if metadata is not None else ())),
+            closed=self.closed,
             unserved=tuple(self.unserved),
             unknown=tuple(dict.fromkeys(self.unknown)),
             clean=frozenset(each.name for each in self.clean),
@@ -276,6 +278,7 @@ class _BrokerRun:
         points = self._checkpoint(log_dir, file_names.RECOVERY_POINTS)
         starts = self._checkpoint(log_dir, file_names.LOG_STARTS)
         marks = self._checkpoint(log_dir, file_names.HIGH_WATERMARKS, late=True)
+        opened = [entries[name].path for name in (file_names.LOCK,) if name in entries]
         for entry in entries.values():
             if not entry.is_folder or entry.name in {file_names.REMOTE_INDEX_CACHE, file_names.CLEAN_SHUTDOWN}:
                 continue
@@ -298,6 +301,10 @@ class _BrokerRun:
                     checkpoint_start=starts.get(here),
                 )
                 self.loaded.append((log_dir, folder, log))
+                logs = [each.path for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
+                opened += [entry.path, *logs[-1:]]
+        if closed := [log_dir.files.shown(path) for path in log_dir.closed(opened)]:
+            self.closed[log_dir.name] = tuple(closed)
 
     def _read_before(self, log_dir: LogDirFiles, name: str) -> Offsets | None:
         state = self.states.get(log_dir.name)

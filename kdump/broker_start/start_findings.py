@@ -25,7 +25,7 @@ from kdump.log_dirs import file_names
 from kdump.primitives.terminal import shell_path, shell_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
     from kdump.recovery.segment_end import Cut
@@ -118,6 +118,8 @@ class _StartFindings:
         for offline in self.start.offline:
             if offline.cause not in causes:
                 yield self._offline(offline.log_dir, offline.cause)
+        for log_dir, paths in self.start.closed.items():
+            yield self._closed(log_dir, paths)
         for cause in self.start.unserved:
             yield self._unserved(cause)
         if self.start.node_id is None and self.start.fatal:
@@ -217,6 +219,18 @@ class _StartFindings:
             loses=records,
             advice=self.repairs.advice(cause),
             commands=tuple(self.repairs.commands(cause)),
+        )
+
+    def _closed(self, log_dir: str, paths: Sequence[str]) -> Finding:
+        return Finding(
+            level=Level.REMARK,
+            file=log_dir,
+            kind=Code.FILE_OWNER,
+            text=f"the owner of the log dir may not write {many(len(paths), 'file or folder', 'files and folders')} in "
+            f"it: {first_of(list(paths), 10)}. If the broker runs as this user, the log dir goes offline "
+            "(AccessDeniedException)",
+            advice="Let the user of the broker write them before it starts, for example with: "
+            f"chown -R --reference={shell_path(log_dir)} {shell_path(log_dir)}",
         )
 
     def _unserved(self, cause: StartCause) -> Finding:

@@ -42,6 +42,7 @@ LOUD: Final = frozenset(
         Code.PARTITION_MISSING,
         Code.STRAY_FOLDER,
         Code.METADATA_ELSEWHERE,
+        Code.FILE_OWNER,
         Code.FOREIGN_FOLDER,
         Code.LEADER_DELAYED,
         Code.LIMIT,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kdump.broker_start import log_folder
 from kdump.formats import offset_index, time_index
 from testing import forge
 from testing.processes import kdump
@@ -1219,6 +1220,46 @@ def test_a_malformed_number_in_the_high_watermarks_leaves_all_partitions_without
     for command in printed(broker, list(DIRS)):
         subprocess.run(["bash", "-c", command], cwd=broker, check=True)
     assert (checkpoint.exists(), findings(broker)) == (False, (0, set()))
+
+
+@pytest.mark.parametrize(
+    ("mode", "uid", "gid", "writable"),
+    [
+        (0o100644, 5, 5, True),
+        (0o100444, 5, 5, False),
+        (0o100644, 0, 0, False),
+        (0o100664, 0, 5, True),
+        (0o100666, 0, 0, True),
+        (0o040755, 0, 5, False),
+        (0o040775, 0, 5, True),
+        (0o040666, 5, 5, False),
+    ],
+)
+def test_the_mode_of_a_file_decides_who_may_write_it(mode, uid, gid, writable):
+    """A broker of 4.4.0 whose user owned the log dir, but not a folder, a segment or .lock, took the log dir offline.
+
+    With recovery-point-offset-checkpoint of root it started.
+    """
+    owner, root = (os.stat_result([0o040755, 0, 0, 0, user, user, 0, 0, 0, 0]) for user in (5, 0))
+    found = os.stat_result([mode, 0, 0, 0, uid, gid, 0, 0, 0, 0])
+    assert (log_folder.may_write(owner, found), log_folder.may_write(root, found)) == (writable, True)
+
+
+def test_a_segment_that_the_owner_of_the_log_dir_may_not_write_is_noted(broker):
+    log = broker / "d2" / "idem-0" / f"{0:020}.log"
+    log.chmod(0o444)
+    if os.getuid() == 0:
+        os.chown(broker / "d2", 65534, 65534)
+    done = kdump("check", *(str(broker / each) for each in DIRS), "--config", "node.id=1")
+    said = " ".join(done.stdout.decode().split())
+    assert (done.returncode, "the owner of the log dir may not write" in said, "safe to start" in said) == (
+        0,
+        True,
+        True,
+    )
+    log.chmod(0o666)
+    log.parent.chmod(0o777)
+    assert b"may not write" not in kdump("check", *(str(broker / each) for each in DIRS)).stdout
 
 
 def reassign(broker, directory, **fields):
