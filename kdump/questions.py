@@ -521,7 +521,7 @@ def explain(
     """
     first, last = (offset, offset) if isinstance(offset, int) else offset
     if not 0 <= first <= last:
-        raise UsageError(f"offsets {first} to {last} are not a range")
+        raise UsageError(f"offsets {first} to {last}: expected 0 or more, and an end that is not before the start")
     return _answer("explain", (paths,), topic, partition, at, ranges=(OffsetRange(topic, partition, first, last),))
 
 

@@ -262,7 +262,7 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
     stale, leader = (one, other) if counts.stale == "left" else (other, one)
     return (
         f"the {counts.stale} side has the older history (leader epoch {stale.newest}, the other side {leader.newest}): "
-        f"when it follows the other, it truncates its log to offset {counts.truncate_to} and loses "
+        f"as a follower of the other side, it truncates its log to offset {counts.truncate_to} and loses "
         f"{many(counts.loses, 'record')}"
     )
 

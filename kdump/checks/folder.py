@@ -173,10 +173,7 @@ def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
     else:
         live = next((each for each in partition.others if each.name == target), None)
         if live is None or entry.size or not live.size:
-            text = (
-                f"when a broker starts, it renames this file to {target}, "
-                f"so the entries were checked as those of {target}"
-            )
+            text = f"when a broker starts, it renames this file to {target}, so kdump has checked it like {target}"
             yield remark(path, Code.LEFTOVER, text)
             return
         yield Finding(

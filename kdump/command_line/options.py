@@ -452,8 +452,8 @@ def _secret(file: str | None) -> bytes:
     if len(found) < _KEY_BYTES:
         where = file or f"the environment variable {REDACT_KEY}"
         raise UsageError(
-            f"--redact needs a secret of {_KEY_BYTES} bytes or more, {where} holds {len(found)}; "
-            f"make one with openssl rand -hex 32 > FILE, and give it with --redact-key FILE"
+            f"--redact needs a secret of {_KEY_BYTES} bytes or more, but {where} has {len(found)}: "
+            f"make one with openssl rand -hex 32 > FILE, and add --redact-key FILE"
         )
     return found
 

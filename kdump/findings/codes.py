@@ -48,9 +48,9 @@ class Code:
 
     # fmt: off
     # the effects of a start
-    PARTITION_MISSING = FindingCode("partition-missing", "log", "The metadata log assigns a partition to this broker, and no folder holds it.", "Find the folder or disk; another replica or a backup has the records.", "BrokerMetadataPublisher")
-    RECORDS_MISSING = FindingCode("records-missing", "log", "Records are missing at the beginning or end of a log, or the log is empty, but other files prove that they were written.", "Restore the segments; another replica or a backup has the records.", "LogLoader")
-    HIGH_WATERMARK = FindingCode("high-watermark", "log", "The log ends below its high watermark: committed records are missing.", "Another replica or a backup has the records.", "UnifiedLog")
+    PARTITION_MISSING = FindingCode("partition-missing", "log", "The metadata log assigns a partition to this broker, and no folder holds it.", "Find the folder or disk; another replica or a backup may have the records.", "BrokerMetadataPublisher")
+    RECORDS_MISSING = FindingCode("records-missing", "log", "Records are missing at the beginning or end of a log, or the log is empty, but other files prove that they were written.", "Restore the segments; another replica or a backup may have the records.", "LogLoader")
+    HIGH_WATERMARK = FindingCode("high-watermark", "log", "The log ends below its high watermark: committed records are missing.", "Another replica or a backup may have the records.", "UnifiedLog")
     BECOMES_STRAY = FindingCode("becomes-stray", "log", "A start renames the folder to -stray: its topic id is missing or wrong.", "Write partition.metadata before a start.", "LogManager.isStrayReplica")
     ONLY_COPY_IS_STRAY = FindingCode("only-copy-is-stray", "log", "A -stray, -delete or -future folder holds the only copy of records.", "Give the folder its name back.", "LogManager.isStrayReplica, ReplicaAlterLogDirsThread")
     ONLY_IN_DELETED = FindingCode("only-in-deleted", "log", "A segment that is marked for deletion holds records that no other segment has: a start removes the segment.", "Give the file its name back before a start.", "LogLoader.removeTempFilesAndCollectSwapFiles")

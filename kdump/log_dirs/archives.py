@@ -279,7 +279,7 @@ class TarArchive(Archive):
             self._stop_at(limit, "later members are")
         except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as reason:
             # ValueError, OverflowError and RecursionError come from values and the number of PAX headers
-            self.broken = f"the archive is broken, later members are not read: {reason}"
+            self.broken = f"the archive is broken, so its later members are not read: {reason}"
         self._resolve(links)
 
 

@@ -161,7 +161,7 @@ def spares(partitions: Sequence[Partition], note: Callable[[str], None], what: s
     copies = _spare_copies([one for one in partitions if id(one) not in gone])
     if copies:
         names = first_of([_shown(one) for one in copies], NAMED)
-        reason = "because another log has the same batches and ends no earlier"
+        reason = "because another log has the same batches, and is as long or longer"
         note(f"{many_are(len(copies), 'log')} left out{what}, {reason}: {names}")
     return [*left_out, *copies]
 

@@ -215,8 +215,8 @@ class OutputWork:
             part.close()
             if self._resumes is not None and not self.is_done and self._resumes(part.path):
                 self._note(
-                    f"{part.path} keeps the written files: the same command with --resume continues; to delete them: "
-                    f"rm -r {shlex.quote(str(part.path))}"
+                    f"{part.path} keeps the written files. To continue, run the same command with --resume. To "
+                    f"delete them: rm -r {shlex.quote(str(part.path))}"
                 )
                 continue
             try:

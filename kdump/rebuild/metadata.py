@@ -434,13 +434,14 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
             value = configs.get(least.config)
             if value is not None and _int(value) < least.least:
                 configs[least.config] = str(least.least)
-                why = f"{release.name} does not start with a value below {least.least}; it was set to this value"
+                why = f"{release.name} does not start with a value below {least.least}, so kdump has set {least.least}"
                 yield ClusterChange(what, name, least.config, value, why)
         most = factors.get(name, brokers) if kind == TOPIC_RESOURCE else brokers
         value = configs.get(MIN_ISR)
         if not caps_min_isr(release) and kind in (TOPIC_RESOURCE, BROKER_RESOURCE) and value and _int(value) > most:
             configs[MIN_ISR] = str(most)
-            why = f"{release.name} refuses acks=all with fewer replicas; it was set to {most}, the number of replicas"
+            why = f"{release.name} refuses acks=all with fewer replicas, so kdump has set {most}, the number of "
+            "replicas"
             yield ClusterChange(what, name, MIN_ISR, value, why)
 
 
@@ -483,8 +484,8 @@ def what_to_do(path: str, voters: Sequence[Voter], image: ClusterImage, *, was_s
     ids = ", ".join(str(voter.id) for voter in voters)
     yield f"stop every controller and every broker first. Controllers of the new quorum: {ids}"
     yield (
-        "on each of these controllers, move all files except quorum-state out of __cluster_metadata-0 (keep them), and "
-        f"copy {path} into this folder, under the same name, as the user that runs Kafka"
+        "on each of these controllers, move all files except quorum-state out of __cluster_metadata-0, and keep them. "
+        f"As the user that runs Kafka, copy {path} into __cluster_metadata-0, under the same name"
     )
     if image.kraft_version:
         yield f"in the server.properties of every node: controller.quorum.bootstrap.servers={servers}"

@@ -299,7 +299,7 @@ class _Survey:
 
     def _topic_id(self, partition: Partition) -> bytes | None:
         try:
-            return partition.topic_id(lambda text: self._note(f"{text}; the folder counts by its name"))
+            return partition.topic_id(lambda text: self._note(f"{text}; kdump takes the topic from the folder name"))
         except UnreadableError as error:
             self._fail(error)
             return None

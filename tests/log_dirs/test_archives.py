@@ -739,7 +739,7 @@ def test_a_member_that_ends_with_its_archive_names_the_archive(tmp_path):
     for path in (tar, f"{tar}:t-0", f"{tar}:t-0/{LOG}"):
         done = kdump("dump", path, "--count")
         assert (done.returncode, done.stdout) == (1, b"10\n")
-        assert f"error: {tar}: the archive is broken, later members are not read".encode() in done.stderr
+        assert f"error: {tar}: the archive is broken, so its later members are not read".encode() in done.stderr
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tgz", "a.tar.xz"])

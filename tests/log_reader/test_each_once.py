@@ -131,6 +131,6 @@ def test_copies_of_a_log_without_a_name_are_read_once(tmp_path):
     partitions = list(Finder().find([str(tmp_path / name) for name in held]))
     kept = replicas.each_once(partitions, notes.append, OPTION)
     assert [one.segments[0].name for one in kept] == [str(tmp_path / "b"), str(tmp_path / "c")]
-    reason = "1 log is left out, because another log has the same batches and ends no earlier"
+    reason = "1 log is left out, because another log has the same batches, and is as long or longer"
     assert notes == [f"{reason}: {tmp_path}/a ({OPTION} reads all)"]
     assert both_ways([str(tmp_path / name) for name in held])[1][1] == notes

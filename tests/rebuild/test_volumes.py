@@ -81,7 +81,7 @@ def test_a_broken_partition_metadata_is_named_and_the_folder_counts(tmp_path):
     found = survey([str(where)], Reporter(note=notes.append))
     assert [each.topic_id for each in found.of("orders", ONE, 0)] == [None]
     assert "partition.metadata" in notes[0]
-    assert "counts by its name" in notes[0]
+    assert "takes the topic from the folder name" in notes[0]
 
 
 def test_an_empty_folder_in_a_log_dir_is_a_copy_that_lost_its_files(tmp_path):

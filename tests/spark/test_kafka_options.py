@@ -143,7 +143,7 @@ ONE = '{"a":{"0":5}}'
         ({"subscribe": "a", "assign": '{"a":[0]}'}, "only one of subscribe, subscribePattern and assign can be given"),
         (
             {"startingOffsets": "earliest"},
-            "startingOffsets: it needs one of subscribe, subscribePattern and assign",
+            "startingOffsets: add subscribe, subscribePattern or assign",
         ),
         ({"includeHeaders": "true"}, "option includeHeaders: it needs one of"),
         ({"subscribe": "a", "topic": "a"}, "option topic: subscribe sets it already"),

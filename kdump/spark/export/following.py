@@ -334,7 +334,7 @@ class Checkpoint:
         self._waiting = [(number, self._read(number)) for number in numbers if number > reported]
         self.write_manifest()
         runs = self._output.runs() or []
-        hint = "choose another --out, which gets all of it"
+        hint = "choose another --out: kdump then exports all records again"
         account.refuse_unread(runs, output.path, skip_unreadable=skip_unreadable, hint=hint)
         self._runs = len(runs)
         return State(numbers[-1], last["offsets"])

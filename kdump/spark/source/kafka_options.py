@@ -75,18 +75,18 @@ OPTIONS: Final = (
         "startingOffsets, endingOffsets",
         TAKEN,
         f"`earliest`, `latest`, or as in `{_OFFSETS}`. By default a batch begins at the earliest offset and a "
-        "stream at the latest. failOnDataLoss decides about offsets that the log does not have.",
+        "stream at the latest. failOnDataLoss decides what happens if the log does not have an offset.",
     ),
     KafkaOption(
         "startingOffsetsByTimestamp, endingOffsetsByTimestamp",
         TAKEN,
-        "Times (ms) instead of offsets, looked up like in a broker. They override offsets.",
+        "Times (ms), for which kdump looks up offsets as a broker does. They override the offsets above.",
     ),
     KafkaOption(
         "startingTimestamp, endingTimestamp",
         TAKEN,
-        "A time for all partitions; it overrides all others. Without subscribe, subscribePattern or assign these two "
-        "options select records by their own times.",
+        "A time for all partitions. It overrides the options above. Without subscribe, subscribePattern or assign "
+        "these two options select records by their own times.",
     ),
     KafkaOption(
         _STRATEGY,
@@ -233,7 +233,7 @@ def _query(rest: dict[str, str]) -> KafkaQuery | None:
     asked = [name for name in _ASKED if name in taken]
     if not asked:
         for name in taken:
-            raise UsageError(f"option {name}: it needs one of subscribe, subscribePattern and assign")
+            raise UsageError(f"option {name}: add subscribe, subscribePattern or assign")
         return None
     if len(asked) > 1:
         raise UsageError(f"only one of subscribe, subscribePattern and assign can be given, found {', '.join(asked)}")

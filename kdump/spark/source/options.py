@@ -434,7 +434,7 @@ def _of_question(output: str, asked: Iterable[tuple[Option, str]]) -> tuple[tupl
         if part is not None:
             found.append((part.name, _value(option, part.words, text)))
         elif all(_value(option, other.words, text) != other.default for other in option.parts.values()):
-            raise UsageError(f"option {option.name}: it is for the output {' or '.join(option.of)}")
+            raise UsageError(f"option {option.name}: only for the output {' or '.join(option.of)}")
     return tuple(found)
 
 
@@ -501,7 +501,7 @@ def _check_taken(options: SourceOptions) -> None:
         if options.output in option.of or getattr(options, option.field) == default:
             continue
         if option.of:
-            raise UsageError(f"option {option.name}: it is for the output {' or '.join(option.of)}")
+            raise UsageError(f"option {option.name}: only for the output {' or '.join(option.of)}")
         if options.output in OF_WHOLE and option.field not in WHOLE:
             raise UsageError(f"option {option.name}: the output {options.output} always covers whole partitions")
 
