@@ -123,7 +123,7 @@ class LogRemarks:
             time = iso_or_ms(self._future.value)
             text = (
                 f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future (first: {time}): "
-                "retention by time keeps them until that time"
+                "retention by time keeps them until then"
             )
             yield remark(
                 self._future.file,

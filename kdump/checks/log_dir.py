@@ -85,7 +85,9 @@ IF_BROKEN: Final = {
     file_names.CLEAN_SHUTDOWN: IfBroken(
         "The existence of the file marks a clean stop. Its content, from 3.7 on, is the broker epoch.", Effect.NONE
     ),
-    file_names.RECOVERY_POINTS: IfBroken("If the file is missing, a broker reads all logs after an unclean stop."),
+    file_names.RECOVERY_POINTS: IfBroken(
+        "If the file is missing, a broker that starts after an unclean stop reads all logs."
+    ),
     file_names.HIGH_WATERMARKS: IfBroken(
         "If the file is missing, high watermarks begin at the log start offset and rise again."
     ),

@@ -200,7 +200,7 @@ class OffsetIndexCheck(IndexFileCheck):
             self._pending = slot
         else:
             if offset <= self._previous_last:
-                text = "names an offset of a batch before its position"
+                text = "names an offset in an earlier batch than the one at its position"
             elif offset < first:
                 text = "names an offset in a gap before the batch at its position"
             else:

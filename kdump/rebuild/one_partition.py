@@ -521,10 +521,10 @@ class _Planning:
                 only = "" if len(self._copies) == 1 else " and no other copy has them"
                 return f"{kind} in {one.segment.name} at byte {one.position}{only}: {one.reason}"
         if hole.start >= taken_end:
-            return "no copy has them, but a file name or a checkpoint proves that the log had them"
+            return "no copy has these offsets, but a file name or a checkpoint proves that the log had them"
         if missing.meeting(*hole) is not None:
             return "the segment is missing: only its index files are left"
-        return "no copy has them"
+        return "no copy has these offsets"
 
     def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
         """Yield the bytes left out: batches of other histories and topics, damaged ranges whose offsets are lost."""

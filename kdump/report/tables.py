@@ -205,7 +205,9 @@ def _retention(report: LogDirReport) -> Iterator[ReportTable]:
     )
     segments = report.lines("retention", "segment")
     goes = [line for line in segments if line["deletable"] or line["blocks"] or line["blockedBy"] is not None]
-    yield _of_lines(goes, columns, name="deletable", title="Segments to delete, blocking or blocked", **about)
+    yield _of_lines(
+        goes, columns, name="deletable", title="Segments that are due, and segments that block them", **about
+    )
     configs = _columns(
         "topic, cleanup.policy: cleanupPolicy, retention.ms: retentionMs, retention.bytes: retentionBytes, from"
     )

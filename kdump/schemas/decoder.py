@@ -162,7 +162,11 @@ class PayloadDecoder:
         made = _begun(frame)
         self.missing += 1
         name = f"the GUID {frame.guid}" if frame.guid is not None else f"the id {frame.schema_id}"
-        where = f"no schema of {self.store.topic} has" if self.store else f"no {self.store.topic} was found to look up"
+        where = (
+            f"no schema of {self.store.topic} has"
+            if self.store
+            else f"the paths have no topic {self.store.topic} to look up"
+        )
         return made | {"problem": "schema-missing", "why": f"{where} {name}"}
 
     def written(

@@ -237,9 +237,7 @@ def test_index_swap_files_alone_are_checked_as_the_indexes_of_a_start(cases, tmp
     index.write_bytes(b"\xff" * 16)
     code, text, _ = check(folder.parents[1], "d1", options=("--notes",))
     assert code == 0
-    assert (
-        f"{SWAPS[0]}: when a broker starts, it renames this file to {index.name}, so the entries were checked" in text
-    )
+    assert f"{SWAPS[0]}: when a broker starts, it renames this file to {index.name}, so kdump has checked it" in text
     swap.write_bytes(b"\xff" * 16)
     code, text, _ = check(folder.parents[1], "d1")
     assert code in {3, 4}

@@ -145,7 +145,7 @@ ONE = '{"a":{"0":5}}'
             {"startingOffsets": "earliest"},
             "startingOffsets: add subscribe, subscribePattern or assign",
         ),
-        ({"includeHeaders": "true"}, "option includeHeaders: it needs one of"),
+        ({"includeHeaders": "true"}, "option includeHeaders: add subscribe"),
         ({"subscribe": "a", "topic": "a"}, "option topic: subscribe sets it already"),
         ({"assign": '{"a":[0]}', "partition": "0"}, "option partition: assign sets it already"),
         ({"subscribe": "a", "startingOffset": "5"}, "option startingOffset: startingOffsets sets it already"),

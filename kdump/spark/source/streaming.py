@@ -578,12 +578,12 @@ def _left(partition: Partition, until: Mark) -> Mark:
 
 
 def _changed(key: str, until: Mark, left: Mark) -> str:
-    planned = f"after Spark planned to read up to offset {until.offset}, and perhaps before it did"
+    planned = f"after Spark planned to read up to offset {until.offset}"
     if left == START:
-        return f"{key}: its topic was deleted and created again {planned}; the unread records are gone"
+        return f"{key}: its topic was deleted and created again {planned}; records that it has not read are gone"
     return (
-        f"{key}: the log was truncated to offset {left.offset} {planned}; the records from there on are gone, and new "
-        "records have their offsets"
+        f"{key}: the log was truncated to offset {left.offset} {planned}; records that it has not read are gone, "
+        "and new records have their offsets"
     )
 
 
