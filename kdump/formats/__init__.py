@@ -1,1 +1,1 @@
-"""One module per kind of file that Kafka writes. ``read`` parses its bytes; ``encode``, if needed, makes them."""
+"""One module per kind of file that Kafka writes. ``read`` parses a file's bytes, ``encode`` returns them."""

@@ -1,7 +1,7 @@
 r"""The common format of checkpoint files: a version line, a line with the number of entries, one line per entry.
 
-Source: Kafka's class CheckpointFile. Lines end in ``\n``, ``\r`` or ``\r\n``; the last line may have no end. For most
-damage a broker throws an IOException, and its log dir goes offline. For the rest see :class:`NumberDamageError`.
+Source: Kafka's class CheckpointFile. Lines end in ``\n``, ``\r`` or ``\r\n``; the last line may have no end. After most
+damage a broker throws an IOException and takes the log dir offline. :class:`NumberDamageError` is for other damage.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def malformed(line: TextLine, expected: str, kind: type[DamageError] = DamageErr
 
 
 def parts(line: TextLine, count: int, expected: str) -> list[str]:
-    """Split a line at white space into ``count`` parts. Raises DamageError if it has more or fewer."""
+    """Return the ``count`` parts of a line between white space. Raises DamageError for another number of parts."""
     text = line.text
     # As with Java's split(), a line that begins with white space has an empty first part.
     is_plain = text.isprintable() and text[:1] != " "  # nearly always: a space is the only printable white space
@@ -73,7 +73,7 @@ def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
 
 
 def header(line: TextLine, expected: str) -> int:
-    """Return the number that is the whole line. Raises DamageError for other text (Java: an IOException)."""
+    """Return the number in a line of the header. Raises DamageError if the line has other text."""
     try:
         return integer(line.text, line, expected)
     except NumberDamageError:
@@ -81,7 +81,7 @@ def header(line: TextLine, expected: str) -> int:
 
 
 def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
-    """Return the entries. Like a broker, return none if the file ends before the line with their number.
+    """Return the entries, each as ``parse`` returns it. A file of less than two lines has none, as for a broker.
 
     Raises DamageError for an unknown version, a malformed line or a wrong number of entries, and NumberDamageError for
     a malformed number in an entry or a negative number of entries.

@@ -24,7 +24,7 @@ class CleanShutdown(NamedTuple):
 
 
 def read(data: Bytes) -> CleanShutdown:
-    """Return the content. Raises DamageError unless the file is empty or a JSON object with whole numbers."""
+    """Return the content. Raises DamageError if the file is neither empty nor a JSON object with whole numbers."""
     if not len(data):
         return CleanShutdown()
     import json

@@ -1,8 +1,8 @@
 """``meta.properties``: the cluster, broker and directory ids of a log dir.
 
 Source: Kafka's class PropertiesUtils (0.9; directory ids since KIP-858, 3.7). The syntax is that of Java's
-``Properties.load``: ``#`` or ``!`` starts a comment, ``=``, ``:`` or white space ends a key, a backslash escapes a
-character or, at the end of a line, continues it. Bytes are ISO 8859-1.
+``Properties.load``: ``#`` or ``!`` starts a comment. ``=``, ``:`` or white space ends a key. A backslash escapes a
+character; at the end of a line it joins the next line. The encoding is ISO 8859-1.
 """
 
 from __future__ import annotations

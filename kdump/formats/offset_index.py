@@ -1,8 +1,8 @@
 """``.index``, the offset index: the positions of some offsets in the log.
 
-Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. Up to 1.1 an entry has the
-first offset of the append at its position, from 2.0 on the last offset of that append. From 3.9 on it has the last
-offset of the batch at its position.
+Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. The position is the start
+of an append, from 3.9 on of a batch. The offset is the first one of the append up to 1.1, and the last one from 2.0 on
+(from 3.9 on, of the batch).
 """
 
 from __future__ import annotations

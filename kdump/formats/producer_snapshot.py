@@ -53,14 +53,14 @@ class ProducerEntry(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """The first sequence number of the last batch; 0 follows 2147483647. As in Kafka it is never -1."""
+        """The first sequence number of the last data batch; 0 follows 2147483647. Without a batch: 2147483647."""
         if self.last_sequence < self.offset_delta:
             return to_int32(INT32_MAX - (self.offset_delta - self.last_sequence) + 1)
         return self.unwrapped_first_sequence
 
     @property
     def unwrapped_first_sequence(self) -> int:
-        """The first sequence number as releases before 2.2 compute it: a plain difference."""
+        """The first sequence number as releases before 2.2 compute it: the difference, which may be negative."""
         return to_int32(self.last_sequence - self.offset_delta)
 
     @property
@@ -81,8 +81,8 @@ GUARDED_FROM = HEADER.offsets["producer_entries"]
 class SnapshotParts(NamedTuple):
     """The content of a snapshot, valid or not.
 
-    A header field is None if the file ends inside or before it. ``announced`` is the stored number of entries,
-    ``entries`` has the complete ones. ``cut_in`` is the field in which the file ends, or None.
+    A header field is None if the file ends inside or before it. ``announced`` is the stored number of entries;
+    ``entries`` has the complete entries. ``cut_in`` is the field in which the file ends, or None.
     """
 
     version: int | None
@@ -118,7 +118,7 @@ def inspect(data: Bytes) -> SnapshotParts:
 
 
 def read(data: Bytes) -> tuple[ProducerEntry, ...]:
-    """Return the entries. Raises DamageError: unknown version, truncation, negative count, or wrong checksum."""
+    """Return the entries. Raises DamageError for an unknown version, truncation, a negative count, a wrong checksum."""
     parts = inspect(data)
     if parts.version is not None and parts.version != VERSION:
         raise DamageError(

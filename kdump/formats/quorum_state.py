@@ -1,4 +1,4 @@
-"""``quorum-state``: the leader of the quorum as a KRaft node knows it, and the node for which it voted.
+"""``quorum-state``: the leader of the quorum that a KRaft node last followed, and the node for which it voted.
 
 Source: KIP-595 (2.7), KIP-853 (3.9, version 1) and Kafka's classes FileQuorumStateStore and QuorumStateData. The file
 is in the folder of the metadata log. It is one line of JSON, with its version in ``data_version``.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 VERSION: Final = "data_version"
 JSON_SPACES: Final = " \t\r\n"
 HIGHEST_EPOCH: Final = (1 << 31) - 1
-"""A candidate adds 1 to the epoch, and the overflow ends a node (4.4.0)."""
+"""The highest Int32. A node with this epoch stops when it adds 1 to become a candidate (4.4.0)."""
 NEEDED: Final = {
     0: {"clusterId": str, "leaderId": int, "leaderEpoch": int, "votedId": int, "appliedOffset": int},
     1: {"leaderId": int, "leaderEpoch": int, "votedId": int, "votedDirectoryId": str},
@@ -39,7 +39,7 @@ class QuorumState(NamedTuple):
 
 
 def read(data: Bytes) -> QuorumState:
-    """Return the content of the first line, up to the end of its JSON object. Raises DamageError if a node refuses it.
+    """Return the content of the JSON object in the first line. Raises DamageError if a node refuses the file.
 
     Java's reader takes only UTF-8 without a byte order mark, and ignores text after the object.
     """

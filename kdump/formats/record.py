@@ -1,4 +1,4 @@
-"""A record of a batch of any magic, and its headers. :mod:`kdump.records` reads them from bytes."""
+"""The classes of a record of any magic and of its headers. :mod:`kdump.records` reads records from bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ManyHeaders(Sequence[Header]):
         self._data, self._count, self._change = data, count, change
 
     def changed(self, change: Callable[[Header], Header]) -> ManyHeaders:
-        """Return the headers with a function that changes each of them."""
+        """Return the same stored headers, with ``change`` in place of any earlier function."""
         return ManyHeaders(self._data, self._count, change)
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ TIMESTAMP_TYPE_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
-"""The constants above are bits of the attributes. Magic 0 has only the codec, magic 1 also the timestamp type."""
+"""Like the constants above, bits of the attributes. Magic 0 has only the codec, magic 1 also the timestamp type."""
 
 
 class LogOverhead(NamedTuple):

@@ -7,8 +7,8 @@ Source: Aiven's tiered-storage-for-apache-kafka, classes SegmentManifestV1, Chun
     version            "1"
     chunkIndex         type: fixed or variable, originalChunkSize, originalFileSize, and
                        fixed: transformedChunkSize, finalTransformedChunkSize
-                       variable: transformedChunks, base64 of a zstd frame of big-endian numbers: int32 count. int32
-                       base and int8 width (absent if the count is 1). count - 1 sizes minus the base. int32 last size
+                       variable: transformedChunks, base64 of a zstd frame of big-endian numbers: int32 count; unless
+                       it is 1, int32 base, int8 width, and count - 1 sizes minus the base; int32 last size
     segmentIndexes     position and size of offset, timestamp, producerSnapshot, leaderEpoch, transaction (may be null)
     compression        whether each chunk is a zstd frame
     encryption         if encrypted: dataKey, KEY NAME:base64 of the AES key encrypted by RSA; aad in base64
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 VERSION: Final = "1"
 INDEX_PARTS: Final = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 MOST_CHUNKS: Final = 1 << 22
-"""Maximum number of chunks of a segment. 2 GiB in chunks of 512 bytes have as many."""
+"""Maximum number of chunks of a segment: 2 GiB in chunks of 512 bytes."""
 LARGEST: Final = 5 * MOST_CHUNKS
-"""Largest decompressed list of chunk sizes, in bytes."""
+"""Maximum size in bytes of the decompressed list of chunk sizes."""
 
 
 class Part(NamedTuple):
@@ -72,7 +72,7 @@ class Manifest(NamedTuple):
         return not self.is_compressed and self.encryption is None
 
     def original_size(self, chunk: int) -> int:
-        """Return the number of bytes of the segment in a chunk."""
+        """Return the size in bytes of a chunk before compression and encryption."""
         return min(self.chunk_size, self.file_size - chunk * self.chunk_size)
 
 

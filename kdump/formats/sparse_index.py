@@ -25,14 +25,14 @@ MAX_RELATIVE_OFFSET = INT32_MAX
 DEFAULT_INTERVAL = 4096
 """The default of ``index.interval.bytes``: the bytes of log between two entries."""
 WARM = 8192
-"""Bytes at the end of an index that a lookup searches first."""
+"""Number of bytes at the end of an index that a lookup searches first."""
 AT_ONCE = 4096
-"""Entries that are compared or encoded at a time."""
+"""Number of entries that are compared or encoded at a time."""
 _ZEROS = bytes(1 << 16)
 
 
 class BeforeHole(bytes):
-    """The bytes of a file up to the hole at its end. ``hole`` is the size of the hole, whose zeros were not read."""
+    """The bytes of a sparse file before the hole at its end. ``hole`` is the size of the hole, which was not read."""
 
     hole: int
 
@@ -126,9 +126,9 @@ class SparseIndex(ABC, Generic[E]):
     def slot_for(self, target: int, among: int | None = None, *, warm: bool = True) -> int | None:
         """Return the slot of the entry with the greatest key up to ``target``; None if all keys are greater.
 
-        Only the first ``among`` entries are searched (default: those before the zero entries). The steps are those of
-        AbstractIndex, so that the result is the same for entries out of order: the middle is rounded up, and with
-        ``warm`` the search begins in the last 8 KiB (KAFKA-6432, 2.1).
+        Only the first ``among`` entries are searched (default: all before the zero entries). The steps are those of
+        AbstractIndex, so that entries out of order give the same result: the middle is rounded up. With ``warm`` the
+        search begins in the last 8 KiB (KAFKA-6432, 2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
         if high < 0:
@@ -166,7 +166,7 @@ class SparseIndex(ABC, Generic[E]):
 
 
 def columns(entries: Iterable[tuple[int, int]]) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the first and the second fields of AT_ONCE entries at a time."""
+    """Yield two lists for each AT_ONCE entries: their first fields, and their second fields."""
     left = iter(entries)
     while flat := list(chain.from_iterable(islice(left, AT_ONCE))):
         yield flat[::2], flat[1::2]

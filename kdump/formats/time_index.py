@@ -37,7 +37,7 @@ class TimeIndex(SparseIndex[TimestampOffset]):
         return TimestampOffset(first, self.base_offset + second)
 
     def lookup(self, timestamp: int, among: int | None = None) -> TimestampOffset:
-        """Return the entry with the greatest timestamp up to ``timestamp``; else NO_TIMESTAMP, base offset."""
+        """Return the entry with the greatest timestamp up to ``timestamp``, or NO_TIMESTAMP with the base offset."""
         slot = self.slot_for(timestamp, among)
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot is None else self[slot]
 

@@ -20,7 +20,7 @@ CURRENT_VERSION = 0
 
 
 class AbortedTxn(NamedTuple):
-    """An aborted transaction: its first offset, its marker's offset, and the last stable offset at that time."""
+    """An aborted transaction. ``last_offset`` is its marker's offset; the last stable offset is that at the marker."""
 
     version: Int16
     producer_id: Int64
@@ -30,7 +30,7 @@ class AbortedTxn(NamedTuple):
 
     @property
     def shown_version(self) -> int:
-        """The version as DumpLogSegments reads it: only the upper of its two bytes."""
+        """The version that DumpLogSegments prints: the upper of its two bytes."""
         return self.version >> 8
 
 

@@ -1,4 +1,4 @@
-"""Compresses and decompresses records with the codecs of batches, with a limit of the decompressed size.
+"""Compresses and decompresses the records of batches, up to a limit of the decompressed size.
 
 The lowest three bits of a batch's attributes are its codec (KIP-98; zstd: KIP-110). Framings:
 
@@ -9,9 +9,9 @@ The lowest three bits of a batch's attributes are its codec (KIP-98; zstd: KIP-1
   verified, as in ``Lz4BlockInputStream``.
 * zstd: RFC 8878 frames, one after the other.
 
-Libraries are imported on first use. The streams of usual clients are decompressed in one call. Other streams, and
-damaged ones, are decompressed in steps, to find the damage. If isal is installed, it decompresses gzip: it is twice as
-fast as zlib. After an error of isal, zlib reads the stream again, so that the errors are always those of zlib.
+Libraries are imported on first use. The streams of usual clients are decompressed in one call. All other streams,
+damaged ones included, are decompressed in steps. If isal is installed, it decompresses gzip: it is twice as fast as
+zlib. After an error of isal, zlib reads the stream again, so that all errors are those of zlib.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEFAULT_LIMIT: Final = 256 << 20
 """Default limit of the decompressed size of a batch, in bytes."""
 
 COPIES: Final = {"parquet": 2, "sql": 3}
-"""Form of the output -> divisor of the limit of a batch, because libraries hold copies of the batch."""
+"""Output format or command -> the number that divides the limit, because libraries hold copies of a batch."""
 LIMIT_OPTION: Final = "--max-batch-bytes sets it; Parquet takes half of it, sql a third"
 SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 _SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest compatible version
@@ -63,7 +63,7 @@ _ZSTD_BLOCK: Final = 1 << 17
 _ZSTD_SOURCE: Final = 131075
 """Bytes that zstd-jni reads at a time. It accepts a truncated frame if a complete frame ends in the same read."""
 _GZIP_STEP: Final = 1 << 14
-"""Bytes given to zlib at a time. The unused rest after a member is copied, so steps must be small."""
+"""Bytes given to zlib at a time. zlib copies the bytes after the end of a member, so there must be few."""
 _GZIP_PLAIN_HEADER: Final = b"\x1f\x8b\x08" + bytes(7)
 _GZIP_HEADER_CRC, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT, _GZIP_RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
 """Flags in the fourth byte of a gzip header (RFC 1952)."""
@@ -117,7 +117,7 @@ LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
 
 
 def limit_for(form: str, limit: int) -> int:
-    """Return the limit of a batch for an output format or command, from the limit that the user has set."""
+    """Return the limit in bytes for an output format or command (COPIES), from the limit that the user has set."""
     return limit // COPIES.get(form, 1)
 
 
@@ -380,7 +380,7 @@ def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -
 
 
 def _lz4_frame(data: bytes, *, right_checksum: bool) -> bytes:
-    """Write a frame like KafkaLZ4BlockOutputStream: independent blocks of 64 KiB, no checksums of content."""
+    """Return a frame like KafkaLZ4BlockOutputStream's: independent blocks of 64 KiB, no checksums of content."""
     import lz4.block
 
     header = b"\x60\x40"
@@ -449,10 +449,10 @@ def _zstd(data: Bytes, limit: int) -> bytes:
 
 
 def _zstd_most(data: Bytes) -> int:
-    """Return an upper limit of the decompressed size of a frame, from its block headers (RFC 8878).
+    """Return an upper bound in bytes of a frame's decompressed size, from its block headers (RFC 8878).
 
-    Return 0 if the data is not exactly one frame, or if the content size in its header is 0 or above this limit,
-    because the library trusts that size.
+    Return 0 if the data is not exactly one frame, or if the header has a content size of 0 or above the bound: the
+    library trusts that size.
     """
     if len(data) < _ZSTD_HEAD or data[:4] != _ZSTD_MAGIC:
         return 0

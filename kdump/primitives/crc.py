@@ -1,4 +1,4 @@
-"""CRC-32C (magic 2, producer snapshots), CRC-32 (magic 0 and 1), and checksums of joined ranges without their bytes."""
+"""CRC-32C (magic 2, producer snapshots) and CRC-32 (magic 0 and 1), of bytes or from the checksums of two ranges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Checksum(Protocol):
 
 
 def _fastest() -> Checksum:
-    """Return the CRC-32C function of the package crc32c (if possible of its compiled module alone), else of crcmod."""
+    """Return the CRC-32C function of crc32c's compiled module, else of the package crc32c, else of crcmod."""
     if (
         (package := find_spec("crc32c"))
         and (part := PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations))

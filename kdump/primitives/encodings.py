@@ -26,7 +26,7 @@ _INTEGER: Final = r"(?P<sign>[+-]?)(?=\d)0*+(?P<digits>\d{0,255})"
 
 
 class Text(NamedTuple):
-    """The text of some bytes, and its encoding; None means utf8."""
+    """Bytes as text. ``encoding`` is how the text encodes them; None means utf8."""
 
     text: str
     encoding: str | None
@@ -48,7 +48,7 @@ def java_integer(text: str, bits: int) -> int | None:
 
 
 def java_config_integer(text: str, bits: int) -> int | None:
-    """Return the number in the value of a config, or None if it has none (``ConfigDef.parseType``)."""
+    """Return the number in a config's value as Java parses it, or None if Java throws (``ConfigDef.parseType``)."""
     return java_integer(java_trim(text), bits)
 
 
@@ -58,9 +58,9 @@ def java_trim(text: str) -> str:
 
 
 def to_text(data: bytes, encoding: Encoding) -> Text:
-    """Return ``data`` as text. For malformed UTF-8, ``utf8`` uses U+FFFD; ``auto`` and ``json`` use base64.
+    """Return ``data`` as text. For malformed UTF-8, ``utf8`` inserts U+FFFD; ``auto`` and ``json`` return base64.
 
-    With ``json``, a text that is one JSON value has the encoding ``json``.
+    With ``json``, a text that is one JSON value gets the encoding ``json``.
     """
     if encoding == "hex":
         return Text(data.hex(), "hex")

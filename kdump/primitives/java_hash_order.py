@@ -164,7 +164,8 @@ def _place(value: int, size: int) -> tuple[int, int]:
 def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
     """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: the newest key of a slot first.
 
-    The table grows at the insertion after it was filled. The trees of slots with eight keys are not imitated.
+    An insertion doubles the table if more than three quarters are filled before it. The trees that Java makes of slots
+    with eight keys are not imitated.
     """
     size = SMALLEST_TABLE
     distinct: dict[Key, None] = {}
@@ -190,7 +191,7 @@ def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMA
 
 
 def java_put_all(groups: Iterable[Sequence[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of a ``java.util.HashMap`` after ``putAll`` of each group; the first sets the table size."""
+    """Return the order of ``java.util.HashMap`` after ``putAll`` of each group. The first group sets the table size."""
     filled = [group for group in groups if group]
     first = 4 * len(filled[0]) // 3 + 1 if filled else 1
     return java_put((key for group in filled for key in group), hash_of, 1 << (first - 1).bit_length())

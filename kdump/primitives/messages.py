@@ -29,16 +29,16 @@ _TOGETHER: Final = r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\
 """A command in a sentence, with its paths and options. It is not broken across lines."""
 _PORTED: Final = "hdfs|viewfs|https?"
 SCHEME: Final = rf"(?<![\w/.+-])(?:(?P<ported>{_PORTED})(?=:/)|(?!(?:{_PORTED}):)[a-z][a-z0-9+.-]+(?=:/))"
-"""The scheme of a URI. After a ``ported`` scheme ``NAME:DIGITS/`` is a host and its port, not two keys."""
+"""The scheme of a URI. The group ``ported`` matches if ``NAME:DIGITS/`` after it is a host and its port."""
 _KEYS: Final = rf"({SCHEME}:/+)[^/\s@:]*:(?(ported)(?!\d+(?:/|\s|$)))[^\s@]{{0,300}}@(?:[^/\s@]*@)*"
-"""User and password, or the two keys, in the URI of a store. They are not printed."""
+"""A user and a password, or two keys, in the URI of a store. Messages leave them out."""
 _QUOTED_KEYS: Final = r"('[a-z][a-z0-9+.-]*:/+)[^'/@:]*:[^'@]*@"
 """Like ``_KEYS``, in a URI that is quoted for a shell because it holds a space."""
 _URI_OPTIONS: Final = (
     r"(\b[a-z][a-z0-9+.-]*://[^\s'?]*)\?[^\s'=]*(?:=[^\s']*[?&][^\s'=]*)?(?i:secret|sig|password|token|key|credential)"
     r"[\w-]*=[^\s']*?(?=:?(?:[\s']|$))"
 )
-"""The options of a URI, if one is a secret: a signed URI has its signature there."""
+"""The options of a URI if one of them is a secret, such as the signature of a signed URI. Messages leave them out."""
 _PATH: Final = r"[\w./@%+,=-]*/[\w./@%+,=-]*[\w/]"
 """A path at the beginning of a message. Paths with other characters get no link."""
 _NO_BREAK: Final = "\xa0"
@@ -51,7 +51,7 @@ _VTE: Final = 5000
 
 
 def message(level: Level, text: object, hint: str = "") -> None:
-    """Write a message to standard error, and the hint below it. Remove `` (hint)`` from the end of ``text``."""
+    """Write a message to standard error, and the hint below it. If ``text`` ends with `` (hint)``, leave that out."""
     sys.stderr.write(_shown(level, _printable(str(text).removesuffix(f" ({hint})" if hint else ""))))
     if hint:
         sys.stderr.write(_shown("hint", _printable(hint)))
@@ -115,7 +115,7 @@ def has_links() -> bool:
 
 
 def did_you_mean(name: str, known: Iterable[str], start: str = "; did") -> str:
-    """Return ``; did you mean 'txn'?`` for an unknown ``name``, or "". ``start`` replaces the words before "you"."""
+    """Return ``; did you mean 'txn'?`` if a known name is similar, else "". ``start`` is the text before "you"."""
     near = nearest(name, known)
     return "" if near is None else f"{start} you mean {near!r}?"
 

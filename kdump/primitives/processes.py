@@ -1,4 +1,4 @@
-"""Runs tasks in forked processes of this machine, and returns the results in the order of the tasks, through pipes."""
+"""Runs tasks in forked processes, which send results through pipes, and yields the results in the tasks' order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Children:
     """
 
     def __init__(self, started: Sequence[tuple[int, int]], ended: dict[int, int]) -> None:
-        """``started`` is the process id and the result pipe of each process. Exit statuses are added to ``ended``."""
+        """``started``: the id and the result pipe of each process. ``ended`` gets process ids -> exit statuses."""
         self._processes = [process for process, _ in started]
         self._ended = ended
         self._received: list[deque[Any]] = [deque() for _ in started]
@@ -59,7 +59,7 @@ class Children:
         return results.popleft()
 
     def next_result(self) -> Any:
-        """Return the next result of any process. Raises GoneError if a process failed, or if all have ended."""
+        """Return the next result of any process. Raises GoneError if a process failed, or if all processes ended."""
         while True:
             for results in self._received:
                 if results:
@@ -106,8 +106,8 @@ def children(
     """Fork ``count`` processes that run ``work``. They are killed at the end of the block.
 
     ``work`` is called with the number of its process, a list for results, and a function that sends and empties the
-    list. When ``work`` ends, the rest of the list is sent, with the KdumpError, OSError or MemoryError that ``work``
-    raised. Any other exception is a bug, which the process prints. Without ``threads`` the processes start no threads.
+    list. When ``work`` ends, the rest of the list is sent. A KdumpError, OSError or MemoryError of ``work`` is sent
+    too; any other exception is a bug, which the process prints. Without ``threads`` the processes start no threads.
     Raises OSError if the system starts no more processes.
     """
     started: list[tuple[int, int]] = []
@@ -256,7 +256,7 @@ class Workers(Protocol):
 
 
 _AHEAD = 512
-"""Maximum number of tasks in the queue. Their numbers must fit into a pipe."""
+"""Maximum number of tasks in the queue, a pipe that has the numbers of the next tasks and must not get full."""
 _NUMBER = 8
 
 

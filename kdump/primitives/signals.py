@@ -84,9 +84,9 @@ class Interrupts:
 
 @contextmanager
 def unwrapped() -> Iterator[None]:
-    """Raise the KeyboardInterrupt or EndedBySignal of the block, also if Python has wrapped it in a RuntimeError.
+    """If the block raises a RuntimeError whose cause is KeyboardInterrupt or EndedBySignal, raise the cause instead.
 
-    Before 3.12 Python does so if the signal arrives in ``__set_name__``, which runs when an import creates a class.
+    Python before 3.12 wraps them if the signal arrives in ``__set_name__``, which runs when an import makes a class.
     """
     try:
         yield
@@ -123,7 +123,7 @@ def cleaned_up(clean: Callable[[], None]) -> Iterator[None]:
 
 
 def clean_up() -> None:
-    """Call the callbacks of blocks whose end was interrupted by a signal."""
+    """Call the callbacks of :func:`cleaned_up` blocks whose end was interrupted by a signal."""
     while _State.cleaning:
         _State.cleaning.pop()()
 
@@ -150,7 +150,7 @@ def by_default() -> None:
 
 
 def end_with(parent: int, number: int = signal.SIGKILL) -> None:
-    """On Linux, send this process the signal ``number`` when its parent ends. Elsewhere it ends at its next result."""
+    """Let Linux send this process the signal ``number`` when its parent ends; end at once if it has ended already."""
     from ctypes import CDLL
 
     if hasattr(CDLL(None), "prctl"):

@@ -1,9 +1,9 @@
-"""Runs the rest of a command in a process of its own, which a supervisor kills when it does not end.
+"""Runs the rest of a command in a child process, which a supervisor kills if it does not end in time.
 
 Compiled libraries hold Python's interpreter lock for seconds, and some of their calls cannot be interrupted. Then no
 Python code of the same process runs: neither a handler of signals nor a thread with a time limit. The supervisor is the
-first process: it forks, waits, kills if needed, and deletes temporary files. The fork runs the command. Through a pipe
-it sends the paths of its temporary files, and reports the start and the end of limited work (:func:`begin`).
+first process: it forks, waits, kills the fork if needed, and then deletes its temporary files. The fork runs the
+command. Through a pipe it sends the paths of its temporary files, and the start and end of limited work.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def owns(path: str | os.PathLike[str]) -> None:
 def begin(seconds: float | None, late: str) -> None:
     """Begin limited work: the supervisor, if there is one, kills this process after the time limit or Ctrl-C.
 
-    It waits GRACE seconds before the kill. ``seconds`` is the time limit, None for none. After a kill at the time limit
-    the supervisor prints the error ``late``.
+    It waits GRACE seconds before the kill. ``seconds`` is the time limit, or None. After a kill at the time limit the
+    supervisor prints the error ``late``.
     """
     _send(f"begin {'' if seconds is None else seconds} {late}")
 
@@ -102,7 +102,7 @@ def _send(news: str, *, wakes: bool = True) -> None:
 
 
 class _Supervisor:
-    """Waits for the end of the process ``process``."""
+    """Waits for the end of the fork ``process``. ``heeded``: the signals to wait for. ``reader``: the pipe's end."""
 
     def __init__(self, process: int, reader: int, heeded: Collection[int], delete: Callable[[Path], object]) -> None:
         self._process, self._reader, self._heeded, self._delete = process, reader, heeded, delete
@@ -112,7 +112,7 @@ class _Supervisor:
         self._is_limited = False
         self._late = ""
         self._status = 1
-        """The exit status after a kill."""
+        """The exit status of this process if it kills the fork."""
 
     def run(self) -> NoReturn:
         while True:

@@ -17,13 +17,13 @@ BEYOND_ASCII: Final = "\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
 """Control characters beyond ASCII: C1, line separators, writing direction; the same as in ``lines.pyx``."""
 _CONTROL: Final = f"[\x00-\x08\x0b-\x1f\x7f{BEYOND_ASCII}]"
 _HALVES: Final = "[\ud800-\udc7f\udd00-\udfff]"
-"""The halves of surrogate pairs that JSON can have. Other halves stand for bytes of a path (PEP 383)."""
+"""Single halves of surrogate pairs, as in JSON, without the halves that stand for bytes of a path (PEP 383)."""
 _UNSHOWN: Final = rf"(?:[\x00-\x1f\x7f{BEYOND_ASCII}\ud800-\udfff]|\\x[89a-f][0-9a-f])+"
 """Characters in a path that cannot be typed, and their escapes by :func:`path_text`."""
 
 
 def path_text(path: str) -> str:
-    """Return a path as text; bytes that are not UTF-8 are escaped, and so are single halves of surrogate pairs."""
+    """Return a path as text. Bytes that are not UTF-8, and single halves of surrogate pairs, are escaped."""
     if path.isascii():
         return path
     whole = re.sub(_HALVES, lambda half: f"\\u{ord(half[0]):04x}", path)
@@ -49,7 +49,7 @@ def harmless_line(text: str) -> str:
 
 
 def is_selected(name: str, wanted: str) -> bool:
-    """Return whether a name, as stored or as printed (escaped), equals or matches the glob ``wanted``."""
+    """Return whether the glob ``wanted`` matches a name, either as stored or as printed with escapes."""
     if fnmatchcase(name, wanted):
         return True
     if name.isascii() and name.isprintable():
@@ -63,7 +63,7 @@ def print_line(text: object) -> None:
 
 
 def terminal_width() -> int:
-    """Return the number of columns: COLUMNS, else the width of a standard stream's terminal, else 80."""
+    """Return the number of columns: the variable COLUMNS, else the width of a standard stream's terminal, else 80."""
     named = os.environ.get("COLUMNS", "")
     if named.isascii() and named.isdigit() and int(named):
         return int(named)
@@ -108,7 +108,7 @@ def shell_path(path: str) -> str:
 def shell_word(text: str) -> str:
     """Return a text quoted for a shell.
 
-    If the text has unprintable characters, it becomes a glob: ``*`` stands for them and for wildcards. The shell, or
+    A text with unprintable characters becomes a glob: ``*`` replaces them, and the wildcards of the text. The shell, or
     else kdump, expands the glob to the file's name.
     """
     from shlex import quote

@@ -1,4 +1,4 @@
-"""Whether this process may start threads. It may not with ``--jobs 1``, or beside other worker processes."""
+"""Holds whether this process may start threads: not with ``--jobs 1``, nor beside other worker processes."""
 
 from __future__ import annotations
 

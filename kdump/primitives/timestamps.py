@@ -1,4 +1,4 @@
-"""Timestamps (ms since 1970) and durations as text, and from the texts that users write; the current time."""
+"""Formats timestamps (ms since 1970) and durations, and parses those that users write; returns the current time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNITS: Final = ((_DAY, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 _SPANS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGO: Final = r"-(?:\d{1,20}(?:ms|[smhdw]))+"
 LEAST_MS: Final = 10**11
-"""The smallest number that is read as a time in ms. Smaller numbers are probably seconds."""
+"""The smallest positive number that is accepted as a time in ms. Smaller numbers are probably seconds."""
 NONE: Final = -1
 """The stored value of a missing timestamp."""
 FIRST, LAST = (date.min.toordinal() - _EPOCH) * _DAY, (date.max.toordinal() - _EPOCH + 1) * _DAY
@@ -56,16 +56,16 @@ def iso(timestamp: int) -> str | None:
 
 
 def span(ms: int) -> str:
-    """Return a duration in ms as a number of its largest unit, rounded down, such as ``3 h``."""
+    """Return a duration in ms as text in its largest unit, rounded towards 0, such as ``3 h``."""
     size, unit = next(((size, unit) for size, unit in _UNITS if abs(ms) >= size), (1, "ms"))
     return f"{ms // size} {unit}" if ms >= 0 else f"-{-ms // size} {unit}"
 
 
 def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *, least_ms: int = LEAST_MS) -> int:
-    """Return a time in ms from ISO 8601 (in ``tz`` unless it has an offset), ms since 1970, or an age (``-2h30m``).
+    """Parse ISO 8601 (in ``tz`` unless it has an offset), ms since 1970, or an age (``-2h30m``); return ms since 1970.
 
     Eight digits are a date. Fractions of a ms are rounded up, so that the time works as inclusive start and as
-    exclusive end. Raises UsageError, also for numbers from 1 to below ``least_ms``, which are probably seconds.
+    exclusive end. Raises UsageError for other text, and for 1 to ``least_ms`` - 1, which are probably seconds.
     """
     if re.fullmatch(_AGO, text):
         return int(now() * 1000) - _span(text)
@@ -91,7 +91,7 @@ def _milliseconds(number: int, least: int) -> int:
 
 
 def duration(text: str) -> int:
-    """Return a duration in ms: ``15m``, ``7d``, ``1h30m``, ``500ms``. Raises UsageError."""
+    """Parse a duration such as ``15m``, ``7d``, ``1h30m``, ``500ms``; return ms. Raises UsageError."""
     if not re.fullmatch(_AGO, f"-{text}"):
         raise UsageError(f"{text!r} is not a length of time: write it as 15m, 7d or 1h30m")
     return _span(text)

@@ -1,4 +1,4 @@
-"""Kafka's primitive types (big endian), and fixed layouts of them.
+"""Reads and writes Kafka's primitive types (big endian), and fixed layouts made of them.
 
 A layout is a NamedTuple whose fields are annotated with the types. Sizes and positions are derived from it.
 Source: the protocol guide's "Protocol Primitive Types", and ``org.apache.kafka.common.utils.ByteUtils`` for
@@ -33,7 +33,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class Layout(Generic[T]):
-    """The fixed layout of a NamedTuple: ``size`` in bytes, ``offsets`` and ``spans`` (start, end) by field name."""
+    """The bytes of a NamedTuple: ``size``; by field name, positions in ``offsets``, (start, end) in ``spans``."""
 
     def __init__(self, fields: type[T]) -> None:
         codes = {name: _CODES[word.__forward_arg__] for name, word in fields.__annotations__.items()}
@@ -78,7 +78,7 @@ class Read(NamedTuple):
 
 
 def read_unsigned_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
-    """Read an unsigned varint of 32 or 64 ``bits`` (at most 5 or 10 bytes), least significant group first.
+    """Return the unsigned varint of 32 or 64 ``bits`` (at most 5 or 10 bytes) at ``position``, and its end.
 
     Raises DamageError if the varint is truncated or too long. As in Java, bits beyond the type are dropped.
     """
@@ -108,7 +108,7 @@ def read_unsigned_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
 
 
 def read_varint(buffer: Bytes, position: int, bits: int = 32) -> Read:
-    """Read a zigzag varint (``bits=32``, ByteUtils.readVarint) or varlong (``bits=64``). Raises DamageError."""
+    """Like :func:`read_unsigned_varint` for a zigzag varint (``bits=32``, ByteUtils.readVarint) or varlong (64)."""
     if position < len(buffer) and (byte := buffer[position]) < 0x80:  # most varints have one byte
         return Read((byte >> 1) ^ -(byte & 1), position + 1)
     raw, position = read_unsigned_varint(buffer, position, bits)

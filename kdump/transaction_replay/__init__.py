@@ -1,1 +1,1 @@
-"""Follows the transactions in a log: open, committed or aborted, and the last stable offset."""
+"""Replays the transactions of a log: which are open, committed or aborted, and the last stable offset."""

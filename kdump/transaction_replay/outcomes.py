@@ -1,9 +1,9 @@
 """The outcomes of the transactions of a partition, and the offset up to which a read_committed consumer may read.
 
-The batches of each segment are read once, by any process, and the results of the segments are combined. The markers in
-the log decide. An entry of ``.txnindex`` counts only if bytes are damaged: it ends a transaction whose marker is in a
-damaged range, or adds the first offset of a transaction that begins there. If another batch is at the marker's offset,
-the entry is wrong. A transaction that may end in a damaged range, and has no entry, has an unknown outcome.
+Each segment is read once, by any process (:func:`scan`), and :func:`combined` joins the results. The markers in the log
+decide. An entry of ``.txnindex`` counts only if bytes are damaged: it ends a transaction whose marker is in a damaged
+range, or adds the first offset of a transaction that begins there. If another batch is at the marker's offset, the
+entry is wrong. A transaction without an entry that may end in a damaged range has an unknown outcome.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The outcomes of one partition's transactions. All transactions that are not listed were committed.
+    """The outcomes of a partition's transactions: aborted, open, or unknown (``doubts``). All others were committed.
 
     ``whole`` is true if all segments to the end of the log were read. If not, open transactions may have ended later.
     """
@@ -66,7 +66,7 @@ class Outcomes:
     doubts: tuple[Doubt, ...] = ()
 
     def of(self, batch: RecordBatch) -> Outcome | None:
-        """Return the outcome of a batch's transaction; None if its marker may be in damage or in an unread segment."""
+        """Return the outcome of a batch's transaction; None if the marker may be in damage or in an unread segment."""
         if not batch.is_transactional or batch.producer_id is None:
             return "none"
         if batch.is_control:
@@ -127,7 +127,7 @@ class Outcomes:
 
     @cached_property
     def _doubts(self) -> dict[int | None, list[tuple[int, int]]]:
-        """Producer id -> rising ranges (both ends included) of offsets with unknown outcome; they do not overlap."""
+        """Producer id -> disjoint rising ranges (both ends included) of offsets with unknown outcome."""
         spans: dict[int | None, list[tuple[int, int]]] = {}
         for one in sorted(self.doubts, key=lambda one: one.first_offset):
             known = spans.setdefault(one.producer_id, [])
@@ -154,9 +154,9 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 class SegmentOutcomes(NamedTuple):
     """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    ``ended`` has each producer's first end, and all aborts. A later commit is left out: it affects no other segment.
-    ``wrong`` has a sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the last batch; in
-    the last segment it is ignored, because a broker may be writing there. ``base`` is the segment's base offset.
+    ``ended`` has all aborts, and each producer's commit if it is the producer's first end: a later commit affects no
+    other segment. ``wrong`` has a sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the
+    last batch. It is ignored in the last segment, because a broker may be writing there.
     """
 
     ended: tuple[AbortedTxn | EndedTransaction | DamagedGap | Doubt, ...] = ()
@@ -224,15 +224,15 @@ class TransactionFollower:
 
     @property
     def has_index(self) -> bool:
-        """Whether some entries of the index have not been compared with batches yet."""
+        """Whether ``.txnindex`` has entries that are not compared with batches yet."""
         return bool(self._entries)
 
     def skip(self, end_offset: int) -> None:
-        """Skip non-transactional batches before ``end_offset``, at the start of a segment without an index."""
+        """Continue at ``end_offset``: the caller has found no transactional batch of the segment below it."""
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:
-        """Add a region that is not a batch. It may hold markers, unless it has only batches above MARKER_BYTES."""
+        """Add a region that is not a batch. If it is only batches above MARKER_BYTES, it cannot hold a marker."""
         if isinstance(region, Padding):
             return
         for one in walk.walk(source, region.position, region.position + region.size):
@@ -282,9 +282,9 @@ class TransactionFollower:
 def combined(  # noqa: C901  a case per end
     results: Iterable[SegmentOutcomes], *, whole: bool = True, unnamed: Sequence[int] = ()
 ) -> Outcomes:
-    """Combine the results of the segments of a partition in offset order.
+    """Return the outcomes of a partition from the results of its segments in offset order.
 
-    ``unnamed`` are the base offsets of segments that are not read. They may hold the marker of any transaction.
+    ``unnamed`` are the base offsets of unread segments, which may hold the marker of any transaction.
     """
     still_open: dict[int, OpenTransaction] = {}
     aborted: list[AbortedTxn | EndedTransaction] = []
@@ -353,7 +353,7 @@ class Scan(NamedTuple):
 
 
 def scan(where: Segment) -> Scan:
-    """Return the outcomes of a segment. For an unreadable segment they come from its ``.txnindex`` alone."""
+    """Read a segment and return its result. That of an unreadable segment comes from its ``.txnindex`` alone."""
     try:
         return Scan(_scan(where))
     except UnreadableError as error:
@@ -372,7 +372,7 @@ def _scan(where: Segment) -> SegmentOutcomes:
 
 
 def _of_marker(batch: RecordBatch) -> Outcome | None:
-    """Return the outcome in a marker; None if it is malformed, or its record was removed by compaction."""
+    """Return the outcome in a marker; None if the marker is malformed, or compaction removed its record."""
     try:
         for record in batch.records():
             return {control.COMMIT: "committed", control.ABORT: "aborted"}.get(

@@ -1,4 +1,4 @@
-"""Replays the transactions in a log: open and ended transactions, and the last stable offset.
+"""Replays the batches of a log to find open transactions, ended transactions and the last stable offset.
 
 A transaction of a producer begins with its first transactional batch and ends at the marker, a control batch that a
 broker writes for the coordinator. Source: KIP-98, Kafka's classes ProducerStateManager and ProducerAppendInfo.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
 
 _ENDED_KEPT: Final = 64
-"""The heap of first offsets is rebuilt if its entries of ended transactions exceed the open ones by this number."""
+"""The heap of first offsets is rebuilt when it has this many more entries than twice the open transactions."""
 
 
 class OpenTransaction(NamedTuple):
@@ -30,7 +30,7 @@ class OpenTransaction(NamedTuple):
 
 
 class EndedTransaction(NamedTuple):
-    """A transaction with its marker.
+    """A transaction that a marker has committed or aborted.
 
     ``first_offset`` is None for an empty transaction, or if the transaction began before the replay. ``last_offset`` is
     the marker's offset. ``last_stable_offset`` is the first offset of the oldest transaction that is open at the
@@ -46,7 +46,7 @@ class EndedTransaction(NamedTuple):
     coordinator_epoch: int
 
     def as_entry(self) -> AbortedTxn | None:
-        """Return the entry that a broker writes to ``.txnindex``; None if committed, or without a first offset."""
+        """Return the entry that a broker writes to ``.txnindex``; None for a commit, or without a first offset."""
         if not self.aborted or self.first_offset is None:
             return None
         return AbortedTxn(
@@ -84,7 +84,7 @@ class Replay:
         self._undo, self.end_offset = None, self._marked_end
 
     def add(self, batches: Batches, row: int = 0) -> EndedTransaction | None:
-        """Add the batches from number ``row`` on. For a marker return the transaction that it ends, else None.
+        """Add the batches from number ``row`` on. If they are a marker, return the transaction that it ends.
 
         Raises DamageError for a marker with a malformed record.
         """
@@ -112,7 +112,7 @@ class Replay:
                     self._go_on(producer_id, epoch, offset)
 
     def _go_on(self, producer_id: int, epoch: int, offset: int) -> None:
-        """Add a batch of data at ``offset``. The producer's transaction begins at this offset unless it is open."""
+        """Add a batch of data at ``offset``: it begins a transaction unless the producer has an open one."""
         begun = self.open.get(producer_id)
         if begun is None or offset < begun.first_offset:  # a wrong offset: the checksum does not cover it
             if self._undo is not None:
@@ -165,7 +165,7 @@ class Replay:
 
 
 def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
-    """Yield each transaction at its marker. Open transactions stay in ``replay``. Raises DamageError."""
+    """Yield each transaction that ends. Afterwards ``replay`` has the open ones. Raises DamageError like ``add``."""
     replay = replay or Replay()
     for batch in batches:
         transaction = replay.add(batch)
