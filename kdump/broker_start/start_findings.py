@@ -560,9 +560,8 @@ class _StartFindings:
                 file=file,
                 kind=Code.LEADER_DELAYED,
                 text=f"{many(len(names), 'partition')} can be without a leader for up to 5 minutes after a start "
-                "(leader.imbalance.check.interval.seconds), because the metadata log assigns "
-                f"{'it' if one else 'them'} to a directory.id that no log dir of {self.broker} has: "
-                f"{first_of(names, 10)}. No record is lost",
+                f"(leader.imbalance.check.interval.seconds): {first_of(names, 10)}. The metadata log assigns "
+                f"{'it' if one else 'them'} to a directory.id that no log dir of {self.broker} has. No record is lost",
                 advice="To end this earlier, elect the leaders after the start: kafka-leader-election.sh "
                 "--bootstrap-server HOST:PORT --election-type PREFERRED --all-topic-partitions",
             )

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 ADVICE: Final = (
-    "Stop the node. Replace the file by the snapshot of another controller, or move it away: "
-    "without it the node begins with an older snapshot, and needs the log from the end offset of the older one on."
+    "Stop the node. Replace the file with the snapshot of another controller, or move it away. "
+    "Without it the node begins with an older snapshot, and needs the log from the end of that snapshot on."
 )
 
 

@@ -101,7 +101,7 @@ RECORD: Final = (
 )
 """The columns of a record: a line of ``kdump dump -o jsonl``, a row of the Spark source."""
 
-DECODED: Final = Column("decoded", "json", "state.decoded", "With --decode: a record of one of Kafka's own topics, or payloads that have a schema id, decoded.", optional=True)
+DECODED: Final = Column("decoded", "json", "state.decoded", "With --decode: the decoded record of one of Kafka's own topics, or the decoded payloads with a schema id.", optional=True)
 """The column that ``kdump dump --decode auto`` adds after the columns of a record."""
 
 SHOWN: Final = (
