@@ -113,7 +113,7 @@ class LogDirFiles:
         if self.files is LOCAL:
             with suppress(OSError):
                 owner = os.stat(self.path or ".")  # noqa: PTH116  pathlib is slow to import
-                yield from (path for path in paths if not may_write(owner, os.stat(path)))  # noqa: PTH116
+                yield from (path for path in paths if not may_write(owner, os.stat(path)))  # noqa: PTH116  as above
 
     def is_full_folder(self, entry: Entry) -> bool:
         """Return whether an entry is a folder with files, which a broker cannot delete. It can delete a link."""
