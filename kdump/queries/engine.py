@@ -362,11 +362,11 @@ def in_utc(schema: pa.Schema) -> pa.Schema:
 
 
 _ENDS: Final = re.compile(r"^(Possible solutions:|Detail:|Traceback \(most recent|See https?://)", re.MULTILINE)
-"""Matches the start of the parts of DuckDB's messages that do not help a user of kdump."""
+"""Matches the start of tracebacks and the like in DuckDB's message; :func:`message` drops the text from there on."""
 _HINT: Final = re.compile(
     r"(?:^|(?<=\. ))(?:Please try installing|Alternatively, consider|[^.]*\b(?:INSTALL|LOAD|SET) [a-z_]+).*"
 )
-"""Matches the sentences that name a statement which kdump refuses, up to the end of the line."""
+"""Matches hints to run a statement that kdump refuses (INSTALL, LOAD, SET), up to the end of the line."""
 
 
 def message(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""``kdump.scan``: records of logs as a Polars LazyFrame. Polars passes predicate, columns and limit: less is read."""
+"""``kdump.scan``: records of logs as a Polars LazyFrame. Polars passes predicate, columns and limit to the reader."""
 
 from __future__ import annotations
 

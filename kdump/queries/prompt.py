@@ -118,7 +118,7 @@ _COMMANDS: Final = ("help", "tables", "schema", "mode", "out", "timer", "quit")
 
 
 def statements(lines: Iterator[str | None]) -> Iterator[str]:
-    """Yield statements and dot commands from lines. None is a line that Ctrl-C interrupted."""
+    """Yield statements (which may have several lines) and dot commands. A line None drops an unfinished statement."""
     text = ""
     for line in lines:
         if line is None:

@@ -51,7 +51,7 @@ _ROWS: Final = 4096
 """Maximum number of rows in a block of an answer."""
 _FEWEST: Final = 2
 _FEW: Final = 8
-"""Maximum number of columns: _FEWEST for blocks of 2 * ROWS rows, _FEW for ROWS rows (:func:`_most_rows`)."""
+"""A block has 2 * ROWS rows if it has at most _FEWEST columns, ROWS up to _FEW, else ROWS // 8 (:func:`_most_rows`)."""
 _STEP: Final = 1 << 20
 """Number of bytes of log after which progress is reported, and a stopped query is noticed."""
 _WORDS: Final = [TIMESTAMP_TYPES[0], TIMESTAMP_TYPES[1]]

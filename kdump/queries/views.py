@@ -160,7 +160,7 @@ class FindingView(View):
     """The findings of ``kdump check``: the fields of :class:`kdump.findings.Finding`. Remarks are left out."""
 
     def __init__(self, name: str, doc: str, *, whole: bool) -> None:
-        """``whole``: the view has all fields of the line."""
+        """Without ``whole`` the view lacks the fields of :data:`_OF_DETAILS`."""
         super().__init__(name, "check", "finding", doc)
         self._whole = whole
 

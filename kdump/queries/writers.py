@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 SHOWN: Final = 1000
-"""Maximum number of rows of a table on a terminal; elsewhere the number of rows that determine column widths."""
+"""Maximum number of rows of a table on a terminal. In a file, all rows have the widths of the first SHOWN rows."""
 _HELD: Final = 8 << 20
 """Maximum number of characters in the rows that determine column widths."""
 _PIECE: Final = 1 << 20
 _MANY: Final = 1 << 12
-"""Number of items of a list that are objects at a time."""
+"""Number of items of a large list that become Python objects at the same time."""
 _WIDEST: Final = 1 << 12
 """Maximum width of a column of a table in a file or pipe. Longer cells are not aligned, since padding takes memory."""
 _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
@@ -397,7 +397,7 @@ def _struct(kind: pa.DataType) -> Callable[[Any], str]:
 
 
 _PLAN: Final = ["explain_key", "explain_value"]
-"""The columns of EXPLAIN. Its values are drawings of several lines."""
+"""The columns of EXPLAIN. Its values have several lines, and are printed as they are."""
 
 
 def _write_plans(batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> int:

@@ -70,7 +70,7 @@ class RebuiltCluster(NamedTuple):
     retention_minutes: int
     """The offsets.retention.minutes that keeps all committed offsets."""
     delays_retention: bool
-    """Whether the first retention check would delete segments."""
+    """Whether the first retention check would delete segments, so that node-N.properties delays it."""
 
     def replicas(self, of: PartitionPlan) -> tuple[int, ...]:
         """Return the nodes that have a partition, the leader first."""

@@ -1,8 +1,8 @@
 """The groups and transactions of a rebuilt cluster, and the number of partitions of the coordinators' topics.
 
-:func:`read` reads the coordinators' partitions as they are merged from all copies. When a broker starts, it deletes
-expired committed offsets (``offsets.retention.minutes``, KIP-211). Its coordinators end their open transactions. A
-transaction without a coordinator hangs.
+:func:`read` reads the planned new logs of ``__consumer_offsets``, ``__share_group_state`` and ``__transaction_state``.
+When a broker starts, it deletes expired committed offsets (``offsets.retention.minutes``, KIP-211). Its transaction
+coordinator ends the open transactions in ``__transaction_state``. Other open transactions in the logs hang.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class RebuiltTransaction:
 
 @dataclass(frozen=True)
 class RebuiltGroup:
-    """A group, the number of its committed offsets, and when the first of them expires (ms, default retention)."""
+    """A group and the number of its committed offsets.
+
+    ``expire_timestamp_ms`` is the earliest expiry of these offsets with the default retention, None if none expires.
+    """
 
     kind: ClassVar[str] = "group"
 
@@ -92,7 +95,10 @@ class Coordinators:
 def read(
     plans: Sequence[PartitionPlan], still_open: Iterable[OpenProducer], at: int, damage: Callable[[str], None]
 ) -> Coordinators:
-    """Return groups and transactions at ``at`` (ms); ``still_open`` comes from the logs. Raises UnreadableError."""
+    """Return groups and transactions at ``at`` (ms). ``still_open``: the open transactions in all logs.
+
+    ``damage`` receives messages on damage. Raises UnreadableError.
+    """
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     for plan in plans:
         if plan.topic in (consumer_offsets.TOPIC, share_group_state.TOPIC):

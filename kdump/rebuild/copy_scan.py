@@ -58,7 +58,7 @@ class BatchSpan(NamedTuple):
         return self.end - self.position
 
     def places(self) -> Iterator[BatchPlace]:
-        """Read the batches again, and yield their places. Raises UnreadableError."""
+        """Read the batches again, and yield the offsets and position of each. Raises UnreadableError."""
         with self.segment.open() as source:
             for place in places(self.segment, resync.read(source, self.position, self.end, on_error="stop", runs=DATA)):
                 if isinstance(place, BatchPlace):
@@ -303,14 +303,17 @@ def _is_flipped(offset: int, right: int) -> bool:
 
 
 def _is_flipped_low(span: BatchSpan, expected: int | None) -> bool:
-    """Return whether one wrong bit explains that the leader epoch of a single batch is lower than expected."""
+    """Return whether a span is a single batch whose leader epoch differs from the higher ``expected`` by one bit."""
     if expected is None or span.batches > 1 or not 0 <= span.epoch < expected:
         return False
     return (span.epoch ^ expected).bit_count() == 1
 
 
 def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | None, noted: EpochHistory) -> bool:
-    """Return whether the leader epoch of the last kept span is wrong, and the lower epoch of ``span`` right."""
+    """Return whether the last kept span has a wrong leader epoch. Its epoch is above that of the next span, ``span``.
+
+    ``after`` is the epoch of the span after ``span`` (None at the end), ``noted`` the epochs in the checkpoint.
+    """
     higher, before = kept[-1], kept[-2].epoch if len(kept) > 1 else -1
     if higher.batches > 1 or before > span.epoch:
         return False
@@ -347,9 +350,9 @@ class ClaimedOffsets(NamedTuple):
 
 
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
-    """Return the offsets in the batch headers of a damaged range, as far as they continue from ``expected``.
+    """Read the batch headers in a damaged range, up to the first that does not continue at ``expected``.
 
-    In a compacted log they may have gaps. The offsets are 0 and 0 if the first header does not continue.
+    Return the offsets of these batches, 0 and 0 if there are none. In a compacted log they may have gaps.
     """
     start = stop = 0
     position = one.position

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LogsAtStart(NamedTuple):
-    """Topic -> bytes that the first retention check deletes, and the producers with open transactions."""
+    """Topic -> bytes ``deleted`` by the first retention check, and the producers with ``open`` transactions."""
 
     deleted: dict[str, int]
     open: tuple[OpenProducer, ...]

@@ -57,7 +57,7 @@ class OffsetSpans:
 
 
 JOINED_BYTES: Final = 64 << 20
-"""The approximate size in bytes to which spans are joined. A span across the high watermark is read again."""
+"""Spans are joined up to about this size in bytes: :meth:`MergedLog.cut` reads a span with the cut offset again."""
 
 
 class TakenSpan(NamedTuple):
@@ -121,7 +121,10 @@ class MergedLog:
         self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
 
     def cut(self, offset: int) -> None:
-        """Move batches that end at ``offset`` or above (uncommitted) to ``left_out``. Drop corrected batches."""
+        """Move the batches with offsets at or above the high watermark ``offset`` to ``left_out``, as uncommitted.
+
+        Corrected batches there are dropped without an entry.
+        """
         kept: list[TakenSpan] = []
         for one in self.taken:
             if one.last_offset < offset:
@@ -164,7 +167,7 @@ class MergedLog:
                 self._take(TakenSpan(place.base_offset, place.last_offset, copy, span.epoch, one))
 
     def _diverged(self, span: BatchSpan, epoch: int) -> None:
-        """Leave out a span whose leader epoch in its replica is ``epoch``."""
+        """Add a span to ``left_out`` as diverged: the log has another leader epoch than ``epoch`` at its offset."""
         why = self._why(span.base_offset, epoch)
         self.left_out.append(
             LeftOutRange(

@@ -229,7 +229,7 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
 
 
 _TOPIC_STATES: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
-"""The states of folders that count as topics. A start with wrong metadata makes folders stray."""
+"""The states of folders that count as topics: live, -future, and -stray (a start with wrong metadata makes these)."""
 
 
 def _without_log(
@@ -546,7 +546,7 @@ class LeastValue(NamedTuple):
 
 
 LEAST_VALUES: Final = (LeastValue("segment.bytes", (4, 1), 1 << 20),)
-"""The only bound that changed between 3.9 and 4.4. Releases 3.9 and 4.0 accept segments of 14 bytes."""
+"""The only least value that changed between 3.9 and 4.4: releases 3.9 and 4.0 accept a segment.bytes of 14."""
 
 
 def least_values(to: StartRelease) -> list[LeastValue]:

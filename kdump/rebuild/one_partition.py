@@ -206,7 +206,10 @@ class _Planning:
         self._copies = sorted(copies, key=lambda one: one.rank, reverse=True)
 
     def has_gaps(self) -> bool:
-        """Return whether the leading copy has gaps, as after a compaction whose topic config is lost or was changed."""
+        """Return whether the leading copy has gaps between offsets, as a cleaner leaves them.
+
+        The topic's config may be lost, or may have been changed after a compaction.
+        """
         return any(starmap(has_gap, pairwise(self._copies[0].scanned.spans)))
 
     def plan(self) -> PartitionPlan:
@@ -457,9 +460,9 @@ class _Planning:
         before: TakenSpan | None,
         one: TakenSpan,
     ) -> bool:
-        """Return whether the next span must start a new segment where the leading copy has none.
+        """Return whether the span ``one`` must start a new segment, where no segment of the leading copy starts.
 
-        The last segment in ``made`` has ``size`` bytes; ``most`` is the largest allowed size in bytes.
+        ``before`` is the previous span. The last segment in ``made`` has ``size`` bytes, of at most ``most``.
         """
         if not made:
             return True
@@ -490,7 +493,8 @@ class _Planning:
     def _lost(self, start: int, end: int) -> Iterator[LostOffsets]:
         """Yield the offsets that no copy has.
 
-        In a compacted log, a hole before the last batch is a loss only if each copy is damaged there or ends before it.
+        In a compacted log a hole below the last batch is a loss only where every copy is damaged or has no log. The
+        cleaner has removed the offsets that an undamaged copy lacks.
         """
         taken_end = self._log.taken[-1].last_offset + 1 if self._log.taken else 0
         holes: Iterable[OffsetSpan] = self._log.holes(start, end)
@@ -570,9 +574,9 @@ class _Planning:
 
 
 def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
-    """Return the copies of the topic, and the copies that may belong to an older topic with the same name.
+    """Divide copies into those of the topic, and those that may belong to an older topic with the same name.
 
-    A copy of an older topic has no topic id, and the same offsets as copies with the topic id, but no batch in common.
+    The latter have no topic id. They share offsets with the copies that have the topic id, but have no equal batch.
     """
     proven = [copy for copy in copies if copy.folder.topic_id is not None]
     if not any(copy.scanned.spans for copy in proven if len(proven) < len(copies)):
@@ -586,9 +590,9 @@ def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
 
 
 def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bool:
-    """Return whether a copy has a batch in common with ``proven`` copies, or no offset in common with them.
+    """Return whether a copy shares a batch with one of ``proven``, or shares no offset with any of them.
 
-    Batches are equal if their offsets, sizes and checksums are equal.
+    Batches are the same if their offsets, sizes and checksums are equal.
     """
     overlaps = False
     for one in proven:
@@ -637,7 +641,10 @@ def _is_near(epoch: int, other: int) -> bool:
 
 
 def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
-    """Return the sizes and modification times of files before they are read. The reader reports unreadable files."""
+    """Return the present sizes and modification times of segments, to be called before they are read.
+
+    Unreadable segments are left out: their reader reports them.
+    """
     found = []
     for each in segments:
         with suppress(UnreadableError):

@@ -1,8 +1,8 @@
 """Reads Avro payloads as JSON values, or as values of a reader's schema (Apache Avro 1.12 specification).
 
-For each record, array and map of a writer's schema the source text of a Python function is generated. The text contains
-names and symbols of the schema only as literals made by ``repr``. Interpreting the schema instead would take seven
-times as long. For JSON lines compiled code writes most payloads (:mod:`kdump.schemas.kernel_tables`).
+The module generates and compiles a Python function for each record, array and map of a writer's schema. The source text
+contains names and symbols of the schema only as literals made by ``repr``. Interpreting the schema instead would take
+seven times as long. For JSON lines the kernel writes most payloads (:mod:`kdump.schemas.kernel_tables`).
 
 Values of a reader's schema have a shape (:mod:`kdump.schemas.shapes`). Three rules go beyond the specification:
 
@@ -69,7 +69,7 @@ _UNITS: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 _DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
 _NULL, _STRING = Primitive("null"), Primitive("string")
 _MOST_DIGITS: Final = 4096
-"""A decimal of :data:`MAX_DECIMAL` bytes has fewer digits."""
+"""More digits than a decimal of :data:`MAX_DECIMAL` bytes has."""
 
 
 class AvroReader:
@@ -130,7 +130,7 @@ def base64(data: bytes) -> str:
 
 
 def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
-    """Return a varint, still in zigzag encoding, and the position after it; ``value`` is its first byte."""
+    """Return a varint (zigzag not decoded) and the position after it. ``value`` is its first byte, already read."""
     value &= 127
     shift = 7
     while True:
@@ -168,7 +168,7 @@ def _decimal(data: bytes, scale: int) -> str:
 
 
 def decimal_text(value: int, scale: int) -> str:
-    """Return a decimal with this unscaled value as text, with ``scale`` digits after the point."""
+    """Return the decimal ``value`` * 10**-``scale`` as text, with ``scale`` digits after the point."""
     digits = str(abs(value)).zfill(scale + 1)
     sign = "-" if value < 0 else ""
     return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
@@ -259,7 +259,7 @@ class _ReaderSource:
         return read
 
     def _pair(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> str:
-        """Return the name of the function that reads values of ``writer`` as values of ``reader``."""
+        """Generate, once, the function that reads values of ``writer`` as values of ``reader``; return its name."""
         key = (id(writer), id(reader), id(shape))
         known = self._pairs.get(key)
         if known is not None:
@@ -479,7 +479,7 @@ def _number(indent: str, target: str, *, bits: int = 64) -> list[str]:
 
 
 def _of_bytes(logical: Logical | None, *, typed: bool) -> str:
-    """Return the source text of an expression that converts the bytes from ``p`` to ``e``, unless ``typed`` to JSON."""
+    """Return the source text of an expression: bytes ``p`` to ``e`` as a column's value (``typed``) or a JSON value."""
     if logical is None:
         return "d[p:e]" if typed else "b64(d[p:e])"
     if logical.name == "decimal":

@@ -16,7 +16,10 @@ _PROMOTIONS: Final = {
 
 
 def is_match(writer: AvroType, reader: AvroType, *, promoted: bool) -> bool:
-    """Return whether values of ``writer`` can be read as ``reader``, regardless of the types inside these types."""
+    """Return whether values of ``writer`` can be read as ``reader``, without a comparison of the types inside them.
+
+    ``promoted``: accept a wider primitive type too, such as ``long`` for ``int``.
+    """
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
         if reader.kind != writer.kind and not (promoted and reader.kind in _PROMOTIONS.get(writer.kind, ())):
             return False
@@ -39,7 +42,10 @@ def _same_unit(writer: Logical | None, reader: Logical | None) -> bool:
 
 
 def branch_for(writer: AvroType, reader: Union) -> AvroType | None:
-    """Return the union's branch for a value: with the same full name, else the same type, else a wider type."""
+    """Return the reader's branch that reads values of ``writer``, or None.
+
+    The order of preference is: the same full name, the same type, a wider type.
+    """
     if isinstance(writer, (AvroRecord, Enum, Fixed)):
         for branch in reader.branches:
             if type(branch) is type(writer) and getattr(branch, "name", None) == writer.name:

@@ -37,7 +37,10 @@ def has_own_layouts(topic: str) -> bool:
 
 
 class WrittenPayload(NamedTuple):
-    """The writer's schema, the message's position in the payload, and its Protobuf indexes or their error."""
+    """The writer's schema of a payload, and the position of the message in the payload.
+
+    ``indexes``: the path of a Protobuf message in its file. ``broken``: the error if this path is malformed, else None.
+    """
 
     schema: PayloadReader
     position: int
@@ -88,7 +91,10 @@ class PayloadDecoder:
         return self._with_schema(topic, side, payload, headers)
 
     def has_own_layout(self, topic: str, side: Side, payload: bytes) -> bool:
-        """Return whether a payload has a layout without a schema: of MirrorMaker 2 or of Kafka's own topics."""
+        """Return whether a payload has a known layout without a schema, by its topic: Kafka's own, or of MirrorMaker 2.
+
+        For MirrorMaker 2 the bytes must match the layout too.
+        """
         if has_own_layouts(topic):
             from kdump.schemas import own_layouts
 
@@ -172,7 +178,7 @@ class PayloadDecoder:
     def written(
         self, topic: str, side: Side, payload: bytes, frame: SchemaFrame, candidates: list[SchemaVersion]
     ) -> WrittenPayload:
-        """Return the schema among ``candidates`` that most likely wrote a payload, and the position of the message."""
+        """Return the most likely schema of a payload among ``candidates`` (not empty), and the message's position."""
         from kdump.schemas.protobuf import read_indexes
 
         indexes: list[int] = []

@@ -27,7 +27,10 @@ _Node: TypeAlias = tuple[int, int, int, int, int]
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return the compiled writer of payloads as JSON, or None if it cannot write them. ``quote`` makes JSON strings."""
+    """Return the kernel's writer of payloads as JSON, or None if only Python can read this schema.
+
+    ``quote`` returns a text as a JSON string.
+    """
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         return None  # payloads of only bytes have no length (AvroReader.read)
     plan = _AvroPlan(quote)
@@ -86,7 +89,7 @@ class _AvroPlan:
         return _node(name, 0, size=schema.size)
 
     def _link(self, types: Sequence[AvroType]) -> int:
-        """Add the nodes of types to ``links``; return the index of the first of them."""
+        """Append the node numbers of ``types`` to ``links``; return the index of the first of them."""
         first = len(self.links)
         self.links += [0] * len(types)
         for number, each in enumerate(types):
@@ -133,9 +136,9 @@ _Field: TypeAlias = tuple[int, int, int, int, int, bool, int, bytes, bytes]
 
 
 def protobuf_text(message: MessageType, indexes: bytes, quote: Callable[[str], str]) -> ProtobufText:
-    """Return the compiled writer of payloads as JSON. Payloads begin with the bytes ``indexes``, the message's path.
+    """Return the kernel's writer of payloads as JSON. Payloads begin with the bytes ``indexes``, the message's path.
 
-    ``quote`` returns a text as a JSON string. Payloads that it cannot write are left to the Python reader.
+    ``quote`` returns a text as a JSON string. The caller reads payloads that the writer refuses in Python.
     """
     plan = _ProtobufPlan(quote)
     plan.message(message)

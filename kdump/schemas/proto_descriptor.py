@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MESSAGES: Final = ("TYPE_MESSAGE", "TYPE_GROUP", "TYPE_ENUM")
 _EDITIONS: Final = "editions"
-"""The syntax of a descriptor that has an edition."""
+"""The field ``syntax`` of a descriptor whose file has an edition (2023 or later)."""
 _FIRST_EDITION: Final = "EDITION_2023"
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}\s*")
 
@@ -33,7 +33,7 @@ def _reader() -> ProtobufReader:
 
 
 def from_descriptor(text: str) -> ProtoFile:
-    """Return the file of a FileDescriptorProto in base64. Raises SchemaError."""
+    """Return the file that a FileDescriptorProto in base64 describes. Raises SchemaError."""
     return _Converter(_fields(text)).file()
 
 

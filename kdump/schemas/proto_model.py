@@ -40,7 +40,7 @@ class ProtoFeatures(NamedTuple):
     delimited: bool = False
 
     def changed(self, settings: Iterable[tuple[str, str]]) -> ProtoFeatures:
-        """Return the features, changed by the names and values of options (google.protobuf.FeatureSet)."""
+        """Return these features with ``settings`` applied: names and values of google.protobuf.FeatureSet."""
         made = self
         for name, value in settings:
             if name == "field_presence":
@@ -57,7 +57,7 @@ SYNTAXES: Final = {
     "proto3": ProtoFeatures(presence=False, closed_enums=False),
 }
 EDITION: Final = ProtoFeatures(presence=True, closed_enums=False)
-"""The features of an edition that does not set any itself."""
+"""The default features of a file with an edition (2023 or later)."""
 
 
 @dataclass(slots=True)

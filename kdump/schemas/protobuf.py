@@ -4,8 +4,8 @@ The wire format is read with a plan for each message. protobuf's own ``MessageTo
 from protoc, does not report the numbers of unknown fields, and raises for an Any of an unknown type. For common
 messages compiled code writes eight times as many lines per second (``bench.decoding``).
 
-Field names are those of the .proto text. Fields without presence always have a value, if needed the default value
-(``preserving_proto_field_name``, ``always_print_fields_with_no_presence``).
+The result is that of json_format's ``preserving_proto_field_name`` (names as in the .proto text) and
+``always_print_fields_with_no_presence`` (an absent field without presence has its default value).
 """
 
 from __future__ import annotations
@@ -475,7 +475,7 @@ def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
 
 
 def _numbers(data: bytes, position: int, *, signed: bool) -> tuple[list[int] | None, int]:
-    """Return numbers that follow their count (None if the count is out of range), and the position after them."""
+    """Read a count and as many varints. Return them (None if the count is invalid), and the position after them."""
     count, position = varint(data, position, len(data))
     count = zigzag(count) if signed else count
     if not 0 <= count <= _MAX_INDEXES:

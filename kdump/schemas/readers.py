@@ -42,7 +42,11 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Return name, data, and unknown fields or a problem of the payload at a position. Raises UndecodableError."""
+        """Decode the message at a position of a payload. Raises UndecodableError.
+
+        Returns a dict of ``name`` (of the record or message), ``data``, and if needed ``unknownFields`` (numbers), or
+        ``problem`` and ``why``.
+        """
         reader = self.reader
         if isinstance(reader, AvroReader):
             value, end = reader.read(payload, position)
@@ -75,7 +79,7 @@ def avro_type(version: SchemaVersion, store: SchemaStore) -> avro_schema.AvroTyp
 
 
 def referenced(version: SchemaVersion, store: SchemaStore) -> dict[str, SchemaVersion]:
-    """Return all schemas that a schema needs, by their names in references, each after the schemas that it needs.
+    """Return name in a reference -> schema, for all direct and indirect references of a schema, the innermost first.
 
     Of several references with one name the first counts, like in ``AbstractSchemaProvider.resolveReferences`` of
     Confluent's schema-registry. Raises MissingReferenceError, and SchemaError for too many levels of references.

@@ -84,7 +84,7 @@ class HistoryLine:
 
 @dataclass(frozen=True)
 class SubjectLine:
-    """A subject. ``state`` is the first of STATES that one of its versions has.
+    """A subject. ``state`` is ``current`` if it has a current version, else ``soft-deleted`` or ``hard-deleted``.
 
     ``versions`` are the versions in this state. ``config`` and ``mode`` are the subject's own settings, or None.
     """
@@ -188,7 +188,7 @@ class SchemaStore:
         return (version for version in self._versions.values() if version.state in chosen)
 
     def version(self, subject: str, version: int) -> SchemaVersion | None:
-        """Return a version of a subject, in any state, or None. -1: the newest in the first of STATES that occurs."""
+        """Return a version of a subject, in any state, or None. -1: the newest current, else the newest deleted one."""
         if version == -1:
             found = [each for each in self._versions.values() if each.subject == subject]
             return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)

@@ -70,7 +70,7 @@ def _written(
 ) -> tuple[SchemaFrame, WrittenPayload] | TypedValue:
     """Return the frame and the writer's schema of a payload, or its problem. ``place`` is its topic and side.
 
-    ``preferred`` selects the candidates among the versions with the id of the frame.
+    Several subjects may share a schema id: ``preferred`` selects candidates among the versions with the frame's id.
     """
     topic, side = place
     frame = None if decoder.has_own_layout(topic, side, payload) else frame_of(side, payload, headers)
@@ -96,7 +96,7 @@ def _written(
 
 
 class TypedSide:
-    """Reads keys or values as typed values of a version of a subject."""
+    """Reads payloads of any version of a subject as values of the types of one version, for keys or for values."""
 
     def __init__(
         self,
@@ -218,8 +218,8 @@ class SubjectTables:
     """Divides records into one table for each subject, by the schemas of their values.
 
     A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. Timestamps
-    of Protobuf may exceed the range of int64 nanoseconds. For records without a table, this object is used like a
-    TypedSide: :meth:`read` returns the reason.
+    of Protobuf may exceed the range of int64 nanoseconds. Records without a table are read with this object instead of
+    a TypedSide: :meth:`read` returns no value, but the reason.
     """
 
     side: Final = "value"
@@ -261,7 +261,7 @@ class SubjectTables:
         return found
 
     def _named(self, written: WrittenPayload) -> tuple[str, SchemaVersion, str | None]:
-        """Return the table of a payload, the version with the table's types, and the message unless it is the first."""
+        """Return a payload's table, the version whose types the table has, and the message (None: the file's first)."""
         schema, store = written.schema, self._decoder.store
         subject = schema.version.subject
         version = store.newest(subject) or schema.version

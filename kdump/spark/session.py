@@ -398,7 +398,7 @@ def local_address(master: str) -> dict[str, str]:
 
 
 TASKS: Final = 4
-"""The number of Spark tasks for each place at which Spark runs tasks. More than one balances uneven tasks."""
+"""Number of Spark tasks per task slot (core). More than one balances uneven tasks."""
 FAN: Final = 16
 """The maximum number of results that the driver merges. Executors first merge groups of this many adjacent results."""
 

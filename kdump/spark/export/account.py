@@ -38,7 +38,7 @@ class SplitAccount(NamedTuple):
 
 
 def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
-    """Return the account of a split from its batch headers, or None if they do not have all numbers.
+    """Return the account of a split from the counts in its batch headers, or None if one of the counts is not in them.
 
     ``control``: control records are rows. ``filtered``: a filter selects single records, so ``rows`` is unknown.
     """
@@ -57,7 +57,7 @@ def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount |
 
 
 def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the files of these runs in which a disk or a store did not return some bytes."""
+    """Return the names of files with unreadable bytes, from the manifest entries ``runs``."""
     return [
         file["file"]
         for run in runs
@@ -67,9 +67,9 @@ def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable: bool, hint: str) -> None:
-    """Raise UsageError if a run that wrote to ``path`` left out unreadable bytes, because a new run would hide this.
+    """Raise UsageError if an earlier run into ``path`` left out unreadable bytes: more rows would hide the gap.
 
-    If ``skip_unreadable``, runs with this option are ignored. ``hint`` is the end of the message.
+    If ``skip_unreadable``, earlier runs with this option are accepted. ``hint`` is the end of the message.
     """
     left = unread(run for run in runs if not (skip_unreadable and run["options"].get("skipUnreadable") == "true"))
     if left:
@@ -103,8 +103,8 @@ def manifest(
 ) -> dict[str, Any]:
     """Return the manifest entry of one run: ``settings``, the totals, and the outcome of each file's bytes.
 
-    ``lost`` has the damaged ranges of files. The bytes of each file add up to its size. ``notRead`` counts the bytes
-    that no split has, because they have no selected records.
+    ``parts`` maps the number of each split to its account, ``lost`` each file to its damaged ranges. ``notRead`` counts
+    the bytes outside all splits, which have no selected records. The counts of a file add up to its size.
     """
     files = []
     for segment in planned:
@@ -141,7 +141,7 @@ def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]
 
 
 def totals(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sum of entries of files, or of totals of runs. A file that several runs read counts once per run."""
+    """Return the sum of the entries of a run's files, or of several runs' totals (a file counts once in each run)."""
     total = NOTHING
     for part in parts:
         total = {**_sum(total, part), "files": total["files"] + part.get("files", 1)}

@@ -50,9 +50,9 @@ def written(runs: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def publish(output: Output, staging: Output, commit: Commit, check: Callable[[], None]) -> None:
-    """Publish a prepared folder and its manifest as the output or a part of it.
+    """Publish the files and the manifest of the prepared folder ``staging``: by a rename, or by a journal.
 
-    ``check`` is called before the output changes, and raises if this run has lost its lock. An error before this call
+    ``check`` is called before the output changes, and raises if this run has lost its lock. An error up to this call
     leaves the output unchanged. After a later error the output is unchanged, or the next run completes the commit.
     """
     try:
@@ -124,7 +124,7 @@ def _clear(output: Output, old: Folder, removes: list[str]) -> None:
 
 
 def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
-    """Move files to the output, unless they are there already. If moving means copying, several are moved at a time."""
+    """Move files to the output, unless they are there already: COPIES at a time in a store that moves by copying."""
     with ThreadPoolExecutor(1 if output.renames_whole else COPIES) as pool:
         try:
             list(pool.map(lambda name: output.take(staging, name), names))
@@ -167,7 +167,10 @@ def clear(output: Output) -> None:
 
 
 def _put_in_place(output: Output, name: str) -> None:
-    """Complete the replacement of an output if the run was killed between the two renames."""
+    """Complete the replacement of an output that a killed run began. Without the new output put the old one back.
+
+    Raises KdumpError if another program has created the output since, or the new output has no journal.
+    """
     old, staging = _old(output, name), output.hidden(name)
     if staging.exists():
         if output.exists():

@@ -37,7 +37,7 @@ class Counted(NamedTuple):
 
 
 class Counts(AccumulatorParam["dict[int, Counted]"]):
-    """An accumulator of the reports of tasks: number of a split -> its counts."""
+    """Spark accumulator for a dict: number of a split -> its counts."""
 
     def zero(self, value: dict[int, Counted]) -> dict[int, Counted]:  # noqa: ARG002  Spark's signature
         return {}
@@ -82,7 +82,7 @@ def _frame(
     shape: str | StructType,
     read: Callable[[Any], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
-    """Return a frame with the rows of ``read`` for each group. Each group is one task."""
+    """Return a DataFrame of the schema ``shape``: the rows of ``read(group)`` for each group, one task per group."""
     packed = [pickle.dumps(group) for group in groups]
 
     def task(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

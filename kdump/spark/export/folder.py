@@ -133,7 +133,7 @@ class Folder:
             raise KdumpError(f"{self.shown}: {name} cannot be moved to its place")
 
     def rename(self, old: str, name: str) -> None:
-        """Rename a file to an unused name in this unpublished folder. Raises KdumpError."""
+        """Move a file within this unpublished folder to the path ``name``. Raises KdumpError if ``name`` exists."""
         local = self.local
         if local is not None:
             files.make_folders(local, *name.split("/")[:-1], access=ANY)
@@ -187,8 +187,8 @@ class Folder:
     def write_text(self, name: str, text: str) -> None:
         """Write or replace a file of JSON. A reader never sees a part of the text.
 
-        On the driver's own disks this is atomic. Elsewhere the file is missing for a moment. A killed run may leave the
-        text under its :data:`NEW` name: :meth:`settle`.
+        On the driver's own disks this is atomic. Elsewhere the file is missing for a moment. After a kill the text may
+        be in the file ``name + NEW``, which :meth:`settle` completes or deletes.
         """
         with writing(f"{self.shown}/{name}"):
             self._create(name + NEW, text)

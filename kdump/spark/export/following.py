@@ -5,10 +5,10 @@ the step's own folder (``staging``), checks the counts like any export, and comm
 deletes its files, or, after the commit, moves them to the output. So no row is lost or doubled.
 
 The commit is the file ``_checkpoint/<number>.json``. It has the offsets of the inputs after the step, the files to
-move, and the account. The file with the greatest number is valid.
+move, and the account. Only the file with the greatest number is used.
 
 The accounts of steps move to the manifest at the end of a run, and earlier if they are half as large as the manifest.
-So the cost of a step does not grow with the number of steps. ``steps`` of the manifest is the last step in it.
+So the cost of a step does not grow with the number of steps. ``steps`` of the manifest is the number of its last step.
 """
 
 from __future__ import annotations
@@ -134,9 +134,10 @@ class Follower:
         checkpoint.write_manifest()
 
     def _fail(self, error: UnreadableError) -> None:
-        """Raise a read error if the run must end, else report it and continue with the other folders.
+        """Handle a read error in one folder: raise it, or keep it (with a note if the run follows) and return.
 
-        If ``skip_unreadable``, the export of a folder ends before bytes that a failing disk does not return.
+        It is kept if the mode is not FAILFAST and the run follows, or if ``skip_unreadable`` and the disk fails. The
+        step then ends before the unreadable bytes of this folder, and the run continues with the other folders.
         """
         skips = self._options.skip_unreadable and isinstance(error, FailingDiskError)
         if self._options.mode == words.FAILFAST or not (self._forever or skips):
@@ -299,7 +300,7 @@ class State(NamedTuple):
 
 
 class Checkpoint:
-    """The checkpoint folder of ``output``, which the caller has locked. All runs must have equal ``settings``."""
+    """The folder ``_checkpoint`` of an output, which the caller has locked. All runs must have equal ``settings``."""
 
     def __init__(self, output: Output, settings: dict[str, Any]) -> None:
         self._output, self._settings = output, settings
@@ -308,10 +309,10 @@ class Checkpoint:
         self._size = self._manifest_size = 0
 
     def open(self, *, skip_unreadable: bool = False) -> State:
-        """Return the position of the output. First complete the commits of a killed run, and delete its other files.
+        """Complete the commits of a killed run, delete its other files, and return the position of the output.
 
-        Raises UsageError if the folder is not an incremental export, has other settings, or lacks bytes that an earlier
-        run could not read. If ``skip_unreadable``, unreadable bytes count as damage.
+        Raises UsageError if the output is not an incremental export, has other settings, or an earlier run left out
+        unreadable bytes (without ``skip_unreadable`` in that run and now).
         """
         output = self._output
         numbers = self._numbers()

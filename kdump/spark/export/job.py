@@ -109,8 +109,8 @@ def run(export: Export, listener: Listener) -> Summary:
     """Run an export and return its summary.
 
     Raises UsageError, UnreadableError, MalformedError (damage in mode FAILFAST), and KdumpError if Spark fails or the
-    counts of rows differ. Then no file is published; a table, which Spark itself commits, may have the rows. After an
-    error of the commit itself, the next run completes it.
+    counts of rows differ. After an error no file is published, or the next run completes the commit. A table may have
+    the rows, because Spark itself commits it.
     """
     options = source_options(export)
     check(export, adds=False)
@@ -160,7 +160,7 @@ _LOCAL: Final = re.compile(r"(?:file:(?://)?)?((?!.*://).*)", re.DOTALL)
 def _is_free(folder: Path) -> bool:
     """Return whether a path does not exist, or has only the files of an unfinished export.
 
-    The run completes a commit with a complete text, and deletes a text that was not completely written.
+    The next run completes an unfinished export if its journal is whole, and deletes its files otherwise.
     """
     try:
         names = {path.name for path in folder.iterdir()}

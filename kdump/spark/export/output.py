@@ -237,9 +237,9 @@ class Output(Folder):
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the manifest entries of earlier runs into this output.
 
-        Raises UsageError if ``mode`` must not change the output. In mode ``append`` it is also raised if an earlier run
-        left out unreadable bytes, unless ``skip_unreadable`` counts them as damage. Raises KdumpError if kdump did not
-        write the manifest.
+        Raises UsageError if ``mode`` (``error``, ``append`` or ``overwrite``) does not permit a write to this output.
+        That includes ``append`` to an output that lacks unreadable bytes: see :func:`account.refuse_unread`. Raises
+        KdumpError if kdump did not write the manifest.
         """
         if not self.exists() or (self.is_empty() and mode != "append"):
             return []

@@ -71,7 +71,8 @@ class SaidLine:
 class AnswerTask(NamedTuple):
     """The input of a task: partitions, the collector for their records, the states of log dirs, and the time in ms.
 
-    The task yields ``rows`` unchanged. Only the task with ``is_first`` yields the lines that are reported once.
+    The task also yields ``rows``, which the driver has made. Only the task with ``is_first`` yields the lines that each
+    task would compute (:attr:`kdump.answers.question.LogQuestion.once`).
     """
 
     output: str
@@ -87,9 +88,9 @@ class AnswerTask(NamedTuple):
 
 
 def _asking(options: SourceOptions, note: Callable[[str], None], rows: list[Row]) -> Asking:
-    """Return the question about the partitions that ``options`` select. Add the damage found so far to ``rows``.
+    """Find the partitions that ``options`` select, and return the state of the question about them.
 
-    Raises UsageError, and UnreadableError like :func:`refuse`.
+    Its reporter adds messages on damage to ``rows``. Raises UsageError, and UnreadableError like :func:`refuse`.
     """
     report = _reporter(rows, note, skip=options.skip_unreadable)
     question = question_named(options.output)
@@ -188,8 +189,8 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
 class CheckTask(NamedTuple):
     """The partitions that a task checks.
 
-    ``covered``: partitions and log dirs of earlier tasks, without segments; their findings are not repeated. The task
-    yields ``rows`` unchanged. ``skip`` is the option ``skipUnreadable``.
+    ``covered``: one partition (without segments) of each log dir of earlier tasks, which report the findings of this
+    log dir. The task also yields ``rows``, which the driver has made. ``skip`` is the option ``skipUnreadable``.
     """
 
     partitions: list[Partition]

@@ -178,7 +178,7 @@ class KafkaQuery:
         return replace(self, start=begin, end=self.end if end is None else Edge(time=end))
 
     def for_batch(self) -> KafkaQuery:
-        """Return the query of a batch. Raises UsageError if a batch cannot run it."""
+        """Return the query of a batch, whose default start is EARLIEST. Raises UsageError for the start LATEST."""
         start = self.start or Edge(offset=EARLIEST)
         offsets = {None: start.offset} if start.offsets is None else start.offsets
         if LATEST in offsets.values():
@@ -186,7 +186,10 @@ class KafkaQuery:
         return replace(self, start=start)
 
     def for_stream(self) -> KafkaQuery:
-        """Return the query of a stream. Raises UsageError if a stream cannot run it."""
+        """Return the query of a stream, whose default start is LATEST, and which has no end. Raises UsageError.
+
+        Options that set an end are errors, except ``endingTimestamp``, which is added to ``unused``.
+        """
         if self.end is not None and self.end.time is None:
             option = "endingOffsets" if self.end.times is None else "endingOffsetsByTimestamp"
             raise UsageError(f"option {option}: a stream has no end")
@@ -323,9 +326,10 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
 
 
 def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
-    """Return the edge of the first given option, and notes on the other given options, which are not used.
+    """Return the edge of the option that is used, and notes on the given options that it overrides.
 
-    The edge is None if no option is given, or one time for all partitions, for which kdump's source has an option.
+    ``names`` are in order of precedence; the first is one time for all partitions. The edge is None for this option,
+    because kdump's source has an option for it, and if no option is given.
     """
     by_time, by_offset = names[1:]
     used = [name for name in names if name in taken or name.lower() in rest]

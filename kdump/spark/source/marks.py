@@ -45,7 +45,7 @@ class Mark(NamedTuple):
     - ``batch``, ``crc``, ``epoch``: position, checksum and leader epoch (-1 for none) of the last batch read. ``batch``
       is -1 if the file has no valid batch.
     - ``topicId``: the topic's id as Kafka writes it, empty if there is none.
-    - ``since``: the first Kafka offset of the trigger that ends here, or None if file names do not show it.
+    - ``since``: the Kafka offset at which the trigger that ends here began; None if no file name shows it.
     - ``trigger``: the number of this trigger, 0 at the start of the stream.
     - ``gone``: whether the folder did not exist.
     """
@@ -181,10 +181,12 @@ def _later_epoch(older: list[Segment], mark: Mark) -> int | None:
 def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int | None:
     """Return the offset at which the log differs from the records read before ``mark``, or None.
 
-    Only the batch that now has the last offset read is compared. If this batch also has the next offset, the result is
-    its base offset. If it ends at the last offset, lacks no record and has no delete horizon (KIP-534), it was not
-    compacted: another checksum means another log, and the result is the log start. Wrappers of magic 0 and 1 are not
-    compared, because compaction rebuilds them.
+    Compares only the batch that now holds the last offset read (``mark.offset - 1``):
+
+    - It also holds ``mark.offset``: another log, which differs from the base offset of this batch.
+    - It ends there with another checksum, all its records and no delete horizon (KIP-534): it was not compacted, so
+      this is another log, and the result is the log's first offset.
+    - Otherwise None. Compaction rebuilds wrappers of magic 0 and 1, so they are not compared.
     """
     offset = mark.offset or 0
     for batch in _batches(older[-1], offset - 1) if older else ():

@@ -489,7 +489,7 @@ def _agree(options: SourceOptions) -> None:
 
 
 WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_batch_bytes", "skip_unreadable")
-"""The fields of options that the outputs of :data:`OF_WHOLE` accept."""
+"""Fields of :class:`SourceOptions` that the outputs of :data:`OF_WHOLE` accept."""
 
 
 def _check_taken(options: SourceOptions) -> None:

@@ -106,7 +106,8 @@ class Planned(NamedTuple):
 
 T = TypeVar("T")
 Surveyor: TypeAlias = "Callable[[list[Segment], int, bool], list[Survey]]"
-"""Reads headers, here or elsewhere. Arguments: segments, split size (bytes), whether to verify every checksum."""
+"""A function that reads batch headers, on the driver or in tasks: (segments, split size in bytes, whether to verify
+every checksum) -> one survey per segment."""
 
 
 def survey_here(segments: list[Segment], split_bytes: int, checked: bool) -> list[Survey]:

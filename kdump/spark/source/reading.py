@@ -82,11 +82,11 @@ def contents(
 ) -> Iterator[Content]:
     """Yield the batches, damaged ranges and padding of ``split``.
 
-    If compiled code supports a batch, its records are added to ``rows``, and the batch is yielded without records.
+    Compiled code adds the records of the batches that it supports directly to ``rows``; these batches have no records.
 
-    Raises UnreadableError at the first damage in mode FAILFAST. In every mode it is raised if bytes cannot be read, or
-    the file has become shorter; then Spark retries. If ``skip_unreadable`` is set, the bytes that a failing disk does
-    not return are one damaged range.
+    Raises UnreadableError at the first damage in mode FAILFAST. In every mode it is raised for unreadable bytes or a
+    file that has become shorter; Spark then retries the task. With ``skip_unreadable`` the bytes that a failing disk
+    does not return are one damaged range instead.
     """
     at = split.start
     try:
@@ -162,7 +162,7 @@ def _contents(
 
 
 def _is_whole_now(source: files.Source, position: int) -> bool:
-    """Return whether a valid batch begins at byte ``position`` now that the file has grown."""
+    """Return whether a valid batch begins at byte ``position``. The file may have grown since the listing."""
     first = next(segments_read.read(source, position, on_error="resync"), None)
     return isinstance(first, RecordBatch) and first.position == position
 
@@ -232,7 +232,7 @@ def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 
 def _open(split: Split, options: SourceOptions) -> OpenSource | None:
-    """Open a split's file. For a deleted file of a stream return None, or raise DataLossError (failOnDataLoss)."""
+    """Open a split's file. If a stream's file was deleted: return None, or with failOnDataLoss raise DataLossError."""
     gone: UnreadableError | None = None
     for path in _names(split):
         try:
@@ -285,7 +285,7 @@ class Tally:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The values of :data:`kdump.spark.source.schema.ACCOUNT` that follow the names and positions."""
+        """The counts in the order of :data:`kdump.spark.source.schema.ACCOUNT`, beginning with ``batches``."""
         sizes = {"": 0, TRAILING: 0, UNREADABLE: 0}
         ranges = 0
         for damage in self.lost:
@@ -449,7 +449,7 @@ def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts,
 
 
 def _begins(batch: RecordBatch, options: SourceOptions) -> bool:
-    """Return whether a batch begins before the end offset; False if it cannot be decompressed."""
+    """Return whether a batch begins before the end offset; False for a wrapper that cannot be decompressed."""
     try:
         return options.ending_offset is None or batch.base_offset < options.ending_offset
     except DamageError:

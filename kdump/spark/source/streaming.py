@@ -156,15 +156,14 @@ def advance(
 ) -> Advance:
     """Return the end of a trigger that begins at ``start``.
 
-    If ``target`` is given, the trigger ends there at the latest, and reads only the folders in it. A closed segment
-    within the limits is used as listed, without reading it. In other segments the headers are read, beginning at an
-    index entry; in folders of ``checked`` all bytes are read. A trigger ends after a batch with a right checksum, so
-    that the next trigger reads a batch that is still truncated now. The folder that has waited longest comes first.
+    With ``target`` the trigger reads only its folders, and up to its offsets at most. The folder that has waited
+    longest comes first. A closed segment whose size and names show that it is within the limits is not read here. In
+    other segments the headers are read, from an index entry on; in folders of ``checked`` all bytes are read. A trigger
+    ends after a batch with a right checksum: a truncated batch at the end is left to the next trigger.
 
-    ``fail`` is called for each error, perhaps several times; by default it raises. In a folder with an error, the
-    trigger ends before the error. It is also an error if a segment of ``listings`` has disappeared
-    (:class:`~kdump.spark.source.listings.Listings`). Without ``failOnDataLoss`` the folder continues with the remaining
-    segments.
+    ``fail`` is called for each error, perhaps several times; by default it raises. If it returns, the trigger ends
+    before the error in this folder. A segment of ``listings`` that has disappeared is an error too
+    (:class:`~kdump.spark.source.listings.Listings`); without ``failOnDataLoss`` the remaining segments are read.
     """
     known = listings or Listings()
     return _until_still(lambda fail: _advance(options, start, limits, target, fail, known, checked), options, fail)
@@ -274,9 +273,9 @@ def partitions(
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
-    """Return ``mark`` if the log still has the records before it; START for a new topic id.
+    """Return the mark at which a stream continues: ``mark`` if the log still has the records before it.
 
-    If the log was truncated and written again, return a mark at the first offset that differs.
+    START is returned for a new topic id, a mark at the first other offset for a log that was truncated and rewritten.
     """
     if mark.topicId and here and here != mark.topicId:
         return START
@@ -335,7 +334,7 @@ class _Meter:
         self._files += part.end > part.start
 
     def is_stable(self, offset: int) -> bool:
-        """Return whether the trigger may read a batch that ends with this offset."""
+        """Return whether a batch whose last offset is ``offset`` is completely below :attr:`stable`."""
         return self.stable is None or offset < self.stable
 
     @property
@@ -453,7 +452,8 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
     """Return a position up to which all batches are within the limits of ``meter``, and count these batches.
 
-    It is the position in the last but one index entry within the limits, so that a batch within the limits follows.
+    Index entries give the position, without a walk: the last but one within the limits, so that a batch within the
+    limits follows. Without such an entry the result is ``position``.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset
