@@ -57,10 +57,10 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
     findings: list[Finding] = []
     end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
     if named is None and name != BOOTSTRAP_SNAPSHOT:
-        text = "the name of the snapshot has no end offset and epoch"
-        copied = "a node reads no snapshot of this name: the file may be a copy"
-        is_copy = snapshot_id(name) is not None
-        findings.append(remark(shown, Code.NAME, copied) if is_copy else _wrong(shown, Code.NAME, text, None, _NAMES))
+        if snapshot_id(name) is not None:
+            text = "a node does not read a snapshot of this name: it may be a copy, and was not checked"
+            return Snapshot(shown, None, None, 0, 0, (remark(shown, Code.NAME, text),))
+        findings.append(_wrong(shown, Code.NAME, "the name of the snapshot has no end offset and epoch", None, _NAMES))
     log = LogCheck(records=records, topic=CLUSTER_METADATA, gaps=GapLimits(cleaned=False))
     first: RecordBatch | None = None
     last: Region | None = None

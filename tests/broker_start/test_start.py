@@ -365,8 +365,8 @@ def test_a_node_reads_offset_and_epoch_from_the_name_of_each_snapshot(broker, na
     ]
     snapshot = control[0] + forge.batch([version], base_offset=1) + control[1]
     folder = broker / "d1" / "__cluster_metadata-0"
-    for each in (name, f"{1:020}-{0:010}.checkpoint"):
-        (folder / each).write_bytes(snapshot)
+    (folder / f"{1:020}-{0:010}.checkpoint").write_bytes(snapshot)
+    (folder / name).write_bytes(b"x")
     start, _ = started(broker)
     assert (start["starts"], codes(start["fatal"])) == (not fatal, ["name"] * fatal)
     for command in printed(broker, list(DIRS)):

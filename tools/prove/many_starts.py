@@ -107,6 +107,9 @@ OF_THE_NODE = (
     "directories",
     "epochs_of_metadata",
     "quorum_state",
+    "quorum_state_text",
+    "snapshot_name",
+    "checkpoint_number",
     "bootstrap",
 )
 

@@ -6,6 +6,7 @@ name of the function is the kind.
 
 import os
 import random
+import re
 import shutil
 import stat
 import struct
@@ -902,6 +903,39 @@ def quorum_state(scene: Scene) -> str | None:
         made = {"empty": b"", "zeros": bytes(len(old)), "garbage": scene.rng.randbytes(40), "torn": old[:-5]}
         target.write_bytes(made[how])
     return f"quorum-state {how}"
+
+
+@change
+def quorum_state_text(scene: Scene) -> str | None:
+    """``quorum-state`` is JSON that other readers take, or has numbers that do not fit."""
+    target = scene.dirs[0] / METADATA / "quorum-state"
+    old, made = target.read_text(), scene.rng.choice(["BOM", "UTF-16", "more", "NaN", "highest epoch", "large epoch"])
+    epoch = {"highest epoch": 2**31 - 1, "large epoch": 2**31}
+    texts = {"BOM": f"\ufeff{old}", "more": f"{old.strip()} x", "NaN": old.replace("{", '{"x":NaN,', 1)}
+    new = re.sub(r'(?<="leaderEpoch":)\d+', str(epoch.get(made)), old) if made in epoch else texts.get(made, old)
+    target.write_bytes(new.encode("utf-16-le" if made == "UTF-16" else "utf-8"))
+    return f"quorum-state {made}"
+
+
+@change
+def snapshot_name(scene: Scene) -> str | None:
+    """A file with a suffix of snapshots and another name."""
+    name = scene.rng.choice(["copy", "7-1", f"{7:020}-{1:010} (1)", f"{7:021}-{1:010}", f"{7:020}_{1:010}"])
+    name += f".checkpoint{scene.rng.choice(['', '.part', '.deleted', '.bak'])}"
+    (scene.dirs[0] / METADATA / name).write_bytes(b"")
+    return f"metadata log: {name}"
+
+
+@change
+def checkpoint_number(scene: Scene) -> str | None:
+    """A number in a checkpoint of a log dir is malformed."""
+    target = scene.dir / CHECKPOINTS[scene.rng.choice(["rp", "hw"])]
+    lines = target.read_text().splitlines()
+    if len(lines) < 3:
+        return None
+    lines[-1] += scene.rng.choice(["x", "9" * 20, "\u0007"])
+    target.write_text("\n".join([*lines, ""]))
+    return f"{scene.where(target)}: {lines[-1]!r}"
 
 
 @change
