@@ -1,4 +1,4 @@
-"""Selects the records of a batch that a filter wants, and yields them as the caller takes them (:class:`Take`)."""
+"""Selects the records of a batch by a filter, and yields them in the form that the caller chooses (:class:`Take`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcome, Outcomes
 
     Offer: TypeAlias = Callable[[SegmentFacts, Batch, Outcome | None], bool]
-    """A function that is called with each batch. If it returns True, the selection does not read the records."""
+    """A function that may read the records of a batch itself. If it returns True, the selection does not read them."""
 
 RECORD_COST: Final = 300
 """Approximate memory of a record object in bytes, in addition to the record's own size."""
@@ -66,7 +66,7 @@ class Take(Enum):
     HEADERS = auto()
     """Batches of magic 2 without records, not decompressed; several may be one RunRecords. Old batches have records."""
     COUNT = auto()
-    """Only numbers of records. For a valid batch that is yielded without records, use the number in its header."""
+    """Only numbers of records. A valid batch that is yielded without records has as many as its header counts."""
 
 
 def _is_plain(run: Run) -> bool:
@@ -88,9 +88,9 @@ class BatchSelection:
 
         ``outcomes`` returns the outcomes of the partition's transactions; without it, transactional batches have the
         outcome None. ``offer`` is called with batches of magic 2; a batch for which it returns True is yielded without
-        records. If the filter has conditions on fields of records, ``offer`` is called only if ``offer_all`` is true,
-        and ``offer`` must then apply the filter. With ``for_columns`` the columns of a record's headers count against
-        the limit of its batch.
+        records. A filter with conditions on fields of records prevents these calls, except with ``offer_all``:
+        ``offer`` must then apply the filter. With ``for_columns``, the memory of a record's headers as Arrow columns
+        also counts for the limit of a batch.
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._chunks = _for_columns if for_columns else _in_chunks
@@ -106,7 +106,7 @@ class BatchSelection:
         """Whether batch runs may be yielded although the filter selects only some of their records."""
 
     def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the batch with its selected records, then a damaged range if it has malformed records."""
+        """Yield the batch with its selected records. If it has a malformed record, yield it as a damaged range too."""
         if not self._filter.may_hold(batch):
             return
         outcome = self._outcome(batch)
@@ -141,8 +141,8 @@ class BatchSelection:
     def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
         """Return the valid batches at the start of a run as one item, and the item's records. Any thread may call this.
 
-        Return None if no batch is valid, if records must be selected by the outcome of a transaction, or if the batches
-        reach the last stable offset. The filter must select all records, or all committed ones.
+        Return None if no batch is valid, for control batches and transactional batches, and if a batch reaches the last
+        stable offset of a ``committed`` filter. The filter must select all records, or all committed ones.
         """
         if not _is_plain(run):
             return None
@@ -200,9 +200,9 @@ class BatchSelection:
                 yield from self.select(batch, file)
 
     def first_past(self, batches: Batches) -> int:
-        """Return the row of the first batch after the filter's last offset, or the number of batches.
+        """Return the row of the first batch after the filter's last offset, or the number of batches if there is none.
 
-        A compressed wrapper of magic 0 or 1 is never such a batch, because its base offset requires decompression.
+        Compressed wrappers of magic 0 and 1 are not compared, because their base offsets require decompression.
         """
         last, first = self._filter.last_offset, batches.first
         if last is None or (first.magic < MAGIC_2 and first.attributes & CODEC_MASK):
@@ -211,7 +211,7 @@ class BatchSelection:
         return next((row for row, both in enumerate(offsets) if min(both) > last), batches.batch_count)
 
     def _wanted(self, batch: RecordBatch) -> int:
-        """Return the number of records that the prefilter finds in a batch, or -1 if it cannot be used."""
+        """Return the number of records that the prefilter counts in a batch, or -1 if it cannot count them."""
         if self._prefilter is None or not self._prefilter.looks or not isinstance(batch, Batch) or batch.is_control:
             return -1
         return self._prefilter.of_batch(batch)
@@ -263,7 +263,7 @@ class BatchSelection:
         return self._search
 
     def _counts(self, batch: RecordBatch) -> bool:
-        """Return whether to use the record count of a batch header. It is not verified if the batch is compressed."""
+        """Return whether to use the record count of a header. It is verified only if the batch is not compressed."""
         if not isinstance(batch, Batch) or batch.count < 0:
             return False
         return batch.codec != compression.NONE or self._is_sound(batch)
@@ -303,7 +303,7 @@ def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
 
 
 def _for_columns(batch: RecordBatch) -> Iterator[list[Record]]:
-    """Like :func:`_in_chunks`. Raises LimitError after the records before one whose columns exceed the limit."""
+    """Like :func:`_in_chunks`. Raises LimitError at a record whose columns exceed the limit, after the others."""
     for chunk in _in_chunks(batch):
         for number, record in enumerate(chunk):
             count = len(record.headers)

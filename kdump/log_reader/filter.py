@@ -1,9 +1,9 @@
 """The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`).
 
-RE2 (google-re2) searches each expression that has the same meaning in RE2 and ``re``, because it takes linear time. In
-Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b`` exponential time. ``re`` searches expressions
-with references to groups, lookaround, atomic groups, possessive or over 1,000 repetitions, flags other than ``(?s)``
-and ``(?m)``, ``\\Z``, or a ``$`` before the end.
+RE2 (google-re2) searches expressions in linear time. In Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b``
+exponential time. But ``re`` must search the expressions that RE2 lacks or reads differently: references to groups,
+lookaround, atomic groups, possessive or over 1,000 repetitions, flags other than ``(?s)`` and ``(?m)``, ``\\Z``, and
+a ``$`` before the end.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Filter(NamedTuple):
         return self._replace(committed=False, out_of_order=False) == Filter()
 
     def may_hold(self, batch: RecordBatch) -> bool:
-        """Return whether a batch may hold selected records, by its header. ``last_offset`` is not compared."""
+        """Return whether the header of a batch permits selected records. ``last_offset`` is not compared."""
         return self._may_be_held_by(batch) and not (
             (self.first_offset is not None and batch.last_offset < self.first_offset)
             or (self.since is not None and _latest(batch) < self.since)
@@ -142,7 +142,7 @@ class Filter(NamedTuple):
         )
 
     def takes_all(self, low: int, high: int, early: int, late: int) -> bool:
-        """Return whether offsets ``low`` to ``high`` and times ``early`` to ``late`` (ms) fulfil their conditions."""
+        """Return whether all offsets ``low`` to ``high`` and times ``early`` to ``late`` (ms) are selected."""
         return not (
             (self.first_offset is not None and low < self.first_offset)
             or (self.last_offset is not None and high > self.last_offset)
@@ -203,10 +203,10 @@ _TOKEN: Final = (
 
 
 class Prefilter:
-    """Counts the records of magic 2 batches that fulfil a filter's conditions on records, in compiled code.
+    """Counts, in compiled code, the records of magic 2 batches that a filter may select.
 
-    If it is ``exact``, it counts the selected records; else it may also count other records. ``looks`` is true if there
-    are conditions on times or on fields of records.
+    If ``exact`` is true, all of them fulfil the conditions on records; otherwise some may not. ``looks``: the filter
+    has conditions on times or on fields of records.
     """
 
     def __init__(self, wanted: Filter) -> None:
@@ -276,7 +276,7 @@ class Prefilter:
 
 
 def _fast(grep: re.Pattern[bytes]) -> Expression:
-    """Return an expression with unbounded repetitions compiled by RE2, any other by ``re``, which starts faster."""
+    """Return an expression compiled by RE2 if it has unbounded repetitions, else by ``re``, which starts faster."""
     repeats = (token["repeat"] for token in re.finditer(_TOKEN, grep.pattern))
     if all(_is_bounded(repeat) for repeat in repeats if repeat):
         return grep
@@ -303,7 +303,7 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
 
 
 def literal(grep: re.Pattern[bytes]) -> bytes:
-    """Return a text that all matches of a local expression contain, for a fast first search; b"" if none is found."""
+    """Return a text that each match of a local expression contains, for a fast first search; b"" if none is known."""
     if grep.flags & re.IGNORECASE or re.search(rb"[|(?{]|\\[0-9A-Za-z]", grep.pattern):
         return b""
     found = [b""]
@@ -333,7 +333,7 @@ _PART: Final = (
     rb"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<group>\((?!\?)|\(\?(?::|P<\w+>))|(?P<flags>\(\?[a-zA-Z-]*\)?)"
     rb"|(?P<repeat>(?:[*+?]|\{\d*,?\d*\})(?P<more>[+?]?))|(?P<end>\$)|(?P<other>.)"
 )
-"""The parts of an expression. Not compiled at import: that would delay each start of kdump by a millisecond."""
+"""Matches a part of an expression. Not compiled at import: that would delay each start of kdump by a millisecond."""
 _SAME_ESCAPES: Final = rb"\\(?:[dDwWbBAafnrtv]|x[0-9a-fA-F]{2}|[^a-zA-Z0-9])"
 _SPACES: Final = rb"\t-\r "
 """The bytes of ``\\s``. RE2's ``\\s`` lacks the vertical tab."""
@@ -408,7 +408,7 @@ _SIDES: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 
 
 class DecodedSearch:
-    """Returns the ``data`` of decoded keys and values as compact JSON; undecoded ones are left out."""
+    """Decodes keys and values, and returns their ``data`` as compact JSON. Undecodable ones are left out."""
 
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic

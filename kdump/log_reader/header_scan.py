@@ -1,6 +1,6 @@
-"""Scans the batch headers of a segment for Spark: its batches, positions at which to split it, counts, transactions.
+"""Scans the batch headers of a segment for Spark: batches, counts, transactions, and the positions of chunks for tasks.
 
-Each segment is scanned in one pass by any process. The driver combines the results of a partition's segments.
+Any process can scan a segment, in one pass. The driver combines the results of a partition's segments.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ FAR: Final = 4096
 
 @dataclass(slots=True)
 class ChunkSummary:
-    """Counts of the part of a segment from ``start`` to ``end`` (bytes), which one task reads.
+    """Counts of a chunk: the part of a segment from ``start`` to ``end`` (bytes) that one task reads.
 
     ``counts_known`` is False if a wrapper of magic 0 or 1 cannot be decompressed, or if the disk fails. Offsets are
-    None if there is no batch. Malformed records do not count as damage; wrong checksums count if they are verified.
+    None if there is no batch. Malformed records do not count as damage. Wrong checksums do if :func:`survey` verifies.
     """
 
     start: int
@@ -108,7 +108,7 @@ def _count(batch: RecordBatch) -> int:
 class Survey(NamedTuple):
     """The chunks of one segment and the outcomes of its transactions.
 
-    ``runs`` are ranges of consecutive offsets with one leader epoch; empty unless :func:`survey` has ``checked``.
+    ``runs`` are ranges of consecutive offsets with one leader epoch. Only :func:`survey` with ``checked`` fills them.
     """
 
     chunks: list[ChunkSummary]
@@ -123,7 +123,7 @@ class _AstrayError(Exception):
 def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
     """Return the survey of a segment, split into chunks of about ``split_bytes`` that start at valid batches.
 
-    Only headers are read, unless one is invalid or ``checked`` is true. Then every checksum is verified, and reading
+    Usually only headers are read. If one is invalid or ``checked`` is true, every checksum is verified, and reading
     continues after damage at the next valid batch. Raises UnreadableError.
     """
     with segment.open() as source:
@@ -141,10 +141,10 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
 
 
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
-    """Like :func:`survey`, but on a failing disk return one chunk with unknown counts.
+    """Like :func:`survey`, but return one chunk with unknown counts if the disk fails.
 
     The outcomes of transactions then come from the ``.txnindex`` alone. The task that reads the chunk raises the error.
-    Other errors raise UnreadableError, because a later task might succeed and print records without these outcomes.
+    For other errors this raises UnreadableError: a later read might succeed, and print records without outcomes.
     """
     try:
         return survey(segment, split_bytes, checked=checked)
@@ -153,7 +153,7 @@ def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Sur
 
 
 def _plain(source: files.Source, chunks: list[ChunkSummary], follower: TransactionFollower, split_bytes: int) -> int:
-    """Count the non-transactional batches of magic 2 at the start of a segment: a fast path for most segments.
+    """Add the non-transactional batches of magic 2 at the start of a segment to ``chunks``: a fast path.
 
     Return the position of the first other region. For large batches in a local file only the headers are read.
     """
@@ -190,7 +190,10 @@ def _plain(source: files.Source, chunks: list[ChunkSummary], follower: Transacti
 
 
 def _headers(source: files.Source, start: int) -> Iterator[Region]:
-    """Yield the batches from ``start`` on, without verifying checksums, and the padding. Raises _AstrayError."""
+    """Yield the batches from ``start`` on, and the padding. Only small batches and those of transactions are verified.
+
+    Raises _AstrayError.
+    """
     for region in log.walk(source, start):
         if isinstance(region, RecordBatch):
             if not 0 <= region.magic <= MAGIC_2:
@@ -236,10 +239,10 @@ def batches(source: files.Source, start: int, end: int) -> Iterator[RecordBatch]
 
 
 def regions(source: files.Source, start: int, end: int, *, strict: bool = True) -> Iterator[Region]:
-    """Yield batches by their headers. From an invalid header on, read all bytes and yield the regions.
+    """Yield batches that are found by their length fields. From an invalid header on, read all bytes.
 
-    Only the headers of batches of magic 2 are in memory. If ``strict``, offsets must rise, and the last batch must have
-    the right checksum, because a broker may still be writing it.
+    Of batches of magic 2, only the headers are in memory. With ``strict``, falling offsets and a last batch with a
+    wrong checksum are invalid too: a broker may still be writing the last batch.
     """
     held: RecordBatch | None = None
     for region in _by_length(source, start, end):
@@ -261,7 +264,7 @@ def regions(source: files.Source, start: int, end: int, *, strict: bool = True) 
 
 
 def _by_length(source: files.Source, start: int, end: int) -> Iterator[Region]:
-    """Yield magic 2 batches by their lengths. From another magic or a wrong length on, read all bytes."""
+    """Yield magic 2 batches that are found by their length fields. From another magic or length on, read all bytes."""
     is_local = isinstance(source, local.LocalFile)
     position, loaded, size = start, 0, 0
     block = memoryview(b"")

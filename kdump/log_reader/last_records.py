@@ -31,7 +31,7 @@ RANGE_BYTES: Final = 1 << 16
 class TailRange(NamedTuple):
     """The bytes from ``start`` to ``end`` (exclusive), which hold ``held`` selected records or batches.
 
-    ``crc_valid``: whether the checksums of all these batches are right. Otherwise all are wrong.
+    ``crc_valid``: the checksums of all these batches are right; if false, all are wrong.
     """
 
     start: int
@@ -46,7 +46,7 @@ class TailRanges:
     def __init__(
         self, items: Iterable[SelectedBatch | DamagedRange], most: int, size: Callable[[SelectedBatch], int]
     ) -> None:
-        """Keep the ranges of the last ``most`` records or batches, or a few more; ``size`` counts those of an item."""
+        """Find the ranges of the last ``most`` records or batches, or a few more. ``size`` counts those of an item."""
         self.lost: list[DamagedRange] = []
         self.held = 0
         self._most = most
@@ -169,7 +169,7 @@ def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
 
 
 def _apart(source: Source) -> list[int]:
-    """Return positions of batches, FIRST bytes or more apart, found by length fields up to the first invalid one."""
+    """Return positions of batches, FIRST bytes or more apart. Follow length fields up to the first invalid one."""
     starts = [0]
     position = at = size = 0
     block = b""

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads one partition repeatedly, from the batch after offset ``after`` on, without outcomes of transactions."""
+    """Reads new batches of one partition at each :meth:`poll`, beginning after offset ``after`` (None: at the start).
+
+    The batches have no outcomes of transactions.
+    """
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader

@@ -63,7 +63,7 @@ class PartitionReader:
     stats: ReadStats | None = None
     """The object that counts the regions that are read, or None."""
     begin: ReadStart | None = None
-    """The start in the partition that has this file. All other partitions are read from their first byte."""
+    """The position at which to start in the partition that has this file. Others are read from their first byte."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class PartitionReader:
     ) -> None:
         """Create a reader.
 
-        With ``outcomes``, items have the outcome of their transaction, which may require a second pass over headers.
+        With ``outcomes``, items have the outcome of their transaction. This may require an earlier pass over headers.
         With ``include_damaged``, the readable records of batches with a wrong checksum are yielded too. ``decoder``
         decodes payloads for the column ``decoded``.
         """
@@ -143,15 +143,15 @@ class PartitionReader:
     def read_part(
         self, partition: Partition, segment: Segment, part: SegmentPart
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches of a part, then set its results. The filter must not select offsets or times."""
+        """Yield the selected batches of a part, then set the results in ``part``. No offsets or times are selected."""
         selection, facts = self._begin(partition, reported=part.start > 0 or segment != partition.segments[0])
         yield from self._segment(segment, selection, facts._replace(name=segment.name), part)
 
     def tail(self, partition: Partition, count: int) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield the last ``count`` selected records, or batches if the reader yields batches.
 
-        Segments are read backwards until ``count`` records or batches are found. Their ranges are then read again in
-        offset order. The damaged ranges of a segment are yielded before its batches.
+        Segments are read from the last one back, until ``count`` records or batches are found. The bytes that hold them
+        are then read again in offset order. The damaged ranges of a segment are yielded before its batches.
         """
         selection, facts = self._begin(partition)
         if not count:
@@ -247,9 +247,9 @@ class PartitionReader:
         return item.batch_count if self._of_batches else len(item.records)
 
     def _begin(self, partition: Partition, *, reported: bool = False) -> tuple[BatchSelection, SegmentFacts]:
-        """Return the selection of a partition's batches, and the facts about its segments for rows.
+        """Return the selection of a partition's batches, and the facts about the partition for rows.
 
-        Unless ``reported`` is true, note the records that a read_committed consumer does not receive yet.
+        Report the records that a read_committed consumer does not receive yet, except if this was ``reported`` before.
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None
@@ -284,7 +284,7 @@ class PartitionReader:
         return self._followed[1]
 
     def follow_ahead(self, partition: Partition, scans: Iterable[Scan]) -> None:
-        """Combine the scans of a partition's segments, and keep its transactions' outcomes for :meth:`outcomes_of`."""
+        """Combine the scans of a partition's segments into the transactions' outcomes for :meth:`outcomes_of`."""
         from kdump.transaction_replay.outcomes import follow
 
         self._ahead[id(partition)] = follow(partition, self.report, scans)
@@ -397,7 +397,7 @@ class PartitionReader:
 def _making(
     make: Callable[[SelectedBatch, Run], M | None], selection: BatchSelection, file: SegmentFacts
 ) -> Callable[[Run], M | None]:
-    """Return a function that calls ``make`` with a run if all its records are selected, and otherwise returns None."""
+    """Return a function: run -> result of ``make``, or None unless all records of the run are selected."""
 
     def made(run: Run) -> M | None:
         found = selection.in_one(run, file)

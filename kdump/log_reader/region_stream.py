@@ -1,4 +1,4 @@
-"""Yields the regions of a segment, or of a range of its bytes. Also finds plausible batches with a wrong CRC in damage.
+"""Yields the regions of a segment or of a byte range, and the readable batches with a wrong CRC in a damaged range.
 
 It does not filter records: :mod:`kdump.log_reader.reader` does.
 """
@@ -42,8 +42,8 @@ def stream(
 ) -> Generator[tuple[Region, M | None], None, None]:
     """Yield the regions of a range of bytes (none if ``span`` is None), each with the result of ``make`` or None.
 
-    With ``runs``, several batches may be one Run. ``packed`` is false if the caller needs only headers. If it is true,
-    runs have no compressed batches, and threads read a whole local file with ``runs`` ahead
+    With ``runs``, several batches may be one Run. ``packed`` is false if the caller needs only headers; else runs have
+    no compressed batches. If ``runs`` and ``packed`` are true, threads read a whole local file ahead
     (:func:`kdump.segments.read_ahead.read_making`); with ``check`` they also check records. Raises UnreadableError.
     """
     if span is None:
@@ -62,7 +62,7 @@ def stream(
 def part_of(
     segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool, packed: bool
 ) -> Generator[tuple[Region, None], None, None]:
-    """Yield the regions of a part of a segment like :func:`stream`, then set its ``reached`` and ``skips_left``."""
+    """Yield the regions of a part of a segment, each with None. Then set ``part.reached`` and ``part.skips_left``."""
     first = segment.base_offset if part.start == 0 else None
     kinds = _kinds(source, runs=runs, packed=packed)
     reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=kinds)
@@ -91,7 +91,7 @@ def _kinds(source: Source, *, runs: bool, packed: bool) -> RunKinds | None:
 def _range(
     segment: Segment, source: Source, span: Range, on_error: OnError, kinds: RunKinds | None
 ) -> Iterator[Region]:
-    """Yield the regions of a range. If its end, which an index gave, is inside a batch, continue to the file's end."""
+    """Yield the regions of a range. At damage, or if the range ends inside a batch, continue to the end of the file."""
     start = span.start
     first_offset = segment.base_offset if start == 0 else None
     for region in resync.read(source, start, span.end, on_error=on_error, first_offset=first_offset, runs=kinds):
@@ -105,7 +105,7 @@ def _range(
 
 
 def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:
-    """Yield the plausible batches with a wrong checksum at the start of a damaged range."""
+    """Yield the batches with a wrong checksum but plausible headers at the start of a damaged range."""
     last = -1
     for region in walk.walk(source, damage.position, damage.end):
         if (

@@ -1,4 +1,4 @@
-"""Reads a schema registry's topic (``_schemas``) from the user's paths: into a store, or for a payload decoder."""
+"""Reads the topic of a schema registry (``_schemas``) from the user's paths, into a store or for a payload decoder."""
 
 from __future__ import annotations
 

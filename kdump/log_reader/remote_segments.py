@@ -1,4 +1,4 @@
-"""Makes the list of segments in remote storage from the records of ``__remote_log_metadata`` (KIP-405).
+"""Lists the segments in remote storage by the records of ``__remote_log_metadata`` (KIP-405).
 
 Source: Kafka's classes RemoteLogMetadataCache and RemoteLogSegmentState.
 """
@@ -58,7 +58,7 @@ class RemoteSegments:
 
     def __init__(self) -> None:
         self.known = False
-        """Whether any record was read. Otherwise the copied segments are unknown."""
+        """Whether any record was read. If not, the copied segments are unknown."""
         self.is_damaged = False
         """Whether some records are damaged, so that the list may lack segments."""
         self.segments: dict[bytes, RemoteSegment] = {}

@@ -2,6 +2,7 @@
 
 After an unclean election replicas may hold different records at one offset. The cluster continued with the records of
 the later leader (KIP-101). With equal leader epochs the records are equal, and the first replica is read.
+:func:`choose` does this per range of offsets; :func:`each_once` leaves out all but the best replica of each partition.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _AreCopies: TypeAlias = "Callable[[Partition, LogEnd, Partition, LogEnd], bool]"
 
 
 NAMED = 3
-"""Maximum number of folders that the note about skipped replicas lists."""
+"""Maximum number of folders in the note on replicas that are left out."""
 
 
 class EpochRange(NamedTuple):
@@ -51,7 +52,7 @@ def extend(runs: list[EpochRange], batch: RecordBatch) -> None:
 
 
 def common(one: Ranges | None, other: Ranges | None) -> Ranges | None:
-    """Return the offsets that are in both arguments; None means all offsets."""
+    """Return the offsets that both arguments have. None means all offsets."""
     if one is None or other is None:
         return other if one is None else one
     pairs = ((max(first, start), min(last, end)) for first, last in one for start, end in other)
@@ -59,7 +60,7 @@ def common(one: Ranges | None, other: Ranges | None) -> Ranges | None:
 
 
 def choose(partitions: Sequence[Partition], held: Sequence[list[EpochRange]]) -> list[Ranges | None]:
-    """Return the offsets to read from each partition, or None for all. ``held``: the offsets in each partition."""
+    """Return the offsets to read from each partition, None for all. ``held``: the offsets that each partition has."""
     same: defaultdict[Hashable, list[int]] = defaultdict(list)
     for number, log in enumerate(_logs_of(partitions)):
         same[log].append(number)
@@ -83,7 +84,7 @@ def _logs_of(partitions: Sequence[Partition]) -> list[Hashable]:
     """Return a key for the log of each partition; replicas and copies have equal keys.
 
     The key of a log with a topic name includes the topic id, because a topic that was created again has a new log. A
-    log without a valid ``partition.metadata`` counts as a replica of the other logs if all of them have one topic id.
+    log without a valid ``partition.metadata`` gets the same key as the others if these all have one topic id.
     """
     keys: list[Hashable] = [(one.topic, one.partition, None) for one in partitions]
     named: defaultdict[Name, list[int]] = defaultdict(list)
@@ -119,7 +120,7 @@ def _copy_numbers(logs: Sequence[Partition]) -> list[int]:
 
 
 def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int, int]]:
-    """Yield (number of the replica to read, start, end) in offset order. ``runs`` are (replica's number, range)."""
+    """Yield (number of the replica to read, start, end) in offset order. ``runs``: (number of a replica, its range)."""
     ordered = sorted(runs, key=lambda pair: pair[1].start)
     edges = sorted({edge for _, run in ordered for edge in (run.start, run.end)})
     waiting: list[tuple[int, int, int]] = []  # the highest epoch first, then the first replica
@@ -140,7 +141,7 @@ UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
-    """Return the best replica of each partition. ``note`` gets a sentence on the others and on ``option``, if any."""
+    """Return the best replica of each partition. ``note`` gets a sentence on the others, with a hint at ``option``."""
     hint = f" ({option} reads all)" if option else ""
     left_out = spares(partitions, lambda text: note(f"{text}{hint}"))
     gone = set(map(id, left_out))
@@ -181,7 +182,7 @@ def _spare_replicas(partitions: Iterable[Partition]) -> list[Partition]:
 
 
 def _spare_copies(partitions: Iterable[Partition]) -> list[Partition]:
-    """Return all copies except the best of each log, in the order of :func:`_spare_replicas`.
+    """Return all copies except the best of each log, which is chosen as in :func:`_spare_replicas`.
 
     Copies are searched among the logs without a topic, and among several logs of one folder. Logs are copies if they
     have offsets in common, and :class:`kdump.log_reader.unnamed_logs.LogCopies` finds a common batch.
@@ -206,10 +207,10 @@ def _shown(partition: Partition) -> str:
 def each_once_in_turn(
     partitions: Iterable[Partition], paths: Iterable[str], note: Callable[[str], None], option: str
 ) -> Iterator[Partition]:
-    """Yield the partitions that :func:`each_once` returns, if possible without collecting all of them first.
+    """Yield the partitions that :func:`each_once` returns, if possible before all are found.
 
     ``partitions`` are the result of a finder for ``paths``. The names of all folders are listed first. Partitions are
-    yielded at once, up to the first partition whose name another folder has too. The other partitions are collected.
+    yielded at once, up to the first one whose name another folder also has. The rest are collected first.
     """
     names = _names_below(paths)
     left = iter(partitions)
@@ -223,7 +224,7 @@ def each_once_in_turn(
 def _names_below(paths: Iterable[str]) -> Counter[Name]:
     """Return name of a partition -> number of folders with this name, at any depth below ``paths``.
 
-    The result is empty if a path is not a local folder, or if there are links. An unreadable folder counts as empty.
+    The result is empty if a path is not a local folder, or if there are symbolic links. Unreadable folders are skipped.
     The link count of a folder shows whether it has subfolders. Most partition folders have none, and are not searched.
     """
     names: Counter[Name] = Counter()
@@ -258,7 +259,8 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
 def _links(folder: str) -> int:
     """Return the number of links to a folder, or 0 if it is unknown.
 
-    A folder has two links, and one more from each folder in it. On btrfs, and on ext4 from 65,000 folders on, it is 1.
+    A folder has two hard links, and one more for each folder in it. On btrfs, and on ext4 with 65,000 or more folders,
+    the number is 1.
     """
     try:
         return os.stat(folder).st_nlink  # noqa: PTH116  pathlib is slow to import
@@ -290,7 +292,7 @@ def _overlap(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEn
 
 
 def _raise_of_store(error: UnreadableError) -> None:
-    """Raise an error of a store. An unreadable local file counts as a folder without topic id."""
+    """Raise an error of a store. Ignore others: a folder with an unreadable file has no topic id."""
     if isinstance(error, StoreError):
         raise error
 

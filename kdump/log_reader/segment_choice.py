@@ -34,7 +34,7 @@ def segments(
     """Yield the segments that may hold the offsets and times of a filter.
 
     ``skipped`` is called with the size (bytes) of each skipped segment. ``note`` is called with a sentence if segments
-    after the times were skipped, because their records may have older timestamps.
+    after ``until`` were skipped, because some of their records may have older timestamps.
     """
     first, last = wanted.first_offset, wanted.last_offset
     following = [*partition.segments[1:], None]
@@ -68,9 +68,9 @@ def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Ca
 
 
 def _ends_below(segment: Segment, after: Segment, offset: int) -> bool:
-    """Return whether all records of a segment are below ``offset``, because the next segment starts at or before it.
+    """Return whether all records of a segment are below ``offset``: the next segment, ``after``, starts there or below.
 
-    Names are compared with the first offset in each file, because a file may have been renamed.
+    The names must agree with the first offsets in the files, because a file may have been renamed.
     """
     if segment.base_offset is None or after.base_offset is None or segment.base_offset >= after.base_offset:
         return False
@@ -116,14 +116,14 @@ OPTION: Final = "--out-of-order"
 
 
 class TimeSpan(NamedTuple):
-    """The timestamp of a segment's first record and its largest timestamp, in ms; None if the files do not show it."""
+    """The timestamp of a segment's first record and the segment's largest timestamp, in ms; None if unknown."""
 
     first: int | None
     largest: int | None
 
 
 class _Head(NamedTuple):
-    """The base offset, first and largest timestamp (ms) of a segment's first batch."""
+    """The base offset, the first timestamp and the largest timestamp (ms) of a segment's first batch."""
 
     base_offset: int
     first: int
@@ -174,8 +174,8 @@ def _after(spans: Sequence[TimeSpan], until: int) -> int:
 def _is_in_order(spans: Sequence[tuple[bool, TimeSpan]]) -> bool:
     """Return whether each segment begins at or after the largest timestamp of the previous segment.
 
-    ``spans`` has for each segment whether it may be skipped, and its times. If the times of a segment that may be
-    skipped, or of the one before it, are unknown, the result is False.
+    ``spans`` has a pair for each segment: whether it may be skipped, and its times. The result is False if the times of
+    a segment that may be skipped are unknown, or those of the segment before it.
     """
     for (_, before), (is_later, span) in pairwise(spans):
         if before.largest is None or span.first is None:
@@ -196,7 +196,7 @@ def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
 
 
 def _head(segment: Segment, after: Segment | None) -> _Head | None:
-    """Return offset and times of the first batch; None unless it has magic 2 and an offset of this segment."""
+    """Return offset and times of the first batch; None unless it has magic 2, its own offset and no delete horizon."""
     try:
         with segment.open() as source:
             data = source.read(0, BATCH_HEADER.size)

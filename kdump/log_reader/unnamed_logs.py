@@ -1,4 +1,4 @@
-"""Names logs whose folder names have no topic and partition.
+"""Gives names to logs whose folder names have no topic and partition, and finds copies of a log among them.
 
 The first records show whether a log belongs to one of Kafka's own topics. Thus ``kdump groups FILE`` reads a segment
 of ``__consumer_offsets`` from any folder, and refuses segments of other topics.
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 
 BY_PATH: Final = Name(None, None)
-"""Requests a name by the log itself: the topic of Kafka to which its records belong, or else the path of its folder."""
+"""Requests a name from the log itself: Kafka's own topic to which its records belong, else the path of its folder."""
 COPY: Final = Name("log", 0)
 """The name for logs of several brokers that are replicas of one partition of an unknown topic."""
 _SAMPLED: Final = 20
 """Maximum number of records that are read to find the topic of a log."""
 _SAMPLED_BYTES: Final = 4 << 20
-"""Number of bytes at the start of a segment in which these records are searched."""
+"""Number of bytes at the start of a segment that are searched for these records."""
 
 
 def with_names(
@@ -41,15 +41,15 @@ def with_names(
     every: bool = False,
     only_known: bool = False,
 ) -> Iterator[Partition]:
-    """Yield the partitions, with ``name`` for each log that the user named and whose folder name has no topic.
+    """Yield the partitions. A log whose folder name has no topic gets ``name`` if the user named the log in the paths.
 
-    - BY_PATH as ``name``: copies of a log (:class:`LogCopies`) get one name, and different logs different names.
+    - If ``name`` is BY_PATH, copies of a log (:class:`LogCopies`) get one name, and different logs different names.
     - Logs without a topic that the user did not name are skipped; with ``every`` they are yielded unchanged.
     - Folders without a segment are yielded unchanged. Named files that belong to no segment are skipped.
-    - ``only_known`` skips these folders, and the logs of topics that are not Kafka's own.
+    - With ``only_known``, folders without a segment and logs of topics that are not Kafka's own are skipped.
 
-    ``note`` is called for each renamed log, and each skipped log except by ``only_known``. It is also called for each
-    named file without records, and for each folder if only some of its segments are named.
+    ``note`` is called for each renamed log, and for each skipped log except those skipped by ``only_known``. It is also
+    called for each named file without records, and for each folder if only some of its segments are named.
     """
     of_topics: defaultdict[str, LogCopies] = defaultdict(LogCopies)
     by_path = _PathNames()
@@ -90,7 +90,7 @@ def with_names(
 
 
 class LogCopies:
-    """Numbers logs. Copies have one number: they share a data batch (last offset and CRC) of :func:`_first_batches`."""
+    """Gives numbers to logs. Copies, which share one of the first data batches, get the same number."""
 
     def __init__(self) -> None:
         self._first: Partition | None = None
@@ -119,7 +119,7 @@ class _PathNames:
         self._copies, self._names = LogCopies(), list[Name]()
 
     def name(self, partition: Partition) -> tuple[Name, bool]:
-        """Return the name of a log, and whether an earlier copy has it."""
+        """Return the name of a log, and whether an earlier copy of the log already has this name."""
         number = self._copies.number(partition)
         is_copy = number < len(self._names)
         if not is_copy:
@@ -129,7 +129,7 @@ class _PathNames:
 
 
 def own_topic(partition: Partition) -> str | None:
-    """Return Kafka's own topic to which most of the first readable records belong, or None."""
+    """Return the topic, one of Kafka's own, to which most of the first readable records belong, or None."""
     from kdump.internal_topics.decode import TOPICS
 
     records = list(islice(first_records(partition), _SAMPLED))

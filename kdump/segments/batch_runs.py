@@ -1,7 +1,7 @@
-"""Batch runs: consecutive batches of one kind, read together. In magic 2 a run is a table of header fields.
+"""Batch runs: consecutive batches of one kind that are read together, as a :class:`Run` or as :class:`Entries`.
 
-The walk (:func:`kdump.segments.walk.walk`) finds a batch. :func:`run` and :func:`entries` find the batches after it
-that can be read together with it. Without compiled code there are no runs.
+The walk (:func:`kdump.segments.walk.walk`) finds a batch. :func:`run` and :func:`entries` then find the batches after
+it that belong to the same run. Only compiled code makes runs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ LARGE: Final = 1 << 20
 class Run(Batches):
     """Batches of magic 2 with right checksums, equal attributes and equal delete horizons.
 
-    ``rows`` has WIDTH numbers for each batch: start and end of its records in ``block``, its header fields, and
-    its last offset, last sequence, position and size.
+    ``rows`` is a table with WIDTH numbers for each batch: start and end of the records in ``block``, the header
+    fields, last offset, last sequence, position and size.
     """
 
     __slots__ = ("_sound", "batch_count", "block", "first", "position", "rows", "size", "start")
@@ -81,12 +81,12 @@ class Run(Batches):
 
     @property
     def has_usual_numbers(self) -> bool:
-        """Whether compiled code can print all headers: no count is negative, and all base timestamps are within FAR."""
+        """Whether compiled code can print all headers: counts are 0 or more, base timestamps between -FAR and FAR."""
         is_near = -FAR < self.least("base_timestamp") <= self.greatest("base_timestamp") < FAR
         return is_near and self.least("records_count") >= 0
 
     def stack(self, cursor: C, row: int = 0, stop: int | None = None) -> C:
-        """Return ``cursor``, set to the batches ``row`` to ``stop`` (exclusive), or to none if they are compressed."""
+        """Let ``cursor`` read the batches ``row`` to ``stop`` (exclusive), or none if compressed. Return ``cursor``."""
         packed = self.first.attributes & CODEC_MASK
         stop = self.batch_count if stop is None else stop
         cursor.stack(self.block, self.rows, WIDTH, row, row if packed else stop)
@@ -115,7 +115,7 @@ class Run(Batches):
         return batches.rises(self.rows)
 
     def follows(self, offset: int) -> bool:
-        """Return whether the batches, by their headers, have a record for each offset from ``offset`` on."""
+        """Return whether the headers count one record for each offset, beginning with ``offset``."""
         return -FAR < offset < FAR and batches.follows(self.rows, offset)
 
     def records(self, row: int, stop: int) -> int:
@@ -188,10 +188,10 @@ class Entries(Batches):
 
 
 def entries(first: Message, block: memoryview, start: int, stop: int | None = None) -> Entries | None:
-    """Return the consecutive uncompressed messages from ``first`` on; None if there are fewer than two.
+    """Return the consecutive uncompressed messages that begin with ``first``; None if there are fewer than two.
 
-    ``block`` begins at position ``start`` of the file. All messages end at ``stop`` or before. Their checksums are not
-    verified.
+    ``block`` begins at position ``start`` of the file. Messages that end after byte ``stop`` are left out. Checksums
+    are not verified.
     """
     at = first.position - start
     block = block if stop is None else block[: max(0, stop - start)]
@@ -204,9 +204,9 @@ def entries(first: Message, block: memoryview, start: int, stop: int | None = No
 
 
 def run(first: Batch, block: memoryview, start: int, stop: int | None = None) -> Run | None:
-    """Return the run from ``first`` on, of batches that start before ``stop``; None if it has fewer than two batches.
+    """Return the run that begins with ``first``; None if it has fewer than two batches.
 
-    ``block`` begins at position ``start`` of the file.
+    ``block`` begins at position ``start`` of the file. All batches of the run start before byte ``stop``.
     """
     limit = start + len(block) if stop is None else stop
     rows = batches.rows(first, block, start, min(first.limit, LARGE), limit)

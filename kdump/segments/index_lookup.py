@@ -45,7 +45,7 @@ class Seeker:
     def offset_index(self) -> OffsetIndex | None:
         """The offset index; None if it is missing, empty or unreadable, or if the segment has at most SMALL bytes.
 
-        If the size is not a multiple of 8, this is reported, and the result has no entries.
+        If the size of the file is not a multiple of 8 bytes, report this and return an index without entries.
         """
         base = self._where.base_offset
         data = None if base is None or self._source.size <= SMALL else self._beside("index")
@@ -58,7 +58,7 @@ class Seeker:
         return index
 
     def by_offset(self, first: int | None, last: int | None) -> Range:
-        """Return a byte range that holds the offsets ``first`` to ``last`` (inclusive); None for no bound."""
+        """Return a byte range that holds the offsets ``first`` to ``last`` (inclusive). None means no bound."""
         index = self.offset_index
         if index is None:
             return Range()
@@ -142,10 +142,10 @@ class Seeker:
         return index[slot].position
 
     def _after(self, index: OffsetIndex, offset: int) -> int | None:
-        """Return a position from which on all batches start after ``offset``, or None if the index has no such entry.
+        """Return an indexed position from which all batches start after ``offset``; None if the index has none.
 
-        An entry may hold the last offset of its batch. So the batch of the first entry above ``offset`` may start at
-        or below ``offset``, and later entries are tried.
+        An entry may have the last offset of its batch. Then the batch of the first entry above ``offset`` can still
+        start at or below ``offset``, so the next entries are tried.
         """
         slot = index.slot_for(offset)
         for above in range(0 if slot is None else slot + 1, min(len(index), (slot or 0) + 3)):
@@ -193,7 +193,7 @@ class Seeker:
         return None
 
     def _later(self, position: int, since: int) -> bool:
-        """Return whether a batch from ``position`` on has records at ``since`` (ms) or later, by its header."""
+        """Return whether a header after ``position`` shows records at ``since`` (ms) or later. True also at damage."""
         for region in walk.walk(self._source, position):
             if isinstance(region, RecordBatch) and region.max_timestamp < since:
                 continue

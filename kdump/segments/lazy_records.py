@@ -1,4 +1,4 @@
-"""Sequences of records that are read on each iteration, because a record takes about 300 bytes as an object.
+"""Sequences of records that are read again on each iteration: as objects in memory, records take 300 bytes each.
 
 Compiled code prints :class:`BatchRecords` and :class:`RunRecords` without objects. Plain Python does not use these two.
 """
@@ -64,7 +64,7 @@ class SomeRecords(LazyRecords):
 
 
 class ReadAgain(LazyRecords):
-    """The first ``count`` records of a batch that a filter selects. They have been read before, without damage."""
+    """The first ``count`` records that a filter selects from a batch. An earlier read of them found no damage."""
 
     __slots__ = ("_batch", "_count", "_takes")
 
@@ -97,7 +97,7 @@ class ChangedRecords(LazyRecords):
 
 
 class BatchRecords(LazyRecords):
-    """All records of a batch of magic 2; they are well-formed. ``data`` holds them decompressed, from ``start`` on."""
+    """All records of a batch of magic 2; all are well-formed. They are decompressed in ``data`` from ``start`` on."""
 
     __slots__ = ("batch", "data", "start")
 
@@ -108,10 +108,10 @@ class BatchRecords(LazyRecords):
 
     @classmethod
     def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> BatchRecords | None:
-        """Return the records of a data batch of magic 2; None for other batches, no records, or a malformed record.
+        """Return the records of a data batch of magic 2; None if a record is malformed, or if ``takes_all`` is False.
 
         ``takes_all`` receives the lowest and the highest offset, then the lowest and the highest timestamp (ms) of the
-        records. If it returns False, the result is None.
+        records. The result is also None for other batches, and for a batch without records.
         """
         if not isinstance(batch, Batch) or batch.is_control or batch.count <= 0:
             return None
@@ -129,7 +129,7 @@ class BatchRecords(LazyRecords):
         return self.batch.count
 
     def of_batch(self, kind: type[R], batch: object) -> Iterator[R]:
-        """Return the records as objects of ``kind``, a kernel.records.RecordOfBatch, which holds ``batch``."""
+        """Yield the records as objects of ``kind``, a kernel.records.RecordOfBatch. Each refers to ``batch``."""
         reader = Records()
         reader.begin(self.data, self.start, self.batch.header, ())
         return chain.from_iterable(iter(partial(reader.lazy, kind, batch, CHUNK), []))
@@ -144,7 +144,7 @@ class BatchRecords(LazyRecords):
 
 
 def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield lists of consecutive records: CHUNK records, or LARGE bytes or less, or one larger record."""
+    """Yield lists of consecutive records: at most CHUNK records of at most LARGE bytes, or a single larger record."""
     some: list[Record] = []
     size = 0
     for record in records:
@@ -161,7 +161,7 @@ def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def holds_large(records: object) -> bool:
-    """Return whether ``records`` are lazy and a record has LARGE bytes or more, so that it is printed in pieces."""
+    """Return whether lazy ``records`` include one of LARGE bytes or more, which is printed in pieces."""
     if isinstance(records, BatchRecords):
         return len(records.data) >= LARGE_BATCH and _largest(records) >= LARGE
     if not isinstance(records, RunRecords) or len(records.run.block) < LARGE_BATCH:
@@ -180,8 +180,8 @@ def _largest(records: BatchRecords) -> int:
 class RunRecords(LazyRecords):
     """All records of the batches ``row`` to ``stop`` (exclusive) of a run.
 
-    They are well-formed unless ``may_break`` is true or only batches are printed. A caller that reads a malformed
-    record sets ``stop`` to the row of its batch.
+    If ``may_break`` is true, or if only batches are printed, records may be malformed. A caller that reads a malformed
+    record sets ``stop`` to the row of the record's batch.
     """
 
     __slots__ = ("may_break", "row", "run", "stop")
@@ -194,7 +194,7 @@ class RunRecords(LazyRecords):
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """The lowest and the highest offset in the headers. Offsets may not rise if batches were written twice."""
+        """The lowest and the highest offset in the headers: offsets fall where batches were written twice."""
         rows = self.row, self.stop
         return self.run.least("base_offset", *rows), self.run.greatest("last_offset", *rows)
 
@@ -242,7 +242,7 @@ class RecordSizes(NamedTuple):
 def read_sizes(batches: Batches, add: Callable[[RecordSizes], None]) -> int:
     """Call ``add`` with the sizes of records, about MANY at a time. Return the number of batches that were read.
 
-    Reading ends before a batch with a malformed record: ``add`` does not get its records. Raises DamageError if
+    Reading stops before a batch with a malformed record: ``add`` gets no record of that batch. Raises DamageError if
     ``batches`` is a single batch with a malformed record. Of several messages of magic 0 and 1 only the first is read.
     """
     if batches.rows is not None:

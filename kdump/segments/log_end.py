@@ -1,7 +1,7 @@
 """Finds the end of a segment and of a log, and decides whether a truncated batch at the end is damage.
 
-The file of an active segment may end in zeros (``preallocate=true``). Its index file usually does, because a broker
-allocates 10 MiB, and truncates the file when it rolls the segment or stops.
+The ``.log`` of an active segment may end in zeros (``preallocate=true``). Its indexes usually do: a broker allocates
+10 MiB for each, and truncates them when it rolls the segment or stops.
 
 =========================  ================  ========================  ======================================
 ``.kafka_cleanshutdown``   newest segment    a broker holds the lock   the truncated batch is
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
 
 SMALL: Final = 1 << 14
-"""Size in bytes up to which a segment is walked from its start, without its index."""
+"""Size in bytes up to which a segment is read from its start, without its index."""
 
 
 class SegmentEnd(NamedTuple):
@@ -99,8 +99,8 @@ def first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
 def end_of_segment(segment: Segment, since: int = 0) -> SegmentEnd:
     """Return the end of a segment. Raises UnreadableError.
 
-    Reading starts at the batch boundary ``since`` (bytes), or if more than SMALL bytes follow it, at the last index
-    entry. Only the last batch is checked, unless it is damaged or damage follows it.
+    Reading starts at the batch boundary ``since`` (bytes) or, if more than SMALL bytes follow it, at the last index
+    entry. Only the last batch is checked. If it is damaged or damage follows it, all batches are then checked.
     """
     base = segment.base_offset or 0
     with segment.open() as source:
@@ -139,7 +139,7 @@ def last_indexed(
     """Return the position in the last entry of the offset index.
 
     The result is 0 if the index is missing or unreadable, or if no valid batch with the entry's offset is there.
-    Entries above ``position`` (bytes) or ``offset`` are ignored, and then the last ``skip`` of the remaining entries.
+    Entries above ``position`` (bytes) or ``offset`` do not count, nor do the last ``skip`` of the other entries.
     """
     path = segment.siblings.get("index")
     if path is None:
@@ -164,7 +164,7 @@ def last_indexed(
 def _last_entry(
     index: Source, position: int | None, relative: int | None, skip: int
 ) -> offset_index.StoredOffset | None:
-    """Return the last entry before the zeros and within the limits, by binary search, because the file may be large."""
+    """Return the entry of :func:`last_indexed`. A binary search finds it, because the file may be large."""
     layout = offset_index.OffsetIndex.layout
     low, high = 0, index.size // layout.size
     while low < high:
@@ -191,21 +191,21 @@ class Tail(NamedTuple):
 
 
 def tail(segment: Segment | None, region: Trailing) -> Tail:
-    """Return whether a truncated batch at the end of ``segment`` is damage. It is damage if ``segment`` is None."""
+    """Return whether a truncated batch at the end of a segment is damage, and its sentence. Without a segment it is."""
     if segment is not None and is_being_written(segment):
         return Tail(False, f"{region}: a broker is writing it")
     return Tail(True, f"{region}: truncated, or copied while it was written")
 
 
 def report_region(segment: Segment, region: Damage | Trailing, report: Reporter) -> None:
-    """Report a damaged range of a segment, or the truncated batch at its end, as damage or as a note."""
+    """Report a region of a segment as damage, but a truncated batch that a broker is writing as a note."""
     found = tail(segment, region) if isinstance(region, Trailing) else Tail(True, region.reason)
     receive = report.damage if found.is_damage else report.note
     receive(f"{segment.name}: byte {region.position}: {found.text}")
 
 
 def damage_of(segment: Segment, region: Damage | Trailing) -> Damage | None:
-    """Return the damaged range of a region; None for a truncated batch that a broker is writing."""
+    """Return a region as a damaged range; None for a truncated batch that a broker is writing."""
     if isinstance(region, Damage):
         return region
     return region.damage() if tail(segment, region).is_damage else None

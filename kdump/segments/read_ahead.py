@@ -1,8 +1,8 @@
 """Threads that read a segment ahead of the caller, with the same regions and errors in the same order.
 
 Threads take chunks of regions in turns (:mod:`kdump.parallel.chunks`). They release the GIL to compute checksums,
-decompress large batches and make the first lines of runs (:class:`LinesAhead`). A batch that a thread cannot decompress
-stays unchanged, and its reader raises the error. While the caller waits for a chunk, it prepares other chunks.
+decompress large batches and make the first lines of runs (:class:`LinesAhead`). If a thread cannot decompress a batch,
+the batch stays unchanged, and its reader raises the error. A caller that waits for a chunk prepares other chunks.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SPARE: Final = 4
 
 
 class _EndedError(Exception):
-    """The caller has ended, so a thread must stop reading."""
+    """Ends the read of a thread, because the caller has closed the generator."""
 
 
 class RevocableSource:
@@ -84,7 +84,7 @@ class RevocableSource:
 
 
 class RegionChunks(Generic[T]):
-    """Divides regions into chunks. With ``unpack``, compressed batches count as larger (cost of decompression)."""
+    """Divides regions into chunks. With ``unpack``, compressed batches count as larger: decompression takes time."""
 
     def __init__(self, regions: Iterator[T], *, unpack: bool) -> None:
         self._regions, self._unpack = regions, unpack
@@ -115,7 +115,7 @@ class RegionChunks(Generic[T]):
 
 
 class PreparedRegions(NamedTuple, Generic[T, M]):
-    """Regions, each with the result of ``make`` or None. ``held`` is the number of prepared bytes."""
+    """Regions, each with the result of ``make`` or None. ``held``: bytes of the results and of decompressed records."""
 
     pairs: list[tuple[T, M | None]]
     held: int
@@ -139,7 +139,7 @@ class Preparation(Generic[T, M]):
         return True
 
     def make(self, chunk: list[T], _: bool, turn: Turn[_SameStart]) -> PreparedRegions[T, M]:
-        """Prepare regions until the chunk's turn comes, or more than HELD prepared bytes wait. Return all regions."""
+        """Prepare regions until the chunk's turn comes or more than HELD bytes wait. Return all, prepared or not."""
         pairs: list[tuple[T, M | None]] = []
         held = 0
         for region in chunk:
@@ -164,7 +164,7 @@ class Preparation(Generic[T, M]):
             self._held += size
 
     def _prepare(self, region: T, run: Run | None) -> int:
-        """Compute the checksum of a region and decompress it. Return the number of decompressed bytes."""
+        """Check the records of a run; verify and decompress a single batch. Return the number of decompressed bytes."""
         try:
             if self._check and run is not None:
                 _ = run.sound
@@ -185,7 +185,7 @@ class Preparation(Generic[T, M]):
 def read(
     regions: Iterator[T], source: RevocableSource, size: int, *, unpack: bool, check: bool = False
 ) -> Generator[T, None, None]:
-    """Yield ``regions`` as :func:`read_making` does, without a function to call for each run."""
+    """Yield ``regions``, which threads read ahead, like :func:`read_making` without ``make``."""
     with closing(read_making(regions, source, size, None, unpack=unpack, check=check)) as pairs:
         for region, _ in pairs:
             yield region
@@ -233,9 +233,9 @@ def _is_packed(region: Region) -> bool:
 
 
 def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
-    """Return whether threads make reading ``left`` bytes faster, if these bytes are like the regions ``taken``.
+    """Return whether threads are faster for ``left`` further bytes, if these are like the regions ``taken``.
 
-    The result is false if most bytes are in compressed batches that are too small to be decompressed by a thread.
+    They are not if most bytes are in compressed batches that are too small to be decompressed by a thread.
     """
     size = sum([region.size for region in taken])
     packed = [region.size for region in taken if _is_packed(region)] if unpack else []
@@ -287,7 +287,7 @@ class LinesAhead(Generic[L]):
         return MadeLines(writer, writer.run(head, shape, AHEAD))
 
     def begin(self, run: Run, row: int, stop: int, made: MadeLines | None) -> MadeLines:
-        """Return ``made`` if it has the lines of ``row`` to ``stop`` (exclusive), else a result without lines."""
+        """Return ``made`` if it is for ``row`` to ``stop`` (exclusive), else no lines, and a writer that makes them."""
         if made is not None and (row, stop) == (0, run.batch_count):
             return made
         self.writer.stack(run.block, run.rows, WIDTH, row, stop)
@@ -295,6 +295,6 @@ class LinesAhead(Generic[L]):
         return MadeLines(self.writer, b"")
 
     def end(self, writer: Lines) -> None:
-        """Keep ``writer``, from the result of :meth:`begin`, to use it again for later runs."""
+        """Keep the writer that :meth:`begin` returned for later runs."""
         if writer is not self.writer and len(self._spare) < SPARE:
             self._spare.append(writer)

@@ -105,9 +105,9 @@ OnError: TypeAlias = Literal["stop", "skip", "resync"]
 
 
 class RunKinds(NamedTuple):
-    """Selects the batches that are combined into runs: batches of magic 2 without the attribute bits of ``excluded``.
+    """The batches that form runs: those of magic 2 that have no attribute bit of ``excluded``.
 
-    With ``messages``, uncompressed messages of magic 0 and 1 are combined too.
+    With ``messages``, uncompressed messages of magic 0 and 1 form runs too.
     """
 
     excluded: int

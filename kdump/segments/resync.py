@@ -12,10 +12,10 @@ batch, and skips a damaged batch as a whole if its end is certain. The end is ce
 Otherwise the search starts after the first byte of the damaged batch. It may then take a copy in a record's value for a
 batch of the log.
 
-**Time.** The search reads each byte a limited number of times, even if the size fields are wrong. If a size
-field claims a large batch, its checksum is computed from checksums of fixed ranges (``RangeChecksum``). A budget limits
-the records that are skipped to find the end of a damaged batch. A worker that reads only a part of a segment guesses
-the first batch of this part. Other limits apply to the guess (LOOKS, HASHED).
+**Time.** The search reads each byte a limited number of times, even if size fields are wrong. The checksum of a batch
+with a large size field is computed from checksums of fixed ranges (``RangeChecksum``). A budget limits the records that
+are skipped to find the end of a damaged batch. A worker that reads only a part of a segment guesses the first batch of
+the part (:func:`guess`); LOOKS and HASHED limit the guess.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ KEPT: Final = 16
 FORGOTTEN: Final = 1 << 16
 """Maximum number of stored checksums before the current position."""
 FRAMED: Final = 8
-"""Before it finds a valid batch, a search may skip BUDGET records, and one more for each FRAMED bytes read."""
+"""Until a search finds a valid batch, it may skip BUDGET records, and one more for each FRAMED bytes read."""
 NEAR: Final = 1 << 21
-"""Bytes after the start of a part in which a guess first searches for the leader epoch of the segment's first batch."""
+"""A guess first searches this many bytes of a part for batches with the leader epoch of the segment's first batch."""
 LOOKS: Final = 1024
 """Maximum number of positions that a guess examines."""
 HASHED: Final = 16 << 20
@@ -158,7 +158,7 @@ class ResyncReader:
         """The number of bytes whose checksums may still be computed; None for no limit."""
 
     def read_part(self, stop: int, skips_left: int) -> Iterator[Region]:
-        """Yield the regions before the first valid batch at or after ``stop``. ``skips_left``: unused skip budget."""
+        """Yield the regions before the first valid batch that starts at ``stop`` or later. Set :attr:`reached`."""
         self._window.narrow(self._start, stop)
         self._stop, self._origin, self.skips_left = stop, 0, skips_left
         return self.read()
@@ -212,7 +212,7 @@ class ResyncReader:
         return zero_tail(self._source, self._start, self._end)
 
     def _account(self, bad: Damage | Trailing, valid: RecordBatch) -> Damage:
-        """Return the damaged range ``bad``, extended to the next valid batch."""
+        """Return the damaged range ``bad``, extended to ``valid``, the next valid batch, with its missing offsets."""
         if isinstance(bad, Trailing):
             size = bytes(self._source.read(bad.position + _SIZE, 4))
             bad = Damage(
@@ -236,7 +236,7 @@ class ResyncReader:
         )
 
     def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:
-        """Yield the last regions: no valid batch follows. Zeros after the end of the bad batch are padding."""
+        """Yield ``bad``, after which no valid batch follows, to the end of the file. Zeros at the end are padding."""
         end = max(self._zeros, self._claimed_end)
         if self._end - end < record_layout.UP_TO_MAGIC or isinstance(bad, Trailing):
             end = self._end
@@ -318,7 +318,7 @@ class ResyncReader:
     def guess(self, until: int, alike: bytes) -> int | None:
         """Return the position of a valid batch before ``until``, or None. The batch may be a copy in a record's value.
 
-        Batches with the leader epoch and magic ``alike`` are searched first. After LOOKS positions the result is None.
+        Batches with the bytes ``alike`` (leader epoch and magic) are tried first. The result is None after LOOKS tries.
         """
         self._hashable = HASHED
         places = chain(self._places_alike(until, alike), self._places(self._start, until))
@@ -439,7 +439,7 @@ def padding(source: Source, start: int, end: int) -> Padding:
 
 
 def zero_tail(source: Source, start: int, end: int) -> int:
-    """Return the start of the zeros that reach to ``end``, but at least ``start``; ``end`` without zeros."""
+    """Return the first position, from ``start`` on, after which all bytes before ``end`` are zero; at most ``end``."""
     while end > start:
         data = data_end(source, start, end)
         at = max(start, data - BLOCK)
@@ -452,7 +452,7 @@ def zero_tail(source: Source, start: int, end: int) -> int:
 
 
 def guess(source: Source, part: SegmentPart) -> int | None:
-    """Return the assumed position of the first batch of a part, or None (:meth:`ResyncReader.guess`)."""
+    """Return the position of a valid batch in a part, which is probably its first (:meth:`ResyncReader.guess`)."""
     alike = source.read(BEFORE_EPOCH, record_layout.UP_TO_MAGIC - BEFORE_EPOCH)
     return ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)
 
@@ -470,8 +470,8 @@ def read(
     """Yield the regions of a segment. Magic, header, codec and checksum of each batch are checked.
 
     ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batch by
-    its length field. "resync": the next valid batch. If the segment starts with damage, the missing offsets begin with
-    ``first_offset``, its base offset. A batch of more than ``limit`` bytes (by default the source's limit) is damage.
+    its length field. "resync": the next valid batch. If damage begins at ``start``, the missing offsets begin with
+    ``first_offset``. A batch of more than ``limit`` bytes (by default the source's limit) is damage.
     ``runs`` is explained at :func:`kdump.segments.walk.walk`.
     """
     end = source.size if end is None else min(end, source.size)

@@ -1,7 +1,7 @@
-"""Reads a large segment in parts by several processes or threads, with results in file order.
+"""Reads a large segment in parts, in several processes or threads. The results are in the order of the file.
 
-The state at the start of each part is assumed, and checked when the previous part is finished. If it was wrong, the
-part is read again (:mod:`kdump.parallel.chunks`). A run from :func:`read_headers` reads its records on first use.
+A worker assumes the position of the first batch in its part. If the previous part shows that it was wrong, the part is
+read again (:mod:`kdump.parallel.chunks`). A run from :func:`read_headers` reads its records on first use.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if kernel.COMPILED:
 
 R = TypeVar("R")
 HELD: Final = 1 << 14
-"""The number of batches and damaged ranges of a part that may be held before its turn."""
+"""The number of batches and damaged ranges that a worker may read of a part before the part's turn."""
 STEP: Final = 1 << 21
 """Threads read a part with more than HELD batches, and all later parts, in steps of this number of bytes."""
 
@@ -64,7 +64,7 @@ class _MadeOfPart(NamedTuple, Generic[R]):
 def parts_of(source: Source) -> list[SegmentPart]:
     """Return the parts in which several workers read a segment.
 
-    Empty if one worker is faster: for small segments or batches, and for any source that is not a local file.
+    Empty if one worker is faster: for small segments or batches, sources that are not local files, and --cache drop.
     """
     if source.size < costs.PRINTING or not isinstance(source, LocalFile) or costs.is_watched():
         return []
@@ -75,7 +75,7 @@ def parts_of(source: Source) -> list[SegmentPart]:
 
 
 def parts_for_threads(source: Source) -> list[SegmentPart]:
-    """Return the parts of a segment whose headers two threads read; empty if one thread is as fast."""
+    """Return the parts for reading the headers of a segment in two threads; empty if one thread is as fast."""
     return parts_of(source) if source.size >= costs.THREAD_OF_HEADERS and read_ahead.free_processors() > 0 else []
 
 
@@ -86,12 +86,12 @@ def read(
     first_offset: int | None,
     make: Callable[[Iterator[Region]], R],
 ) -> Generator[R]:
-    """Yield the results of ``make`` for consecutive regions of a segment, called in ``jobs`` processes or two threads.
+    """Call ``make`` with consecutive regions of a segment, in ``jobs`` processes or two threads. Yield the results.
 
-    Threads are used if processes are not faster. A process yields one result for a part; threads may yield several. If
+    Threads are used if processes are not faster. Processes make one result for each part; threads may make several. If
     the assumed start of a part was wrong, ``make`` is called again. The regions are those of ``resync.read(source,
-    on_error="resync", first_offset=first_offset)``, with runs of data if the source accepts batches of the default
-    limit. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
+    on_error="resync", first_offset=first_offset)``, with data in runs unless ``source`` has a batch limit below the
+    default. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
     """
     if costs.processes_of_segment(jobs, source.size, lambda: costs.is_packed(source)) == 1:
         yield from read_in_threads(source, pieces, first_offset, make)
@@ -108,7 +108,7 @@ def read_in_threads(
     first_offset: int | None,
     make: Callable[[Iterator[Region]], R],
 ) -> Generator[R]:
-    """Yield the results of :func:`read`, made by two threads. Close the generator before the source."""
+    """Like :func:`read`, but always in two threads. Close the generator before the source."""
     from kdump.parallel.chunks import Threads
 
     revocable = read_ahead.RevocableSource(source)
@@ -163,7 +163,7 @@ class _PartWork(Generic[R]):
         return None if start is None else _Before(start)
 
     def make(self, piece: SegmentPart, start: _Before, turn: Turn[_Before]) -> _MadeOfPart[R]:
-        """Return the result of the caller's ``make``. Raises the errors of :meth:`Turn.take` after HELD batches."""
+        """Return the caller's result for a part. After HELD batches :meth:`Turn.take` is called, and may raise."""
         if start.reached >= piece.stop:
             return _MadeOfPart(self._make(iter(())), None, start)
         failures: list[UnreadableError] = []
@@ -218,7 +218,7 @@ class Brief(NamedTuple):
 
 
 class BriefRun(Run):
-    """A batch run with only its headers in memory. ``found`` has the bytes of :class:`Brief`."""
+    """A batch run with only its headers in memory. Its batches read their records on first use."""
 
     __slots__ = ("_source", "found")
     found: bytearray
@@ -237,7 +237,7 @@ class BriefRun(Run):
 
 
 class Old(NamedTuple):
-    """The position of a valid message of magic 0 or 1."""
+    """A valid message of magic 0 or 1. Only its position is kept."""
 
     position: int
 
@@ -259,7 +259,7 @@ def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Header
 
 
 def whole(made: Headers, source: Source) -> Iterator[Region]:
-    """Yield the regions given to :func:`brief`, with all data batches in runs. ``source`` must stay open."""
+    """Yield the regions from the result of :func:`brief`. Data batches are in runs. ``source`` must stay open."""
     window = Window(source, source.size)
     for each in made:
         if isinstance(each, Brief):

@@ -1,4 +1,4 @@
-"""Finds the batches of a segment as Kafka's reader does, up to the first damage (``resync`` reads after it).
+"""Finds the batches of a segment as Kafka's reader does, up to the first damage. ``resync`` also reads after damage.
 
 A DamageError becomes a Damage region here. Files are read in blocks of at most 1 MiB, and never mapped, because a
 segment may shrink while it is read.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BLOCK: Final = 1 << 20
 """Largest block in bytes."""
 FIRST_BLOCK: Final = 1 << 16
-"""Size of the first block in bytes. Each further block is twice as large."""
+"""Size of the first block in bytes. Each further block is twice as large, up to BLOCK."""
 ACROSS: Final = 1 << 16
 """Bytes that are read after the end of a part, because its last batch usually ends there."""
 
@@ -44,11 +44,11 @@ class Window:
         self.block = memoryview(b"")
 
     def narrow(self, start: int, until: int) -> None:
-        """Read in large blocks from ``start`` on, for batches that start before ``until``."""
+        """From now on read large blocks, up to ACROSS bytes after ``until``. Reading begins at ``start``."""
         self.start, self._until, self._next = start, until + ACROSS, BLOCK
 
     def load(self, position: int, size: int) -> tuple[memoryview, int]:
-        """Return a block with ``size`` bytes from ``position`` on (fewer at the end), and the position in the block."""
+        """Return a block with ``size`` bytes from ``position`` on (fewer at the end), and their start in the block."""
         at = position - self.start
         if at < 0 or at + size > len(self.block):
             if not 0 <= at <= len(self.block) + BLOCK:  # a jump: the caller may need little there
