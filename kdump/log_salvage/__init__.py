@@ -1,1 +1,1 @@
-"""Writes the valid batches of damaged replicas to new segments."""
+"""Writes the valid batches of one or more damaged replicas of a partition to new segments."""

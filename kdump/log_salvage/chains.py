@@ -1,7 +1,8 @@
-"""Chains of consecutive valid batches. A chain is a few numbers, so memory does not grow with the number of batches.
+"""Chains: the consecutive valid batches of a replica, for the merge of replicas (:mod:`.merge`).
 
-If chains of two replicas overlap and differ, their batches are read again and compared one by one. The checksum of a
-chain shows whether its file has changed since the first read.
+A chain keeps offsets, counts and one checksum, so memory does not grow with the number of batches. If chains of two
+replicas overlap and differ, their batches are read again and compared one by one. The checksum of a chain also shows
+whether its file has changed since the first read.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""Number of offsets in a cell. No chain extends past its cell, so chains do not depend on the ends of segments."""
+"""A chain ends at each multiple of this number of offsets: so chains of replicas with other segments are comparable."""
 WAITING: Final = 1 << 10
-"""About how many numbers (three per batch) are collected before they are added to the checksum of a chain."""
+"""Approximate count of numbers (three per batch) that are collected before they go into the checksum of a chain."""
 AT_ONCE: Final = 1 << 20
 """Approximate number of bytes of a chain that are in memory while its batches are compared one by one."""
 
@@ -52,7 +53,7 @@ class BatchPlace(NamedTuple):
 
 
 class PlacesInARow(NamedTuple):
-    """The offsets and positions of consecutive batches of a run, whose offsets increase."""
+    """The offsets and positions of consecutive batches of a run. Their offsets increase."""
 
     base_offset: int
     last_offset: int
@@ -81,7 +82,7 @@ END_OF_LOG: Final = "end of log"
 
 
 class LeftOutRange(NamedTuple):
-    """Bytes of a copy that are not in the merged log, and their offsets up to ``missing_until`` - 1, if known."""
+    """Bytes of a copy that are not in the merged log. ``missing_until`` is exclusive; unknown offsets are None."""
 
     segment: Segment
     position: int
@@ -97,7 +98,7 @@ class LeftOutRange(NamedTuple):
 
 
 class MissingOffsets:
-    """Ranges of offsets between batches that no batch has, in the order in which they were added."""
+    """Ranges of offsets that no batch has, between one batch and the next, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._ends = array("q")
@@ -109,7 +110,7 @@ class MissingOffsets:
         return map(range, self._ends[::2], self._ends[1::2])
 
     def between(self, last: int, base: int) -> None:
-        """Add the offsets between the end of a batch (``last``) and the start of the next one (``base``), if any."""
+        """Add the offsets, if any, between ``last``, the end of a batch, and ``base``, the start of the next one."""
         if base > last + 1:
             self._ends.extend((last + 1, base))
 
@@ -147,7 +148,7 @@ class Chain:
         return self.end - self.position
 
     def goes_on(self, place: BatchPlace | PlacesInARow) -> bool:
-        """Return whether ``place`` directly follows the chain in the segment, with higher offsets within its CELL."""
+        """Return whether ``place`` continues the chain: the next bytes, and offsets up to the next multiple of CELL."""
         follows = self.segment is place.segment and self.end == place.position
         return follows and place.base_offset > self.last_offset and place.base_offset < _end_of_cell(self.base_offset)
 
@@ -183,7 +184,7 @@ class Chain:
         return self.base_offset, self.last_offset, self.size, self.count, self._add_up()
 
     def regions(self, source: Source) -> Iterator[Batches]:
-        """Read the batches again and yield them as batch runs. Raises UnreadableError if they have changed."""
+        """Read the batches again and yield them in batch runs. Raises UnreadableError if they have changed."""
         seen: list[Chain] = []
         for region in resync.read(source, self.position, self.end, on_error="stop", runs=DATA):
             yield self._seen(region, seen)
@@ -209,7 +210,7 @@ class Chain:
         self._make_sure(seen)
 
     def _seen(self, region: Region, seen: list[Chain]) -> Batches:
-        """Add a region that was read again to ``seen``, and return it. Raises UnreadableError if it has changed."""
+        """Add a region, read again, to the chain in ``seen``. Return it. Raises UnreadableError if it has changed."""
         if isinstance(region, Run) and region.rises:
             link(seen, row_of(self.segment, region, 0, region.batch_count))
         else:
@@ -241,7 +242,7 @@ def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
 
 
 def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Like :func:`places`, but all batches of a run except the first and the last are combined, per cell of offsets."""
+    """Like :func:`places`, but combine the batches of a run, except the first and the last, up to multiples of CELL."""
     for region in regions:
         if isinstance(region, Run) and region.batch_count > 2 and region.rises:
             yield from places(each, [region.batch(0)])
@@ -252,7 +253,7 @@ def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | P
 
 
 def _rows_of(each: Segment, run: Run) -> Iterator[PlacesInARow]:
-    """Yield the places of a run without its first and last batch, one item per cell of offsets."""
+    """Yield the places of a run without its first and last batch: one item up to each multiple of CELL."""
     bases, row = run.column("base_offset"), 1
     while row < run.batch_count - 1:
         end_row = bisect_left(bases, _end_of_cell(bases[row]), row, run.batch_count - 1)
@@ -265,7 +266,7 @@ def _end_of_cell(offset: int) -> int:
 
 
 def row_of(each: Segment, run: Run, row: int, end_row: int) -> PlacesInARow:
-    """Return the places of the batches ``row`` to ``end_row`` - 1 of a batch run whose offsets increase."""
+    """Return the places of the batches ``row`` to ``end_row`` (exclusive) of a run whose offsets increase."""
     names = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
     bases, lasts, epochs, crcs = (run.column(name, row, end_row) for name in names)
     start, end = run.field("position", row), run.field("position", end_row - 1) + run.field("size", end_row - 1)
@@ -310,7 +311,7 @@ def _fits(base: int, last: int) -> bool:
 
 
 def _place(each: Segment, region: RecordBatch) -> BatchPlace | LeftOutRange:
-    """Return the place of a batch, or a range with the reason why a broker cannot use the batch."""
+    """Return the place of a valid batch or, if a broker cannot use it, a LeftOutRange with the reason."""
     try:
         base, last = region.base_offset, region.last_offset
         if region.magic == 0:  # inner offsets are absolute; no checksum covers the wrapper's

@@ -26,7 +26,7 @@ _epoch = attrgetter("epoch")
 
 
 class EpochHistory:
-    """Leader epochs in rising order, with start offsets. Epochs that start at or after a newer one are dropped."""
+    """Leader epochs in rising order, with start offsets. An epoch is dropped if a newer one starts there or before."""
 
     def __init__(self, entries: Iterable[EpochEntry]) -> None:
         self.entries: list[EpochEntry] = []
@@ -50,7 +50,7 @@ class EpochHistory:
     def limit(self, base_offset: int, epoch: int) -> int:
         """Return the offset at which ``epoch``, the epoch of a batch at ``base_offset``, ends in this history.
 
-        Returns NEVER for the newest epoch, for -1, and for an empty history. Returns ``base_offset`` if the history has
+        Return NEVER for the newest epoch, for -1, and for an empty history. Return ``base_offset`` if the history has
         another epoch at this offset: the batch does not belong to the log.
         """
         if epoch < 0 or not self.entries:
@@ -64,7 +64,7 @@ class EpochHistory:
         return self._starts[following] if following < len(self._starts) else NEVER
 
     def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
-        """Return this history with older entries of other copies, such as the epochs of remote segments."""
+        """Return this history, extended by the older entries of ``others``, such as the epochs of remote segments."""
         if not self.entries:
             return EpochHistory(entry for other in others for entry in other.entries)
         first = self.entries[0]
@@ -80,9 +80,9 @@ class EpochHistory:
 
 
 def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    """Return the entries of ``leader-epoch-checkpoint`` in order, without negative epochs.
+    """Return the entries of ``leader-epoch-checkpoint`` in order, without negative epochs; none if it is missing.
 
-    Empty if the file is missing, invalid or unreadable. Unless it is missing, ``note`` receives a message.
+    If the file is invalid or unreadable, ``note`` receives a message, and there are no entries either.
     """
     but = "the leader epochs come from the batches and other copies"
     found: tuple[EpochEntry, ...] | None = None

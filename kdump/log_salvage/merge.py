@@ -1,12 +1,13 @@
 """Merges the valid batches of several damaged replicas of a partition in offset order.
 
 The first pass finds the valid batches of each replica and stores them as chains. The second pass puts the chains in
-order. Duplicates are written once. If batches overlap, the batch with the higher leader epoch is kept, as after an
-election. If the epochs are equal, the batch with the lower base offset is kept; if these are equal too, the batch of
-the replica that was given first. A single replica whose batches are in order needs one pass (:func:`in_one_pass`).
+order. Duplicates are written once. Of overlapping batches one is kept: that with the highest leader epoch, as after an
+election; then that with the lowest base offset; then that of the replica that was given first. A single replica whose
+batches are in order needs only one pass (:func:`in_one_pass`).
 
-No checksum covers the offset of a magic 2 batch, so each batch is compared with the batches before and after it. A
-batch that contradicts both is left out, unless it continues its own leader epoch: batches of two leaders may alternate.
+No checksum covers the offset of a magic 2 batch, so each offset is compared with the batches before and after. A batch
+that contradicts both is left out. An exception is a batch that continues its own leader epoch, because batches of two
+leaders may alternate.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ UNREADABLE: Final = "unreadable"
 
 
 class Account:
-    """The result of reading the replicas of a partition.
+    """The account of a merge: what was placed in the merged log, and what was left out.
 
-    ``first_offset`` and ``last_offset`` belong to the placed batches, ``gaps`` are the missing offsets between them.
-    ``lost`` has the ranges that were left out. ``duplicates`` is the number of batches that equal a placed batch,
-    ``padding`` the number of bytes of padding.
+    ``first_offset`` and ``last_offset`` are those of the merged log, ``gaps`` its missing offsets. ``lost`` has the
+    ranges that were left out. ``duplicates`` is the number of batches that equal a placed batch, ``padding`` the number
+    of bytes of padding.
     """
 
     def __init__(self) -> None:
@@ -71,7 +72,7 @@ class Account:
 
 
 def ahead(regions: Iterator[T], source: Source, revocable: RevocableSource, size: int) -> Iterator[T]:
-    """Return ``regions``. If ``source`` is local, a thread reads its ``size`` bytes ahead through ``revocable``."""
+    """Return ``regions``. If ``source`` is local, threads read their ``size`` bytes ahead through ``revocable``."""
     return read_ahead.read(regions, revocable, size, unpack=False) if isinstance(source, LocalFile) else regions
 
 
@@ -81,10 +82,10 @@ def judged(
     account: Account,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
-    """Yield the batches of a segment, each with whether it is credible: no neighbour contradicts its offset.
+    """Yield the batches of a segment, each with False if the batches before and after it contradict its offset.
 
-    Batches that are not credible, damaged and unreadable ranges, and padding are added to ``account``. ``progress``
-    receives the number of bytes read. Raises StoreError.
+    Such batches, damaged and unreadable ranges, and padding are added to ``account``. ``progress`` receives the number
+    of bytes read. Raises StoreError.
     """
     misplaced: list[LeftOutRange] = []
     before: BatchPlace | PlacesInARow | None = None
@@ -137,9 +138,9 @@ def _is_contradicted(
     following: BatchPlace | PlacesInARow | None,
     end: int | None,
 ) -> bool:
-    """Return whether a batch is out of order, but the batches before and after it are in order.
+    """Return whether a batch is out of order while the batches before and after it are in order.
 
-    ``end`` is the last offset of the batches before it with the same leader epoch; None if there is none.
+    ``end`` is the last offset of the earlier batches with the same leader epoch; None if there is none.
     """
     if before is None or following is None or place.base_offset == before.last_offset + 1:
         return False
@@ -151,7 +152,7 @@ def _is_contradicted(
 
 
 def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None) -> tuple[list[Chain], Account]:
-    """Return the chosen batches of all replicas in offset order, and the account. Unreadable ranges count as lost.
+    """Return the merged log of the replicas as chains in offset order, and the account. Unreadable ranges are lost.
 
     ``progress`` receives the number of bytes read. Raises UnreadableError if overlapping batches have changed when they
     are read again, and StoreError if an object store does not answer.
@@ -172,7 +173,7 @@ def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda 
 
 
 def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
-    """Read the chains again, and yield their batches in batch runs. Raises UnreadableError if a file has changed."""
+    """Read chains again from the segments. Yield the batches in runs. Raises UnreadableError if a file has changed."""
     for _, group in itertools.groupby(chains, lambda each: id(each.segment)):
         alike = list(group)
         with alike[0].segment.open() as source:
@@ -182,7 +183,7 @@ def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
 
 
 def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Yield the places and other ranges of a segment. Threads read the chunks of a large segment."""
+    """Yield the items of :func:`in_rows` for a segment. Threads read a large segment."""
     with each.open() as source:
         pieces = shared_segment.parts_for_threads(source)
         if not pieces:
@@ -195,7 +196,7 @@ def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | 
 
 
 def _clusters(found: list[Chain]) -> Iterator[list[tuple[int, Chain]]]:
-    """Yield the chains in offset order, each with its number in ``found``. Chains that overlap are one group."""
+    """Yield groups of chains that overlap, in offset order. Each chain has its number in ``found``."""
     cluster: list[tuple[int, Chain]] = []
     last = -1
     for number, chain in sorted(enumerate(found), key=lambda one: one[1].base_offset):
@@ -247,7 +248,7 @@ class _Merging:
 
 
 def _in_order(chains: list[tuple[int, Chain]]) -> Iterator[BatchPlace]:
-    """Yield the batches of chains by base offset, then by falling leader epoch, then by the chain's number."""
+    """Yield the batches of chains, sorted by base offset, then by falling leader epoch, then by the chain's number."""
     waiting = deque(chains)
     begun: list[tuple[int, int, int, BatchPlace, Iterator[BatchPlace]]] = []
     while waiting or begun:
@@ -266,13 +267,13 @@ def _in_order(chains: list[tuple[int, Chain]]) -> Iterator[BatchPlace]:
 
 
 class OutOfOrderError(Exception):
-    """A base offset is not above all offsets before it: the replica needs two passes."""
+    """The batches of a replica are not in offset order, so that it needs two passes."""
 
 
 def in_one_pass(
     copy: Partition, account: Account, progress: Callable[[int], None] = lambda _: None
 ) -> Generator[Batches, None, None]:
-    """Yield the batches that :func:`merge` would choose from one replica, as batch runs, in one read.
+    """Yield the batches of the merged log of a single replica, in batch runs, and read the replica only once.
 
     ``account`` gets the same entries as from :func:`merge`. ``progress`` receives the number of bytes read. Raises
     OutOfOrderError if batches are not in offset order: ``account`` is then wrong.
@@ -306,7 +307,7 @@ def _regions(each: Segment) -> Generator[Region, None, None]:
 def _held_rows(
     each: Segment, regions: Iterable[Region], held: deque[Batches]
 ) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Yield the batches and other ranges of a segment. ``held`` receives the regions that have batches."""
+    """Yield the items of :func:`in_rows` for regions of a segment. ``held`` receives regions with usable batches."""
     for region in regions:
         rows = list(in_rows(each, [region]))
         if isinstance(region, Batches) and any(isinstance(row, (BatchPlace, PlacesInARow)) for row in rows):

@@ -1,6 +1,6 @@
 """Salvages log dirs: merges the replicas of each partition, and writes all partitions to one new folder.
 
-:func:`find` groups the replicas, :func:`write` yields the results. :mod:`.writer` writes a partition.
+:func:`find` groups the replicas by partition, :func:`write` writes them with :mod:`.writer` and yields the results.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Replicas:
             self.log_start = max(log_start, self.log_start or 0)
 
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
-        """Return the entry for log-start-offset-checkpoint; none if the log start offset is the first base offset.
+        """Return the entry for log-start-offset-checkpoint, or no entry if the first segment begins at that offset.
 
         There is no entry either if the log ends below the log start offset: a broker would then delete the log.
         """
@@ -78,7 +78,7 @@ class Found(NamedTuple):
     local: list[Partition]
     """The partitions in the given paths, including those without a segment."""
     names: frozenset[Any]
-    """The names of all partitions in the inputs, including those that were not requested."""
+    """The names of all partitions in the inputs, also of those that were not requested."""
     unread: tuple[UnreadableError, ...] = ()
     """The errors of inputs that are missing or cannot be read."""
 
@@ -94,13 +94,13 @@ class Salvaged(NamedTuple):
     written: writer.WrittenLog
     account: Account
     refused: tuple[str, ...]
-    """Messages on files beside the logs that a broker refuses."""
+    """Messages on invalid files beside the logs, which a broker would refuse."""
     unreadable: tuple[UnreadableError, ...]
     log_start: int | None
     """The log start offset of the replicas, or None if no checkpoint has it."""
 
     def report(self, report: Reporter) -> None:
-        """Report the batches that were written, and the bytes that were not."""
+        """Report the batches that were written, the bytes that were not recovered, and the missing offsets."""
         for text in self.refused:
             report.damage(text)
         for error in self.unreadable:
@@ -178,8 +178,8 @@ def write(
     """Write the partitions to the new folder ``out``, and yield the result of each partition, in order.
 
     ``out`` must be outside of ``inputs``; it appears after the last partition. ``progress`` receives the number of
-    bytes done; several processes do not report it. Raises UsageError if ``out`` is refused, UnreadableError if it
-    cannot be written or an input has changed, StoreError if an object store does not answer.
+    bytes done, but not with several processes. Raises UsageError if ``out`` is refused, UnreadableError if it cannot be
+    written or an input has changed, StoreError if an object store does not answer.
     """
     parts = found.parts
     files.outside(inputs, out, parts)
@@ -232,9 +232,9 @@ def _salvage(
 
 
 def _name(part: Partition) -> str:
-    """Return the name of the folder for a partition, ``TOPIC-PARTITION``. Without a topic it is the old folder's name.
+    """Return the name of the new folder, ``TOPIC-PARTITION``. Without a topic it is the old folder's name and ``-0``.
 
-    Topics in archives and stores may be longer than TOPIC_BYTES: then they are shortened, and end in a hash.
+    Topics in archives and stores may be longer than TOPIC_BYTES. They are shortened, and then end in a hash.
     """
     if part.topic is not None:
         topic, number = part.topic, part.partition or 0

@@ -1,4 +1,4 @@
-"""Copies the batches that have a range of offsets to a new segment. Their bytes and checksums stay the same."""
+"""Copies the batches with offsets of a range to one new segment file. Their bytes and checksums stay the same."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SliceRange(NamedTuple):
     last: int | None
 
     def may_hold(self, segment: Segment, after: Segment | None) -> bool:
-        """Return whether a segment may have offsets of the range, by its base offset and that of the next segment."""
+        """Return whether the base offsets of a segment and of the next one, ``after``, allow offsets of the range."""
         end = None if after is None else after.base_offset
         if self.first is not None and end is not None and end <= self.first:
             return False
@@ -73,10 +73,10 @@ def write(
     access: Access = ANY,
     note: Callable[[str], None] = lambda _: None,
 ) -> Slice | None:
-    """Write the batches that have offsets of the range to a new file ``out``. Without such a batch write no file.
+    """Write the batches with offsets of the range to a new file ``out``. If there are none, write no file, return None.
 
-    ``lost`` receives damage that may have had such offsets, ``note`` receives messages on files that killed runs
-    left. Raises UsageError if ``out`` exists, UnreadableError if a segment cannot be read or ``out`` cannot be written.
+    ``lost`` receives damage that may have had such offsets, ``note`` receives messages on files that killed runs left.
+    Raises UsageError if ``out`` exists, UnreadableError if a segment cannot be read or ``out`` cannot be written.
     """
     first: tuple[int, int] | None = None
     count, last = 0, (0, 0)
@@ -94,7 +94,7 @@ def write(
 def _batches(
     segments: Sequence[Segment], wanted: SliceRange, lost: Callable[[Segment, Damage], None]
 ) -> Iterator[Batches]:
-    """Yield the batches that have offsets of the range. A batch run of only such batches is yielded whole."""
+    """Yield the batches with offsets of the range. A run is yielded whole if all its batches have such offsets."""
     for segment, after in zip(segments, [*segments[1:], None], strict=False):
         if not wanted.may_hold(segment, after):
             continue

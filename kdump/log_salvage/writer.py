@@ -4,8 +4,8 @@
     DIR/logs/log-start-offset-checkpoint
     DIR/lost+found/TOPIC-PARTITION/ the bytes that could not be placed, and account.json
 
-A broker does not start if a log dir has a folder of another kind, so ``lost+found`` is not in the log dir ``logs``.
-If inputs could not be read, ``lost+found/unread.json`` lists them.
+A broker does not start if its log dir has a folder that is not a partition folder. So ``lost+found`` is not in the log
+dir ``logs``. If inputs could not be read, ``lost+found/unread.json`` lists them.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ SMALL: Final = 1 << 20
 STEP: Final = 8 << 20
 """The number of bytes of a log that are reserved or flushed at a time."""
 UNREAD: Final = "unread.json"
-"""The file in ``lost+found`` that lists the inputs that could not be read: the output is not complete."""
+"""The file in ``lost+found`` that lists the inputs that could not be read, so that the output is incomplete."""
 MISSING: Final = '\n "missingOffsets": []'
-"""The text in account.json that the missing offsets replace."""
+"""The text in account.json before its missing offsets are inserted."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
 
 
@@ -86,7 +86,7 @@ class WrittenLog(NamedTuple):
 
 
 class BelowLogStart(NamedTuple):
-    """Batches that end below the log start offset: their number, bytes, and first and last offset."""
+    """The batches that end below the log start offset: their number, their bytes, the first and the last offset."""
 
     batches: int
     bytes: int
@@ -105,8 +105,8 @@ def write(
 ) -> tuple[WrittenLog, Account]:
     """Write one partition to ``out``, a folder of :func:`kdump.output.files.new_folder`.
 
-    ``report`` receives the files beside the log that a broker refuses or that cannot be read. Its progress is in bytes
-    of the copies; with two passes each pass counts half of them. New files have the modes of the copies. DeleteRecords
+    ``report`` receives the files beside the log that a broker refuses or that cannot be read. Its progress counts the
+    bytes of the copies; each of two passes counts half of them. New files have the modes of the copies. DeleteRecords
     or retention removed the records below ``log_start``, which is None if no checkpoint has it.
 
     Raises UnreadableError if a file changes between two passes, StoreError if an object store does not answer, and
@@ -185,7 +185,7 @@ def _write_log(
 
 
 class _BytesDone:
-    """Reports the number of bytes done. ``take_back`` subtracts them before all bytes are read a second time."""
+    """Reports the number of bytes done. ``take_back`` subtracts them, because all bytes are read a second time."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress, self._done = progress, 0
@@ -232,7 +232,7 @@ class _LogWriter:
             self._end_as_before()
 
     def _end_as_before(self) -> None:
-        """Add an empty segment at the last old base offset if the new log ends before it: no offset is used twice."""
+        """Add an empty segment at the last old base offset if the new log ends below: no offset is then used twice."""
         if self._span.begin is None:
             return
         if not self.written.segments and self._span.begin < self._span.end:
@@ -253,7 +253,7 @@ class _LogWriter:
             row = end_row
 
     def _fitting(self, run: Run, row: int) -> int:
-        """Return the row after the last batch that fits the segment. If batch ``row`` does not fit, begin another."""
+        """Return the row after the last batch that fits the segment. If batch ``row`` does not, begin a segment."""
         bases, lasts, sizes = (run.column(name, row) for name in ("base_offset", "last_offset", "size"))
         self._segment_for(bases[0], lasts[0], sizes[0])
         room = self._limits.segment - self._size
@@ -267,7 +267,7 @@ class _LogWriter:
         return run.batch_count
 
     def _segment_for(self, base: int, last: int, size: int) -> BinaryIO:
-        """Return the file for a batch of ``size`` bytes with these offsets. If it does not fit, begin a segment."""
+        """Return the file for a batch of ``size`` bytes. If the batch does not fit the segment, begin a new one."""
         full = self._size + size > self._limits.segment or last - self._builder.base_offset > MAX_RELATIVE_OFFSET
         if self._file is not None and not (full and self._size):
             return self._file
@@ -445,12 +445,12 @@ def _missing(gaps: Iterable[range], log_start: int | None) -> Iterator[str]:
 
 
 def _is_below(until: int | None, log_start: int | None) -> bool | None:
-    """Return whether offsets before ``until`` are all below the log start offset; None if unknown."""
+    """Return whether all offsets below ``until`` are below the log start offset; None if unknown."""
     return None if until is None or log_start is None else until <= log_start
 
 
 def _saved_name(number: int, lost: LeftOutRange) -> str:
-    """Return a file name for lost bytes. It has as much of the segment's name as fits."""
+    """Return a file name for lost bytes: a number, as much of the segment's name as fits, and the position."""
     end = f"@{lost.position}"
     name = os.fsencode(f"{number:06}-{lost.segment.path.rpartition('/')[2]}")[: NAME_BYTES - len(end)]
     return os.fsdecode(name) + end

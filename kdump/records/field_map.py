@@ -65,8 +65,8 @@ _TIMES: Final = {"base_timestamp", "max_timestamp"}
 def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]:
     """Yield the fields of a batch: its header, then the record at ``offset``, or all records.
 
-    Raises DamageError at a malformed record or message. In magic 2 the bytes from the malformed record on are yielded
-    first, as one field. In any magic, records that cannot be decompressed are yielded as one field too.
+    Raises DamageError at a malformed record or message. Before that, the bytes from a malformed record of magic 2 on
+    are yielded as one field. So are records of any magic that cannot be decompressed.
     """
     if isinstance(batch, Batch):
         yield from _header(batch)
@@ -78,7 +78,7 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]
 
 
 def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = None) -> Iterator[FieldBytes]:
-    """Yield fields without the bytes of payloads. With ``hashed`` show their hashes, and keep header keys."""
+    """Yield fields without the bytes of payloads. ``hashed`` returns a hash to show instead; header keys then stay."""
     for part in parts:
         if part.name not in PAYLOADS or (hashed is not None and part.name == "headerKey"):
             yield part
@@ -89,7 +89,7 @@ def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = 
 
 
 def masked(parts: Iterable[FieldBytes], mask: Mask) -> Iterator[FieldBytes]:
-    """Yield fields without the bytes of values that ``mask`` changes, and of malformed records."""
+    """Yield fields without the bytes of malformed records and of the values that ``mask`` changes."""
     key: bytes | None = None
     for part in parts:
         if part.name == "keyLength":

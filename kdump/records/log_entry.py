@@ -43,7 +43,7 @@ def check_limit(size: int, limit: int) -> None:
 
 
 def needs(size: int, magic: int) -> int:
-    """Return the number of bytes that :func:`read` needs for a batch with this size field: in magic 2 a full header."""
+    """Return the number of bytes that :func:`read` needs: the whole batch, and in magic 2 at least a full header."""
     return (
         max(LOG_OVERHEAD.size + size, record_layout.BATCH_HEADER.size)
         if magic >= record_layout.MAGIC_2
@@ -56,8 +56,8 @@ def read(
 ) -> RecordBatch:
     """Return the batch at the start of ``data``; ``position`` is its position in the file.
 
-    ``offset``, ``size`` and ``magic`` are the values in its first bytes, ``limit`` is the largest decompressed size in
-    bytes. As in Kafka, a magic above 2 is read as 2, and one below 0 as a message. Raises DamageError if the file ends
+    ``offset``, ``size`` and ``magic`` are the first fields of the batch, ``limit`` is the largest decompressed size in
+    bytes. As in Kafka, a magic above 2 is read as 2, and one below 0 as a message. Raises DamageError if ``data`` ends
     inside the header of magic 2.
     """
     whole = LOG_OVERHEAD.size + size

@@ -1,4 +1,4 @@
-"""Magic 0 and 1: one message per entry, and wrapper messages that hold a compressed set of them.
+"""Magic 0 and 1: one message per entry. A wrapper is a message whose value is a compressed set of messages.
 
 Magic 0: Kafka 0.8. Magic 1 (KIP-32, Kafka 0.10) adds the timestamp and its type, and relative inner offsets (KIP-31).
 Source: ``org.apache.kafka.common.record.LegacyRecord`` and ``AbstractLegacyRecordBatch``.
@@ -46,9 +46,9 @@ class Message(RecordBatch):
     """One entry of magic 0 or 1: a message, or a wrapper around a compressed set of messages.
 
     As in Kafka, an entry is a batch and, if it is not compressed, also the only record of that batch. Fields are read
-    on first use and raise DamageError if the message is too short, because DumpLogSegments prints the fields before the
-    invalid one. An inner message of a magic 1 wrapper has the wrapper's timestamp type, and under LogAppendTime also
-    the wrapper's timestamp.
+    on first use, because DumpLogSegments prints the fields before an invalid one. A field raises DamageError if the
+    message is too short. Inner messages of a magic 1 wrapper have its timestamp type, with LogAppendTime also its
+    timestamp.
     """
 
     __slots__ = (
@@ -74,9 +74,9 @@ class Message(RecordBatch):
         *,
         limit: int = compression.DEFAULT_LIMIT,
     ) -> None:
-        """Read the message in ``data``, without its log overhead; its entry is at ``position`` in the file.
+        """Read the message in ``data``, which begins after the log overhead. ``position`` is that of the log overhead.
 
-        ``newest`` is the newest magic (0 or 1) of the imitated release, which reads an unknown magic as the newest.
+        ``newest`` is the newest magic (0 or 1) of the release to imitate: it reads an unknown magic as the newest.
         """
         self.position = position
         self.size = LOG_OVERHEAD.size + len(data)
@@ -257,7 +257,7 @@ class Message(RecordBatch):
             yield message.record()
 
     def messages(self, limit: int | None = None, *, in_chunks: bool = False) -> Iterator[Message]:
-        """Yield this message or its inner messages (``in_chunks`` as in :meth:`unpacked`). Raises DamageError."""
+        """Yield this message or, for a wrapper, those inside. ``in_chunks`` and errors: as in :meth:`unpacked`."""
         codec = self.codec
         if codec == compression.NONE:
             yield self
@@ -279,7 +279,7 @@ class Message(RecordBatch):
     def unpacked(self, codec: int, limit: int | None = None, *, in_chunks: bool = False) -> memoryview:
         """Return the message set inside this wrapper, decompressed with ``codec``. Raises DamageError and LimitError.
 
-        With ``in_chunks`` the set ends at the empty LZ4 block that Kafka from 3.6 on takes for the end of the stream.
+        With ``in_chunks`` the set ends at an empty LZ4 block that Kafka from 3.6 on takes for the end of the stream.
         """
         if self._magic not in (0, 1):
             raise DamageError("magic", f"a wrapper has magic {self._magic}", position=MAGIC_POSITION, expected="0 or 1")
@@ -341,7 +341,7 @@ def frame_at(data: memoryview, at: int) -> Frame:
 
 
 def frames(data: memoryview) -> Iterator[Frame]:
-    """Yield the frames of a decompressed set, without a truncated last message. Raises DamageError for a wrong size."""
+    """Yield the frames of a decompressed set, except a truncated last one. Raises DamageError for a too small size."""
     position = 0
     while position + LOG_OVERHEAD.size <= len(data):
         frame = frame_at(data, position)

@@ -189,7 +189,7 @@ class Batch(RecordBatch):
         return compression.decompress(self.codec, stream, limit=limit), []
 
     def unpack(self, room: int = AHEAD) -> int:
-        """Decompress the records of a batch for :meth:`payload`; return their size in bytes, 0 if not compressed.
+        """Decompress the records for a later :meth:`payload`. Return their size in bytes, 0 if not compressed.
 
         Raises DamageError if the stream is malformed, and LimitError if the records have more bytes than ``room`` or
         the batch's own limit.
@@ -225,7 +225,7 @@ class Batch(RecordBatch):
         return self._read(data, start)
 
     def _read(self, data: Bytes, position: int) -> Iterator[Record]:
-        """Yield the records. Compiled code reads them up to the first malformed record, :meth:`_read_on` the rest."""
+        """Yield the records. Compiled code reads them up to a malformed one; :meth:`_read_on` reads the rest."""
         done = 0
         for records in self._read_well_formed(data, position) if kernel.COMPILED else ():
             done += len(records)
@@ -265,7 +265,7 @@ class Batch(RecordBatch):
 
 
 def _record_bytes(data: bytes, count: int) -> Iterator[RecordBytes]:
-    """Yield the byte ranges of the records in a decompressed batch, up to the first record whose size does not fit."""
+    """Yield the positions of the records in a decompressed batch, up to the first one whose size does not fit."""
     start = 0
     for _ in range(count):
         try:
@@ -399,9 +399,9 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def write_batch(header: BatchHeader, records: bytes) -> bytes:
-    """Return a batch. ``records`` are the bytes of its records, already compressed with the codec in ``header``.
+    """Return the bytes of a batch. ``records`` are those of its records, compressed with the codec in ``header``.
 
-    The length and the checksum of ``header`` are recomputed.
+    The length and the checksum in ``header`` are computed again.
     """
     sized = header._replace(
         length=BATCH_HEADER.size - BATCH_HEADER.offsets["partition_leader_epoch"] + len(records), crc=0

@@ -1,6 +1,6 @@
 """The interface of batches: a single batch of any magic, or several consecutive batches.
 
-The functions of this module find records that Kafka refuses or does not read.
+The functions find wrong offsets of records, and the position at which Kafka stops reading an LZ4 stream.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BriefRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]
 """Offset, timestamp in ms, key, value, and size in bytes of a record."""
 _PROPERTIES: Final = {"records_count": "count"}
-"""Header field -> the property of a batch with another name."""
+"""Header field -> the property with its value, if that has another name."""
 
 
 class Batches:  # no ABC: isinstance(), called for each batch, would take five times as long
@@ -80,9 +80,9 @@ class Batches:  # no ABC: isinstance(), called for each batch, would take five t
 
     @abstractmethod
     def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:
-        """Return a header field of the batches ``row`` to ``stop`` (exclusive); by default, of all batches.
+        """Return a column for the batches ``row`` to ``stop`` (exclusive), by default for all batches.
 
-        As in Kafka, fields that magic 0 and 1 do not have are -1. Raises DamageError.
+        As in Kafka, fields that magic 0 and 1 do not have are -1. Raises DamageError for an invalid message of these.
         """
 
     def field(self, name: str, row: int) -> int:
@@ -98,8 +98,8 @@ class Batches:  # no ABC: isinstance(), called for each batch, would take five t
 class RecordBatch(Batches):
     """A batch of magic 2, or one entry (message or wrapper) of magic 0 or 1.
 
-    The fields of magic 2 alone are None here, and its flags False. Properties raise DamageError for an invalid stored
-    value.
+    In magic 0 and 1, fields that only magic 2 has are None, and its flags are False. Properties raise DamageError for
+    an invalid stored value.
     """
 
     __slots__ = ("limit", "position", "size")
@@ -141,12 +141,12 @@ class RecordBatch(Batches):
 
     @property
     def count(self) -> int | None:
-        """The number of records that the header claims."""
+        """The number of records that the header claims; None in magic 0 and 1."""
         return None
 
     @property
     def is_whole(self) -> bool:
-        """Whether the header counts a record for each offset, so that the log cleaner removed none."""
+        """Whether the header counts one record for each offset: the log cleaner has removed none."""
         return self.count is not None and self.count == self.last_offset - self.base_offset + 1
 
     @property
@@ -177,7 +177,7 @@ class RecordBatch(Batches):
 
     @property
     def leader_epoch(self) -> int:
-        """The partition leader epoch; -1 for none, also below magic 2."""
+        """The partition leader epoch; -1 if there is none, as in magic 0 and 1."""
         epoch = self.partition_leader_epoch
         return -1 if epoch is None else epoch
 
@@ -214,8 +214,8 @@ class RecordBatch(Batches):
     def records(self, limit: int | None = None) -> Iterator[Record]:
         """Yield the records in order.
 
-        Raises DamageError at a malformed record, after the records before it; in a compressed batch of magic 2, before
-        all records. The error's position counts from the start of the batch, or of the decompressed records. Raises
+        Raises DamageError after the records before a malformed one. A compressed batch of magic 2 raises it before the
+        first record. The error's position counts from the start of the batch, or of the decompressed records. Raises
         LimitError if the decompressed records have more than ``limit`` bytes (by default the batch's own limit).
         """
 

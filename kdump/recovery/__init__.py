@@ -1,4 +1,4 @@
-"""Simulates how a broker recovers one log at its start, and makes the indexes that it rebuilds. Changes no file."""
+"""Simulates how a broker recovers one log at a start, and makes the indexes that a broker rebuilds. Changes no file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class SoundLog(NamedTuple):
 
     end: int
     has_sound_indexes: bool = False
-    """Whether a broker that uses the indexes finds the log end offset."""
+    """Whether a broker finds the log end offset by the indexes."""
     is_plain: bool = False
     """Whether the folder is :attr:`kdump.log_dirs.partition.Partition.is_plain`."""
 
 
 def first_recovered(bases: Sequence[int], recovery_point: int) -> int:
-    """Return the number of the first segment, by sorted base offsets, that recovery reads after an unclean stop."""
+    """Return the index, in the sorted ``bases``, of the first segment that recovery reads after an unclean stop."""
     return max(bisect_right(bases, recovery_point) - 1, 0)

@@ -1,7 +1,8 @@
-"""Makes the bytes of new ``.index``, ``.timeindex`` and ``.txnindex`` files from batches like a broker. Writes no file.
+"""Makes the content of new ``.index``, ``.timeindex`` and ``.txnindex`` files from batches. Writes no file.
 
-Source: Kafka's class LogSegment (``append``, ``recover`` and ``onBecomeInactiveSegment``). Each batch may get an entry,
-as since Kafka 3.9. Older brokers write at most one entry per append, which may have several batches (KAFKA-806).
+The entries are those of a broker. Each batch may get one, as since Kafka 3.9; older brokers write at most one entry per
+append, which may have several batches (KAFKA-806). Source: Kafka's class LogSegment (``append``, ``recover`` and
+``onBecomeInactiveSegment``).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if kernel.COMPILED:
 
 
 class Indexes(NamedTuple):
-    """The contents of the three files, not padded with zeros. A broker does not write an empty ``.txnindex``."""
+    """The contents of the three files, without zeros at the end. Callers must not write an empty ``.txnindex``."""
 
     offset_index: bytes
     time_index: bytes
@@ -47,14 +48,14 @@ class IndexBuilder:
     """Collects the index entries of one segment from its batches in order."""
 
     def __init__(self, base_offset: int, *, interval: int = DEFAULT_INTERVAL, first_offsets: bool = False) -> None:
-        """``interval`` is in bytes. ``first_offsets``: entries have first offsets of batches, as before 2.0."""
+        """``interval``: index.interval.bytes. ``first_offsets``: write first offsets of batches, as before 2.0."""
         self.base_offset = base_offset
         self.interval = interval
         self.first_offsets = first_offsets
         self.refuses = False
-        """Whether an entry is not above the one before it: a broker's recovery then throws InvalidOffsetException."""
+        """Whether an entry is not above the previous one: a broker's recovery then throws InvalidOffsetException."""
         self.refused_at: int | None = None
-        """The position of the batch with this entry; None if :meth:`close` adds the entry."""
+        """The position of the batch whose entry is refused; None if there is none, or :meth:`close` adds the entry."""
         self.offsets, self.positions = array("q"), array("q")
         """The entries of the ``.index``."""
         self.timestamps, self.time_offsets = array("q"), array("q")
@@ -66,7 +67,7 @@ class IndexBuilder:
         self._aborted: list[AbortedTxn] = []
 
     def add(self, batches: Batches, ended: EndedTransaction | None = None, *, position: int | None = None) -> None:
-        """Add the next batches. If they are a control batch, ``ended`` is the transaction that it ends.
+        """Add the next batches. For a control batch, ``ended`` is the transaction that its marker ends.
 
         ``position`` is the first byte of the batches in the new segment, by default their position in the old one.
         Raises DamageError if an offset does not fit into the segment.
@@ -165,11 +166,11 @@ class Rebuild:
     progress: Callable[[int], None] = lambda _: None
 
     def of(self, partition: Partition) -> Iterator[tuple[Segment, Indexes | DamageError]]:
-        """Yield each segment with its indexes. At an invalid batch, yield its segment with the error, and stop.
+        """Yield each segment with its new indexes. At an invalid batch, yield its segment with the error, and stop.
 
-        The ``.txnindex`` of later segments depends on the invalid batch. If transactions of earlier segments in the
-        folder may end in the partition's segments, the earlier segments are read too, and may have the invalid batch.
-        Raises UnreadableError.
+        Later segments are left out, because their ``.txnindex`` depends on the invalid batch. If the user named only
+        later segments of the folder, the earlier ones are read for transactions that end in the named ones. An invalid
+        batch in them is yielded too. Raises UnreadableError.
         """
         replay = Replay()
         for number, segment in enumerate(partition.segments):

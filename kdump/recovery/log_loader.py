@@ -1,8 +1,8 @@
-"""Simulates how a broker loads the log of a partition: the segments that it recovers, truncates or deletes.
+"""Simulates how a broker loads the log of a partition (:func:`dry_run`): what it recovers, truncates or deletes.
 
-First the broker finishes an interrupted swap. A ``.swap`` file replaces the segments whose offsets it covers; its
-content is not checked. If a ``.cleaned`` file has a lower or equal base offset, the ``.swap`` file is incomplete, and
-the broker deletes it.
+First the broker finishes an interrupted swap of the log cleaner. A ``.swap`` file replaces the segments whose offsets
+it covers; the broker does not check its content. If a ``.cleaned`` file has a lower or equal base offset, the ``.swap``
+file is incomplete, and the broker deletes it.
 
 After a clean stop the broker recovers only segments without an ``.index`` or with an impossible ``.txnindex``. To find
 the log end offset it reads the newest segment from the last index entry on. If no batch follows, the log ends at the
@@ -10,9 +10,8 @@ base offset of this segment. After an unclean stop the broker reads each segment
 truncates the log at the first invalid batch, and deletes all later segments.
 Sources: Kafka's classes LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
 
-The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does not check the order of offsets, but
-the entries of the new index must rise. If the offset of an entry is not above the offset of the entry before it, the
-whole segment is lost.
+The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does not check the order of offsets. But
+if an entry of the new index is not above the previous entry, recovery removes all batches of the segment.
 
 A broker lists each ``.log`` and ``.log.swap`` file as a segment. Its base offset is the number before the first dot:
 ``+8.log``, ``8.log`` and ``8.x.log`` have base offset 8. Then the broker opens the name with 20 digits. If this file
@@ -64,12 +63,12 @@ OPENED = (f".{file_names.LOG}", f".{file_names.LOG}.{file_names.SWAP}")
 
 
 class EmptySegment(Segment):
-    """The empty segment that a broker creates for a name without 20 digits."""
+    """The empty segment that a broker creates because a listed name has not 20 digits. ``path`` is the listed file."""
 
     __slots__ = ()
 
     def open(self) -> OpenSource:
-        """Open an empty source at the end of the file, because a broker does not read the file."""
+        """Open the listed file as an empty source, because a broker does not read that file."""
         return SegmentSlice(Segment.open(self), self.start, 0)
 
 
@@ -81,7 +80,10 @@ class OpenedNames(NamedTuple):
 
 
 def opened(partition: Partition) -> OpenedNames:
-    """Return the segments that a broker opens. A name without an offset is left out: it prevents the start."""
+    """Return the partition with the segments that a broker opens.
+
+    A name without an offset is left out, because it prevents the start.
+    """
     held = {posixpath.basename(each.path): each for each in partition.segments}
     for entry in partition.others:
         if entry.name.endswith(OPENED) and file_names.offset_of(entry.name) is not None:
@@ -104,9 +106,9 @@ def _is_opened(name: str) -> bool:
 
 
 def content_of(each: Segment, code: FindingCode) -> Cut:
-    """Return the records in a file that the broker lists but does not read, as a loss of the whole file.
+    """Return the loss of the records in a file that the broker lists but does not read.
 
-    If the first offset is not the offset in the name, the file is a copy of another segment, and 0 bytes are lost.
+    If the first offset in the file is not the offset in the name, the file is a copy of another segment: the loss is 0.
     """
     name = posixpath.basename(each.path)
     base = file_names.offset_of(name)
@@ -131,10 +133,11 @@ class Outcome(NamedTuple):
     splits: tuple[str, ...]
     """The segments that are split first, because they have an offset 2^31 or more above their base offset."""
     hidden_by: str | None
-    """The ``.index`` with an entry that points past the last batch of its segment, or None.
+    """The file that hides the end of the log from the broker, or None.
 
-    For a ``.log.swap`` whose batches are all below its base offset, the ``.log.swap`` itself. In both cases the log
-    ends at the base offset of the segment, or consumers do not receive new records.
+    It is an ``.index`` with an entry that points past the last batch of its segment, or a ``.log.swap`` whose batches
+    are all below its base offset. The log then ends at the base offset of the segment, or consumers do not receive new
+    records.
     """
     discarded: tuple[str, ...]
     """``.swap`` files that are deleted because of a ``.cleaned`` file."""
@@ -152,8 +155,8 @@ class _Recovered(NamedTuple):
     """A recovered segment.
 
     ``valid`` is its size in bytes after recovery, ``reason`` why recovery stopped, ``next_offset`` the offset after its
-    last batch. ``indexed`` is the position in the log that the last entry of its new index has, ``indexed_offset`` the
-    offset of this entry; None without an entry.
+    last batch. The last entry of its new index has the position ``indexed`` and the offset ``indexed_offset``, which is
+    None without an entry.
     """
 
     valid: int
@@ -169,7 +172,7 @@ class LoaderRules(NamedTuple):
     """The rules that differ between releases. The defaults are those of the newest release."""
 
     searches_bases: bool = True
-    """Whether a broker searches an offset by base offsets of batches (from 4.1, KAFKA-18989), not by last offsets."""
+    """Whether a search for an offset compares base offsets of batches (from 4.1, KAFKA-18989) instead of last ones."""
     forgives_io: bool = True
     """Whether recovery empties a segment after an I/O error in the segment or in a file beside it (from 4.0 on).
 
@@ -196,12 +199,12 @@ def dry_run(
     snapshot_folders: frozenset[int] = frozenset(),
     rules: LoaderRules = NEWEST_RULES,
 ) -> Outcome:
-    """Return the result of loading the log of a partition, whose segments include ``.swap`` files.
+    """Return the result of loading the log of a partition. The partition's segments must include ``.swap`` files.
 
     ``clean``: the last shutdown was clean. ``recovery_point`` and ``log_start`` come from the checkpoints of the
     log dir. ``interval`` is index.interval.bytes. ``sound``: the batches are known to be valid, and are not read again.
-    ``snapshot_folders`` are the offsets of producer snapshots that a broker cannot write, because folders have
-    their names. A failing disk is part of the result. Raises UnreadableError for other causes.
+    ``snapshot_folders`` are the offsets of producer snapshots that a broker cannot write, because folders have their
+    names. A failing disk makes the broker's loading fail; other unreadable files raise UnreadableError.
     """
     partition, unread = opened(partition)
     sound = None if unread else sound  # ``sound`` is about the listed segments
@@ -272,7 +275,7 @@ class _Start:
         self._done: dict[int, _Recovered] = {}
 
     def load(self, segments: list[Segment]) -> list[Segment]:
-        """Recover the segments that are recovered even after a clean stop. Return all segments, split where needed."""
+        """Recover the segments that a broker recovers even after a clean stop. Return all segments after splits."""
         number = 0
         while number < len(segments):
             each = segments[number]
@@ -286,7 +289,7 @@ class _Start:
         return segments
 
     def _split(self, segments: list[Segment], error: OffsetOverflowError) -> list[Segment]:
-        """Return the segments after a split. New segments replace segments with the same base offset."""
+        """Return the segments after a split. A new segment replaces one with the same base offset."""
         parts = split(error)
         self.splits.append(error.segment.name)
         self.snapshots.discard(base_of(error.segment))
@@ -297,7 +300,7 @@ class _Start:
     def recover(self, each: Segment, before: list[Segment], *, loading: bool) -> bool:
         """Recover a segment; return whether it is truncated. ``before`` are the earlier segments.
 
-        ``loading``: the broker recovers the segment while it loads segments, before it recovers the log.
+        ``loading``: the broker is still loading the segments (:meth:`load`). An error then prevents loading.
         """
         if self.sound is None or each not in self.read:  # a valid segment is not in _done, so it may come again
             self.read.append(each)
@@ -350,7 +353,7 @@ class _Start:
         return segments
 
     def cut(self, each: Segment, position: int, reason: str, code: FindingCode, blocked_by: str | None = None) -> None:
-        """Add the loss if a segment is truncated at byte ``position``."""
+        """Add the loss of the bytes from ``position`` on to ``cuts``, if there are any."""
         if position < each.size:
             begin = each.start
             others = (cut for cut in self.cuts if cut.file != each.name or not 0 <= cut.position - begin < each.size)
@@ -372,9 +375,9 @@ class _Start:
     def replay(self, segments: list[Segment], end: int, writes: Sequence[int] = ()) -> bool:
         """Read the batches from the newest producer snapshot up to offset ``end`` (``rebuildProducerState``).
 
-        Return whether the snapshot is older than ``end``. Recovered segments are not read again. ``writes`` are the
-        base offsets at which the broker writes snapshots. Raises FailsError at a wrong size field, a wrong transaction
-        marker, a wrapper that cannot be decompressed, and a snapshot that cannot be written.
+        Return False if the snapshot is at ``end``, so that nothing is read. Recovered segments are not read again.
+        ``writes`` are the base offsets at which the broker writes snapshots. Raises FailsError at a wrong size field, a
+        wrong transaction marker, a wrapper that cannot be decompressed, and a snapshot that cannot be written.
         """
         start = max((offset for offset in self.snapshots if self.log_start < offset <= end), default=self.log_start)
         if start >= end:
@@ -406,7 +409,7 @@ class _Start:
                     raise FailsError(f"{at(each, region.position)}: {fault}", each.name, Code.CONTROL_RECORD)
 
     def find_end(self, last: Segment, end: int) -> None:
-        """Search offset ``end`` from the last index entry on, as a broker does for its producer state.
+        """Search for offset ``end`` from the last index entry on, as a broker does for its producer state.
 
         Raises FailsError for a wrapper that cannot be decompressed: ``FileRecords.searchForOffsetFromPosition`` reads
         the base offset of each batch. Before 4.1 ``searchForOffsetWithSize`` reads only last offsets, and cannot fail.
@@ -448,7 +451,7 @@ class _Start:
 
 
 def _hiding(each: Segment) -> str:
-    """Return the file whose removal makes a broker find the end of the log: the ``.swap``, or the ``.index``."""
+    """Return the path of the file that hides the end of the log: the segment if it is a ``.swap``, else its index."""
     is_swap = each.path.endswith(f".{file_names.SWAP}")
     return each.name if is_swap else each.files.shown(each.siblings[file_names.INDEX])
 
@@ -467,7 +470,7 @@ def _snapshots(partition: Partition) -> set[int]:
 
 
 def _loads_by_recovery(each: Segment) -> bool:
-    """Return whether a segment is recovered even after a clean stop: without ``.index`` or with a bad ``.txnindex``.
+    """Return whether a broker recovers a segment even after a clean stop: it lacks ``.index``, or ``.txnindex`` is bad.
 
     A ``.swap`` always has an ``.index``: to find its end, a broker opens ``.index.swap`` (LogSegment.readNextOffset),
     and creates it without entries if it is missing. Raises FailsError for an entry of an unknown version.
@@ -518,7 +521,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
 
 
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
-    """Yield the regions of a segment. A run is split into its batches if an offset does not fit into the segment."""
+    """Yield the regions of a segment. If an offset of a run does not fit into the segment, yield its batches singly."""
     for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and not all(map(index.fits, region.column("last_offset"))):
             yield from region.batches()
@@ -539,7 +542,10 @@ def _invalid(region: RecordBatch) -> str:
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
-    """Return why a marker is malformed, so that recovery ends after it, or "". Raises FailsError for other records."""
+    """Return why a transaction marker is malformed: recovery ends after it. Return "" for any other batch.
+
+    Raises FailsError if a producer's control batch holds another control record.
+    """
     if not region.is_control or region.producer_id is None or region.producer_id < 0:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Finds the end of a segment like a starting broker, and the records that a truncation would lose.
+"""Finds the end of a segment in the way of a starting broker, and the records that a truncation would lose.
 
 Source: Kafka's class LogSegment (``readNextOffset``, ``translateOffset``) as of 4.2.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Cut(NamedTuple):
-    """The last bytes of a ``.log`` file, which a start removes: ``size`` bytes from ``position`` on.
+    """The bytes that a start removes from the end of a ``.log`` file: ``size`` bytes from ``position`` on.
 
     ``first_offset`` and ``last_offset`` belong to the valid batches in these bytes; None without a valid batch.
     ``records`` is the number of records in these batches.
@@ -38,7 +38,7 @@ class Cut(NamedTuple):
     replaced_by: str | None = None
     """The ``.swap`` file that replaces these bytes."""
     superseded: int = 0
-    """The number of these records that compaction removes anyway: aborted records, and records with a newer value."""
+    """The number of these records that compaction removes anyway, such as aborted ones and older values of a key."""
     blocked_by: str | None = None
     """A folder that has the name of a file that recovery must write, so recovery fails."""
     is_replaced_by_nothing: bool = False
@@ -76,7 +76,7 @@ def at(segment: Segment, position: int) -> str:
 
 
 def lost(each: Segment, position: int, reason: str) -> Cut:
-    """Return the loss if a segment is truncated at byte ``position``: the later bytes, and the valid batches in them.
+    """Return the loss if a segment is truncated at byte ``position``: the bytes from there on and their valid batches.
 
     Batches after a byte that the disk cannot read are not counted.
     """
@@ -103,20 +103,20 @@ def _span(region: Batches) -> tuple[int, int, int]:
 
 
 def indexed_at(each: Segment, offset: int) -> int:
-    """Return the byte at which a broker begins to search an offset: from the ``.index``, or 0 without entries."""
+    """Return the byte at which a broker's search for an offset begins, by the ``.index``; 0 without entries."""
     data = each.sibling(file_names.INDEX)
     return _position(OffsetIndex(data, base_of(each)), offset) if data else 0
 
 
 def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
-    """Return the byte at which a search begins. A negative position in an entry counts as 0 (``translateOffset``)."""
+    """Return the position at which a search begins: that of an entry, or 0 if it is negative (``translateOffset``)."""
     return max(index.lookup(offset, among=among).position, 0)
 
 
 def read_next_offset(each: Segment, searched: str) -> int | None:
-    """Return the offset after the last batch, as ``LogSegment.readNextOffset`` finds it from the last index entry on.
+    """Return the offset after the last batch as ``LogSegment.readNextOffset`` does, from the last index entry on.
 
-    ``searched`` and the result are those of :func:`search_end`.
+    ``searched``, the result None and the errors are those of :func:`search_end`.
     """
     data = each.sibling(file_names.INDEX) or b""
     index = OffsetIndex(data, base_of(each))
@@ -125,7 +125,7 @@ def read_next_offset(each: Segment, searched: str) -> int | None:
 
 
 def search_end(each: Segment, searched: str, target: int, position: int, stop: int | None = None) -> int | None:
-    """Return the offset after the last batch, if a search of offset ``target`` from byte ``position`` finds a batch.
+    """Return the offset after the last batch if a search from byte ``position`` finds a batch with offset ``target``.
 
     ``searched`` is the field of a batch that is compared with ``target``. ``stop`` is the end of the segment in bytes.
     Return None if no batch reaches ``target``: the broker then uses the base offset of the segment. Raises FailsError

@@ -1,7 +1,7 @@
 """Splits a segment that has an offset 2^31 or more above its base offset, as a broker does when it starts.
 
-The batches are copied unchanged. A new segment begins at each batch that does not fit into the segment before. Then the
-broker loads the log again from the beginning.
+The broker copies the batches unchanged. It begins a new segment at each batch that does not fit into the previous one.
+Then it loads the log again from the beginning.
 
 Sources: Kafka's classes LogLoader (``retryOnOffsetOverflow``), LocalLog (``splitOverflowedSegment``) and LogSegment
 (``appendFromFile``) as of 4.2; KAFKA-6264.
@@ -28,7 +28,7 @@ _FAILS = "the broker would try to split the segment and fail"
 
 
 class OffsetOverflowError(Exception):
-    """An offset is too large for the segment's new index. ``indexed`` is the position in this index's last entry."""
+    """An offset does not fit into the new index of a segment. ``indexed`` is the position in the last entry of it."""
 
     def __init__(self, segment: Segment, position: int, offset: int, indexed: int) -> None:
         begins = f"a segment that begins at {segment.base_offset or 0}"
@@ -49,7 +49,7 @@ class SplitPart(Segment):
         return SegmentSlice(Segment.open(self), self.start, self.size)
 
     def sibling(self, suffix: str) -> bytes | None:
-        """Return ``b""`` for an index file that exists, else None."""
+        """Return ``b""``, the content of an index that the split creates, or None for another suffix."""
         return b"" if suffix in self.siblings else None
 
 
@@ -107,10 +107,10 @@ def _part(whole: Segment, start: int, end: int, base: int) -> SplitPart:
 
 
 def _overflows(segment: Segment, indexed: int) -> bool:
-    """Return whether the last offset does not fit (``hasOverflow``). A broker splits a segment only in this case.
+    """Return whether the last offset does not fit (``hasOverflow``): only then does a broker split the segment.
 
-    The broker reads from the last entry of the new index on. Without an entry it reads the whole segment, and finds no
-    batch if all offsets are below the base offset.
+    The broker reads from the last entry of the new index on. Without an entry it reads the whole segment, and ignores
+    batches if all offsets are below the base offset.
     """
     base = segment.base_offset or 0
     last, found = base - 1, False

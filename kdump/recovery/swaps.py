@@ -1,5 +1,6 @@
-"""Simulates the interrupted swap of a log cleaner that a start finishes: segments replaced or deleted, records lost.
+"""Simulates how a start finishes a log cleaner's interrupted swap: ``.swap`` files replace segments, without a check.
 
+:func:`after_swaps` also finds the lost records, :func:`only_in_deleted` the records that only ``.deleted`` files have.
 Source: Kafka's classes LogLoader (``removeTempFilesAndCollectSwapFiles``) and LogCleaner (``shouldRetainRecord``).
 """
 
@@ -34,7 +35,7 @@ class Swaps(NamedTuple):
 
 
 def after_swaps(partition: Partition, searched: str) -> Swaps:
-    """Return the log after a start has finished an interrupted swap, or dropped it because cleaning was incomplete.
+    """Return the log after a start. The start finishes an interrupted swap, but not one of an incomplete cleaning.
 
     ``searched`` is the field of :class:`kdump.recovery.log_loader.LoaderRules`.
     """
@@ -63,7 +64,7 @@ def after_swaps(partition: Partition, searched: str) -> Swaps:
 
 
 def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
-    """Return a swapped segment with its index files; a missing time index or txnindex is taken from ``under``."""
+    """Return a swapped segment with its index files. If it lacks a time index or txnindex, that of ``under`` stays."""
     stays = {} if under is None else {name: path for name, path in under.siblings.items() if name != file_names.INDEX}
     return swap._replace(siblings=stays | swap.siblings)
 
@@ -73,7 +74,7 @@ AT_ONCE: Final = 1 << 20
 
 
 def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return the ranges of the replaced segments whose bytes the ``.swap`` files do not have."""
+    """Return the bytes of the replaced segments that the ``.swap`` files do not begin with, as losses."""
     cuts: list[Cut] = []
     left = _same_bytes(gone, swaps)
     for number, each in enumerate(gone):
@@ -88,7 +89,7 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
 
 
 def _border(each: Segment, position: int) -> int:
-    """Return the start of the batch that contains byte ``position``, because the whole batch is lost."""
+    """Return the start of the batch that contains byte ``position``: without this byte the whole batch is lost."""
     with each.open() as source:
         for region in walk.walk(source, runs=DATA):
             if not isinstance(region, Batches):
@@ -122,13 +123,14 @@ def _bytes_of(segments: list[Segment]) -> Iterator[bytes]:
 
 
 MOST_KEYS: Final = 1 << 18
-"""Maximum number of keys whose newer values are searched. With more keys, records with a newer value count as lost."""
+"""Maximum number of keys whose newer values are searched. With more, records that have a newer value count as lost."""
 
 
 def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return ``cuts`` with only the records whose offsets no other segment has; unchanged if a swap file is damaged.
+    """Return ``cuts`` that count only the records of ``gone`` whose offsets no segment of ``left`` has.
 
-    ``superseded`` is the number of these records that compaction removed. Segments that overlap count an offset once.
+    An offset in two segments counts once. ``superseded`` is the number of these records that compaction removed. If a
+    swap file is damaged, return ``cuts`` unchanged.
     """
     if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts
@@ -148,7 +150,7 @@ def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
 
 
 def _is_of(gone: list[Segment], swap: Segment) -> bool:
-    """Return whether a swap file has only valid batches, whose offsets rise and are not above the end of ``gone``."""
+    """Return whether a swap file has only valid batches with rising offsets, none above the end of ``gone``."""
     last = max((batch.last_offset for each in gone for batch in _batches(each) if batch is not None), default=-1)
     after = base_of(swap)
     for batch in _batches(swap):
@@ -167,7 +169,7 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
 
 
 def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
-    """Yield each ``.deleted`` segment with records that no live segment has, and the number of these records.
+    """Yield each ``.deleted`` segment with records whose offsets no live segment has, and the number of these records.
 
     Records that compaction removes do not count. Segments before the first live segment are skipped, because retention
     deletes them.
@@ -193,7 +195,7 @@ def _missing(gone: list[Segment], left: list[Segment]) -> set[int]:
 
 
 def _dropped(gone: list[Segment], left: list[Segment], missing: set[int]) -> dict[str, int]:
-    """Return file -> number of its records that compaction removed. ``missing``: the offsets that only ``gone`` has."""
+    """Return file -> number of records that compaction removed from it. ``missing``: offsets that only ``gone`` has."""
     found: dict[str, int] = {}
     wanted: dict[bytes, list[tuple[int, str]]] = {}
     aborted: dict[int | None, list[txn_index.AbortedTxn]] = {}

@@ -1,10 +1,10 @@
 # ruff: noqa: E501  one line for each row of the table
 """The columns of records, batches and damaged ranges, declared once for JSON lines, CSV, tables, Spark and the docs.
 
-``source`` is the origin of a value, a dot and the attribute. Origins: ``file`` (the segment and its folder), ``batch``
+``source`` is the scope of a value, a dot and the attribute. Scopes: ``file`` (the segment and its folder), ``batch``
 (:class:`kdump.records.record_batch.RecordBatch`), ``record`` (:class:`kdump.formats.record.Record`), ``damage``
-(:class:`kdump.segments.regions.Damage`), ``state`` (other files and batches). Values are as stored: -1 is Kafka's -1.
-Null is Kafka's null, or means that this magic has no such field.
+(:class:`kdump.segments.regions.Damage`), ``state`` (computed values), ``shown``, ``field`` and ``typed`` (decoded
+payloads). Values are as stored: -1 is Kafka's -1. Null is Kafka's null, or means that this magic has no such field.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 VERSION: Final = 1
-"""The version of these names and types. A new optional column does not change it, other changes increase it."""
+"""The version of these names and types. Every change increases it, except a new optional column."""
 
 Type: TypeAlias = Literal[
     "string", "int", "long", "boolean", "binary", "headers", "timestamp", "timestampType", "codec", "any", "json"
@@ -138,7 +138,7 @@ TYPED: Final = (
     Column("problem", "string", "typed.problem", "A short stable word for the reason why a payload does not fit the types of its subject."),
     Column("why", "string", "typed.why", "The reason as a sentence."),
 )
-"""The columns that a subject adds after ``decoded``, in binary formats and SQL. Its schema decides their types."""
+"""The columns after ``decoded``, in binary formats and SQL, if the user gives a subject. Its schema has their types."""
 
 BATCH: Final = (
     KIND,

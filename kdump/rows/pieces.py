@@ -1,4 +1,4 @@
-"""Converts large payloads to text in pieces. Joined they are the text of :func:`kdump.primitives.encodings.to_text`."""
+"""Converts large payloads to text in pieces, which together are :func:`kdump.primitives.encodings.to_text` of them."""
 
 from __future__ import annotations
 

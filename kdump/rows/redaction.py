@@ -80,12 +80,12 @@ def bare(damage: AnyDamage) -> AnyDamage:
 
 
 def shown(damage: AnyDamage, topic: str | None) -> AnyDamage:
-    """Return the damage of a batch for a message, without values that may be parts of the topic's secrets."""
+    """Return damage that a message may show: without values that may be parts of the topic's secrets."""
     return bare(damage) if _may_be_secret(damage.kind, topic) else damage
 
 
 def shown_in(damage: AnyDamage, folder: str) -> AnyDamage:
-    """Like :func:`shown`, with the topic from the name of a folder. Other names mean an unknown topic."""
+    """Like :func:`shown`, with the topic from the name of a folder; a name of another form means an unknown topic."""
     return shown(damage, folder_name(folder)[0])
 
 
@@ -123,7 +123,7 @@ class Secrets:
         self._is_decided = True
 
     def mask(self, item: SelectedBatch) -> Mask | None:
-        """Return the function that hides secrets in the values of a segment; None if it has no secrets."""
+        """Return the function that hides secrets in the values of a segment; None if it has none or this is unknown."""
         if item.file.name != self._file or not self._is_decided:
             self._file, (self._known, self._is_decided) = item.file.name, _mask_of(item)
         return self._known
@@ -144,7 +144,7 @@ class Secrets:
     def may_be_in(self, file: SegmentFacts, damage: Damage | DamageError) -> bool:
         """Return whether the expected and found values of damage in a segment may be parts of secrets.
 
-        Before a record has decided what the segment holds, the values of a batch's header are shown.
+        While no record has shown whether the segment has secrets, only damage inside records may show some.
         """
         if file.topic is not None and _of_topic(file.topic) is not None:
             return True
@@ -175,9 +175,10 @@ def _of_topic(topic: str) -> Mask | None:
 
 
 def _mask_of(item: SelectedBatch) -> tuple[Mask | None, bool]:
-    """Return the mask of a segment, and whether it is certain. It is uncertain if only markers can be read.
+    """Return the mask of a segment, and whether it is certain. It is not if only transaction markers can be read.
 
-    If the topic is unknown, or may have Connect's configs under an unusual name, the first record's content decides.
+    If the topic is unknown, or may have Connect's configs under an unusual name, the content of the first record
+    decides.
     """
     topic = item.file.topic
     known = None if topic is None else _of_topic(topic)
@@ -211,7 +212,7 @@ ANY: Final = "*"
 """The path element that matches every name and every item."""
 HIDDEN_REASON: Final = "it cannot be decoded, and --redact hides why"
 _OF_SCHEMA: Final = frozenset({"schema-invalid", "reference-missing"})
-"""Problems whose reason shows no part of a payload, unless the schema is in the payload."""
+"""Problems whose reason shows no part of a payload, except if the payload itself contains the schema."""
 
 
 class FieldRedactor(Redactor):

@@ -71,8 +71,7 @@ class SelectedBatch(NamedTuple):
     def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
         """Yield the batches one by one; if ``batches`` is true, without records.
 
-        A run that may have malformed records yields nothing and becomes empty. Its reader then selects its batches
-        singly.
+        A run with ``may_break`` yields nothing, and is made empty: the reader then selects the batches one by one.
         """
         run = self.run
         if run is None:
@@ -96,7 +95,7 @@ def may_hold_secrets(topic: str | None) -> bool:
 
 
 def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the first ``count`` (1 or more) records of a batch or run, which has at least that many."""
+    """Yield items with the first ``count`` (1 or more) records of a batch or run."""
     run = item.run
     if run is None:
         yield item if len(item.records) <= count else item._replace(records=item.records[:count])
@@ -113,13 +112,13 @@ def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
 
 
 def last_batches_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the last ``count`` (1 or more) batches of a run, which has at least that many."""
+    """Yield the last ``count`` (1 or more) batches of a run of at least that many, or a single batch."""
     run = item.run
     yield item if run is None else _from_row(item, run, run.stop - count)
 
 
 def last_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the last ``count`` (1 or more) records of a batch or run, which has at least that many."""
+    """Yield items with the last ``count`` (1 or more) records of a batch or run, which has at least that many."""
     run, less = item.run, len(item.records) - count
     if run is None:
         yield item._replace(records=item.records[less:]) if less else item

@@ -108,7 +108,7 @@ def mark(column: Column, found: SelectedBatch) -> int | None:
 
 
 def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> bool:
-    """Return whether records at ``offsets``, first to last, differ in a column of MARKS."""
+    """Return whether a column of MARKS has several values for the records from ``offsets[0]`` to ``offsets[1]``."""
     offset = mark(column, found)
     return offset is not None and offsets[0] < offset <= offsets[1]
 
@@ -151,7 +151,7 @@ def needs_frame(topic: str | None) -> bool:
 
 
 def decoded(found: SelectedBatch, record: Record | None) -> Any:
-    """Return a decoded record: by the layouts of Kafka's own topics or the file's decoder; None if neither applies."""
+    """Return a record decoded by the layouts of Kafka's own topics, or by the file's decoder; None without both."""
     if isinstance(record, RedactedRecord):
         return record.decoded
     if record is None or found.batch.is_control:
@@ -165,9 +165,10 @@ def decoded(found: SelectedBatch, record: Record | None) -> Any:
 
 
 def _in_words(topic: str, record: Record) -> dict[str, Any] | None:
-    """Return a record of one of Kafka's own topics. Each side has Kafka's name, the version, the data or the reason.
+    """Return a decoded record of one of Kafka's own topics, as JSON values.
 
-    Bytes and uuids are URL-safe base64 without padding, as Kafka writes uuids.
+    Key and value have the name and version of the message, and its data or the reason why it cannot be read. Bytes and
+    uuids are URL-safe base64 without padding, as Kafka writes uuids.
     """
     from base64 import urlsafe_b64encode
 
@@ -217,7 +218,7 @@ def _field(side: str, path: tuple[str, ...], found: SelectedBatch, record: Recor
 def within(value: object, path: tuple[str, ...]) -> object:
     """Return the part of a JSON value at a path of names and numbers of list items, or None.
 
-    Consecutive elements may be one name with dots; the longest such name counts.
+    A name with dots may be several consecutive elements of the path; the longest such name is used.
     """
     if not path:
         return value
