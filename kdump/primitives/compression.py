@@ -36,9 +36,9 @@ NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 DEFAULT_LIMIT: Final = 256 << 20
 """Default limit of the decompressed size of a batch, in bytes."""
 
-COPIES: Final = {"parquet": 2, "sql": 3}
+COPIES: Final = {"parquet": 3, "sql": 3}
 """Output format or command -> the number that divides the limit, because libraries hold copies of a batch."""
-LIMIT_OPTION: Final = "--max-batch-bytes sets it; Parquet takes half of it, sql a third"
+LIMIT_OPTION: Final = "--max-batch-bytes sets it; Parquet and sql take a third of it"
 SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 _SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest compatible version
 LZ4_FRAME_MAGIC: Final = b"\x04\x22\x4d\x18"

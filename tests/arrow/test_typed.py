@@ -235,7 +235,7 @@ def test_queries_and_scans_decode_as_open_does(logs):
     assert found["id"].to_pylist() == ids == [-5, -5, None, None, None]
     scan = kdump.scan(str(logs), topic="orders", schema="orders-value:1")  # Polars has no decimals of 50 digits
     assert scan.select("valueDecoded").head(1).collect()["valueDecoded"].struct.field("id").to_list() == [-5]
-    with pytest.raises(UsageError, match=r"decode='xml': none, auto"):
+    with pytest.raises(UsageError, match=r"decode='xml' is unknown: use none, auto"):
         kdump.sql("select 1", str(logs), decode="xml")
     with pytest.raises(UsageError, match="'all' is not an isolation level"):
         kdump.scan(str(logs), isolation="all")
