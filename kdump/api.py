@@ -243,7 +243,7 @@ def _records_of(batch: LogBatch) -> Iterator[LogRecord]:
 
 
 def _plain_fields(*names: str) -> dict[str, Any]:
-    """Return dataclass fields with these names for :func:`dataclasses.asdict`."""
+    """Return the dict of dataclass fields by which :func:`dataclasses.asdict` reads the attributes ``names``."""
     made: dict[str, Any] = vars(make_dataclass("fields", names))["__dataclass_fields__"]
     return made
 
@@ -418,7 +418,7 @@ class Log:
                         yield LogBatch(one, lost)
 
     def to_arrow(self, columns: str | Iterable[str] | None = None) -> pa.RecordBatchReader:
-        """Return the records as a stream of Arrow record batches, with about 16,000 rows or 8 MiB each.
+        """Return the records as a stream of Arrow record batches of about 16,000 rows or 2 MiB, the first ones smaller.
 
         ``columns`` are names of ``kdump dump -o jsonl``, by default all. The column ``decoded`` (JSON text) needs
         ``decode``, typed columns need ``schema``. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime. Requires
@@ -505,9 +505,9 @@ class Log:
             self._wanted = wanted
 
     def _begin(self, take: Take) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
-        """Begin an iteration with its own damage and notes; return its reader, its partitions, and a function.
+        """Begin an iteration: replace ``damage`` and ``notes`` by new lists. Return its reader and its partitions.
 
-        The function adds damage to the iteration's own. Raises UsageError for an unknown subject of a schema.
+        Also return a function that adds a damaged range to ``damage``. Raises UsageError for an unknown subject.
         """
         self._typed()
         damage: list[tuple[str, Damage]] = []

@@ -1,6 +1,7 @@
 """The complete check of paths, for ``kdump check``, :func:`kdump.check` and SQL. Nothing is printed.
 
-:func:`prepared` returns the input. :meth:`CheckedPaths.steps` yields results: partitions, log dirs, dry starts.
+:func:`found` yields all findings of paths. Callers that check partitions in workers call :func:`prepared` before, and
+pass the results to :meth:`CheckedPaths.steps`, which adds the comparison of log dirs and the dry starts of brokers.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class CheckedPaths(NamedTuple):
     ) -> Iterator[CheckStep]:
         """Yield the results in order: each partition, findings across log dirs, dry starts of brokers.
 
-        ``checked`` yields the checked partitions, ``dirs`` has their log dirs.
+        ``checked`` yields the results of partitions, ``dirs`` has the facts of their log dirs. ``fail`` receives a
+        StoreError, which ends the dry starts.
         """
         results = []
         for one in checked:
@@ -101,7 +103,10 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input of a check, and ``how`` with facts of metadata. Raises UsageError; ``fail`` gets StoreErrors."""
+    """Return the input of a check, and ``how`` completed from the metadata log, for example with topic ids.
+
+    ``fail`` receives StoreErrors. Raises UsageError.
+    """
     given = configs or {}
     options: StartOptions | None = None
     brokers: Sequence[BrokerDirs] = ()
@@ -235,7 +240,7 @@ def _given(path: str) -> Iterator[tuple[object, str]]:
 
 
 def _place_and_path(files: Files, path: str) -> tuple[object, str]:
-    """Return the storage and the path of a folder, equal for equal folders even in an archive that was opened twice."""
+    """Return a key of a folder: its storage and path. It is the same if an archive was opened twice."""
     return (LOCAL, os.path.abspath(path or ".")) if files is LOCAL else (files.shown(""), path)  # noqa: PTH100  pathlib is slow to import
 
 

@@ -1,4 +1,4 @@
-"""The errors and exit statuses of kdump, and :class:`Reporter`, the callbacks to which readers report.
+"""The errors, warnings and exit statuses of kdump, :class:`Reporter` (the callbacks of readers), and words of messages.
 
 There are three kinds of errors: wrong usage, unreadable files, and damaged bytes. A DamageError has a position and is
 turned into a region (:class:`kdump.segments.regions.Damage`). Any other exception is a bug.
@@ -174,7 +174,7 @@ def warn_of_damage(texts: Sequence[str]) -> None:
 
 
 def reports(texts: Sequence[str]) -> str:
-    """Return the number of reports of damage as the end of a repr, or an empty text if there are none."""
+    """Return the text ", 2 reports of damage" for the repr of a result; empty if ``texts`` is empty."""
     return f", {many(len(texts), 'report')} of damage" if texts else ""
 
 

@@ -73,7 +73,10 @@ class ToolSpec(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The folders and limits (s, bytes) of the server. ``payloads`` are hashed with ``redact_key`` unless ``plain``."""
+    """The folders and limits (s, bytes) of the server.
+
+    Keys, values and headers are shown only with ``payloads``, and hashed with ``redact_key`` unless ``plain``.
+    """
 
     roots: tuple[str, ...]
     payloads: bool = False
@@ -249,7 +252,7 @@ class PageEnd(NamedTuple):
     seen: int = 0
 
     def after(self, row: dict[str, Any]) -> PageEnd:
-        """Return the end after one more row of ``dump``. A damaged range counts as a row of the batch before it."""
+        """Return the end of a page of ``dump`` with one more row. Damage counts as a row of the batch before it."""
         position = row["position"] if row["kind"] != "damage" else self.position if row["file"] == self.file else 0
         if (row["file"], position) != self[:2]:
             return PageEnd(row["file"], position, 1)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KIND: Final = "kind"
 _PLAIN: Final = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 _NAMED: Final = {"partition": pa.int32()}
-"""Column -> the type that the column has in other tables, if it differs from the default."""
+"""Column -> the type that it has in the tables of records; by default a field's type follows from its annotation."""
 
 
 class LineColumns:

@@ -43,7 +43,7 @@ _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
 _TYPED: Final = frozenset(typed_columns.NAMES)
 _OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
 _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
-"""Column -> a field of :class:`kdump.rows.selection.SegmentFacts`, and Arrow's function that compares offsets."""
+"""Column -> a field of :class:`kdump.rows.selection.SegmentFacts`, and the function that compares offsets with it."""
 
 
 def growing(most: int) -> Iterator[int]:
@@ -55,9 +55,9 @@ def growing(most: int) -> Iterator[int]:
 
 
 def end_of_block(schema: pa.Schema) -> pa.RecordBatch:
-    """Return the empty batch that stands for damage in a stream. Rows before and after it are not joined.
+    """Return the empty record batch that stands for a damaged range in a stream.
 
-    So a reader that needs only the rows before it stops before the damage.
+    Rows before and after it are not joined, so that a consumer who has enough rows stops before the damage is reported.
     """
     import pyarrow as pa
 
@@ -251,7 +251,7 @@ class Rows:
         return pa.array([None if value is None else json_text.plain(column, value) for value in values], kind)
 
     def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return the comparison of each offset with the offset in a checkpoint; null without a checkpoint."""
+        """Return a column of :data:`_MARKS`: each offset against that of a checkpoint; null without a checkpoint."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -54,7 +54,7 @@ _RUN_COLUMNS: Final = {
     "batch.base_sequence": "base_sequence",
     "batch.last_sequence": "last_sequence",
 }
-"""Source of a column whose values differ within a batch run -> the column of the run that has the values."""
+"""Source of a column (:class:`kdump.rows.columns.Column`) -> the column of a batch run with the value of each batch."""
 
 
 class HeaderRows:
@@ -133,7 +133,10 @@ def _shown(column: Column, value: Any) -> Any:
 
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
-    """Yield a value for each column, and the number of records with these values; for a run once or per batch."""
+    """Yield the values of ``columns``, and the number of records that have them: once per batch.
+
+    For a batch run yield once if all its batches have the same values.
+    """
     run = item.run
     if run is None:
         yield [values.source(column)(item, None) for column in columns], item.batch.count or 0
@@ -201,7 +204,7 @@ def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
 
 
 _OF_EACH: Final = {"state.above_high_watermark", "state.below_log_start"}
-"""Sources whose values differ between the batches of a run, although the run has no column for them."""
+"""Sources whose values differ between the batches of a run, but are computed: the run has no column for them."""
 
 
 def _batches(columns: Sequence[Column], values: list[list[Any]]) -> pa.RecordBatch:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kdump.records.magic_2 import Batch
 
 _OF_LIMIT: Final = 8
-"""Divisor of the limit of a batch. Python reads larger batches, because it counts headers before it makes columns."""
+"""Python reads a batch above 1/8 of the limit (--max-batch-bytes): it counts headers before it makes columns."""
 _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
 
 

@@ -133,7 +133,7 @@ class RowStream:
         yield from self._take()
 
     def of_items(self, partition: Partition, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of items that a reader has yielded for a partition. The reader's ``offer`` must be None."""
+        """Yield record batches of items that a reader has yielded for a partition. Its ``offer`` must be None."""
         yield from self._of(items, self._change if self._changes(partition) else None)
         yield from self._take()
 
@@ -159,7 +159,7 @@ class RowStream:
         return self._turn_to(file).read(batch, outcome)
 
     def _turn_to(self, file: SegmentFacts) -> Rows:
-        """Return the rows of a segment. Keep the rows of the previous segment for :meth:`_full` and :meth:`_take`."""
+        """Return the :class:`Rows` of the segment ``file``. Keep those of the segment before it for :meth:`_full`."""
         if self._rows is None or file is not self._file:
             self._before = self._take()
             self._file = file

@@ -322,7 +322,7 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form of the batches: unparsed for compiled printers, parsed for a table on a terminal."""
+        """The form in which the reader returns batches: unparsed for the kernel's printers, else with their records."""
         if self.batches:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:

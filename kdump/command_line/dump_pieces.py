@@ -88,8 +88,8 @@ class ChunkStart(NamedTuple):
 class PrintedSoFar(NamedTuple):
     """The state after a piece: the reports so far, whether anything was found, and the number of records.
 
-    If further parts of a segment follow, ``start`` is the start of the next part. ``has_printed``: a part of the
-    segment has printed something. ``has_reported``: a message was printed that the segment has become shorter.
+    The other fields are for a segment of several parts. ``start``: the start of the next part. ``has_printed``: an
+    earlier part has printed something. ``has_reported``: a message said that the segment has become shorter.
     """
 
     reported: ReportedSoFar

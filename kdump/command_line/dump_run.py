@@ -122,13 +122,13 @@ class Dump:
         return self.first(reader.read(partition), self.options.head)
 
     def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
-        """Print items, or only count them if ``printer`` is None; return whether there were any, and the count."""
+        """Print items; without ``printer`` only count them. Return whether there were any, and their records' number."""
         return self.print_made(((item, None) for item in items), printer)
 
     def print_made(
         self, pairs: Iterable[tuple[SelectedBatch | DamagedRange, MadeLines | None]], printer: Printer | None
     ) -> tuple[bool, int]:
-        """Like :meth:`print_items`. With each item come the lines that a thread has formatted for it, or None."""
+        """Like :meth:`print_items`, for pairs of an item and the lines that a thread has formatted for it (or None)."""
         found, counted = False, 0
         for item, made in pairs:
             found = True

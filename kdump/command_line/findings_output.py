@@ -1,4 +1,4 @@
-"""Prints the results of commands that check: findings, summary and verdict. The session has the exit status."""
+"""Prints the results of commands that check: findings, summary and verdict. Adds their exit status to the session."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FindingsOutput:
     def add(
         self, findings: Sequence[Finding], *, segments: int = 0, batches: int = 0, size: int = 0, folder: str = ""
     ) -> None:
-        """Print the findings of a partition's ``folder`` or of files; count the checked data (``size``: bytes)."""
+        """Print findings of a partition's ``folder`` (empty: of several files). Add the numbers to the summary."""
         run, summary = self._run, self.summary
         summary.segments += segments
         summary.batches += batches
@@ -97,7 +97,7 @@ class FindingsOutput:
 
 @contextmanager
 def findings_output(run: Session, given: dict[str, Any]) -> Iterator[FindingsOutput]:
-    """Open the output of findings on standard output; end it after the block. ``given`` has the options FINDINGS."""
+    """Yield the output of findings on standard output; end it after the block. ``given`` has the options FINDINGS."""
     with open_output() as out:
         as_json = given["as_json"] or given["output"] == "jsonl"
         show = Shown(quiet=run.quiet, remarks=given["remarks"], verbose=given["verbose"])

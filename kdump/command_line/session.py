@@ -39,9 +39,9 @@ SHOWN: Final = 10
 
 
 def share_done(done: int, total: int, shown: str, seconds: float) -> str:
-    """Return the text of a progress line: percentage, a bar, the amounts (``shown``), and the remaining time.
+    """Return the text of a progress line: percentage, a bar, ``shown`` (the amounts as text), and the remaining time.
 
-    Until something is done, it is only ``shown``.
+    ``seconds`` is the time since the start. If ``done`` or ``total`` is 0, return only ``shown``.
     """
     if not done or not total:
         return shown

@@ -111,7 +111,10 @@ def command_of_path(path: str) -> str | None:
 
 
 def of_other_tool(words: Sequence[str]) -> str | None:
-    """Return kdump's command line for one of another tool (its --help if that has no path). None if unknown."""
+    """Return the kdump command line that does the same as ``words``, a command line of another tool; None if unknown.
+
+    Without a path in ``words`` it is the kdump command with --help.
+    """
     name, *rest = words
     paths = [word for word in rest if command_of_path(word) is not None]
     if name in {"grep", "search"} and len(rest) == 2 and paths == [rest[1]]:
@@ -132,7 +135,10 @@ def _has_metadata_log(path: str) -> bool:
 
 
 def _with_in(words: Sequence[str]) -> str | None:
-    """Return the command line with ``--in`` before each path; None if it has no path or no record."""
+    """Return the command line with ``--in`` before each path, and a record (``orders-0@5``) if it has none.
+
+    Return None if it has no path, or the path has no record.
+    """
     for word in words[1:]:
         path, _, offset = word.rpartition("@")
         if "/" in path and offset.isdecimal() and command_of_path(path) is not None:  # d1/orders-0@5
@@ -169,7 +175,7 @@ def _first_record(path: str, command: str) -> str | None:
 
 
 def _without_in(words: Sequence[str]) -> str:
-    """Return the command line without ``--in``. If it names a record, return that of ``get``, which has ``--in``."""
+    """Return the command line without ``--in``. For a record (``orders-0@5``) return that of ``get``, with ``--in``."""
     if any(_RECORD.fullmatch(word) for word in words):
         return _line([GET, *words[1:]])
     return _line([word.removeprefix(f"{IN}=") for word in words if word != IN])

@@ -104,9 +104,9 @@ def _range(text: str) -> OffsetRange:
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return the logs in folders that are not named like a partition.
+    """Return the logs in folders that are not named like a partition, under the name of the requested partition.
 
-    They count as the requested partition, if only one is requested and no folder has a partition's name.
+    Empty if several partitions are requested, or if a folder has a partition's name.
     """
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.found_names):

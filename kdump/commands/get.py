@@ -407,7 +407,7 @@ _INDENT: Final = 13
 
 
 def _write_bytes(parts: Iterable[FieldBytes], out: BinaryIO, width: int | None) -> None:
-    """Write each field on its own lines: position, bytes in hex, name and value, up to ``width`` columns if not None.
+    """Write each field on its own lines: position, bytes in hex, name and value. ``width`` is that of a terminal.
 
     The value of a payload is its printable ASCII. A plus sign marks positions in decompressed bytes.
     """

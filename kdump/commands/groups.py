@@ -72,7 +72,7 @@ def command(**given: Any) -> int:
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
     """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count`` is their total, if known.
 
-    If a requested group is in an absent partition, this is an error. So is -o reset-csv without --group.
+    The exit status becomes 1 if a requested group is in an absent partition, or for -o reset-csv of all groups.
     """
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}

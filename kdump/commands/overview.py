@@ -63,7 +63,7 @@ class _Verdict:
         self.lines: list[str] = []
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
-        """Keep findings for :meth:`end`, which prints them unless a verdict repeats them."""
+        """Keep findings. :meth:`end` prints them, except those whose text a broker's verdict contains."""
         self._found += (finding for finding in findings if not finding.is_remark)
 
     def start(self, start: BrokerStart) -> None:
@@ -75,7 +75,7 @@ class _Verdict:
         self.lines = [total, *found, *(line for line in rest if NOTES not in line)]
 
     def _findings(self, verdicts: str) -> Iterator[str]:
-        """Yield the worst findings that ``verdicts`` do not repeat, then their advice."""
+        """Yield the FINDINGS gravest findings, without those whose text is in ``verdicts``. Then yield their advice."""
         self._found.sort(key=lambda each: (not each.fatal, not each.is_grave, each.level is not Level.LOG))
         advice: list[str] = []
         for finding in self._found[:FINDINGS]:
@@ -201,7 +201,7 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
 
 
 def _sides(current: Sequence[PartitionUsage]) -> list[str]:
-    """Return the arguments of ``kdump diff``, which are the log dirs of each broker; empty without replicas."""
+    """Return the arguments for ``kdump diff``: the log dirs of each broker. Empty if no partition has two replicas."""
     names = [(line.topic, line.partition) for line in current]
     of_brokers = len({(*name, line.broker_id) for name, line in zip(names, current, strict=True)}) == len(names)
     sides: dict[str, dict[str, None]] = {}

@@ -151,9 +151,9 @@ def groups() -> dict[str, dict[str, str]]:
 
 
 def _as_in_java(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
-    """Return ``args`` as click reads them: kafka-dump-log.sh accepts ``-files`` and ``--print-data-log=true`` too.
+    """Rewrite arguments for click: kafka-dump-log.sh also accepts ``-files`` and ``--print-data-log=true``.
 
-    That tool ignores the value of a flag, even ``false`` (OptionParser of jopt-simple 3 to 5).
+    Like that tool, ignore the value of a flag, even ``false`` (OptionParser of jopt-simple 3 to 5), but with a warning.
     """
     options = {name: param for param in params for name in param.opts if name not in OWN}
     rest = iter(args)

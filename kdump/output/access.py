@@ -20,10 +20,10 @@ _ACL: Final = "system.posix_acl_access"
 
 
 class Access(NamedTuple):
-    """The most that an output's files and folders may allow to the group and others, before the umask.
+    """The widest modes of an output's files and folders, before the umask is applied.
 
-    The group bits are for ``group`` (None: any group). If the user cannot set that group, the group gets only the
-    permissions of others.
+    The group bits are for ``group`` (a gid; None: any group). If the user cannot give the output this group, its group
+    gets only the permissions of others.
     """
 
     file: int = 0o666

@@ -56,7 +56,7 @@ PAYLOAD: Final = ("metadata", "raw")
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """The command line of an answer, and its lines: JSON objects, or smaller objects to make them from when read."""
+    """The command line of an answer, and its lines. They are held as small objects and become JSON in :meth:`lines`."""
 
     command: str
     held: Sequence[Line | AnswerLine | Finding] = ()

@@ -19,7 +19,7 @@ _DAY: Final = 24
 _LAST: Final = 253_402_300_799_999
 """The last ms of the year 9999, the latest time in charts."""
 _EARLY: Final = 0.01
-"""Maximum share of bytes omitted at the start of a time axis, which a few old records would make too long."""
+"""A time axis begins after the oldest records with up to this share of the bytes: they would make it too long."""
 OTHERS: Final = "other topics"
 
 

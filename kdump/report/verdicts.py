@@ -97,7 +97,7 @@ def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _covers(salvage: Sequence[str], commands: Sequence[str]) -> bool:
-    """Return whether the commands ``salvage`` include all folders that ``commands`` salvage."""
+    """Return whether the commands ``salvage`` have all words (folders) of the salvage commands among ``commands``."""
     words = {word for command in salvage for word in command.split()}
     return all(words.issuperset(command.split()) for command in commands if is_salvage(command))
 
