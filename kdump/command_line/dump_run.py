@@ -122,7 +122,7 @@ class Dump:
         return self.first(reader.read(partition), self.options.head)
 
     def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
-        """Print items; without ``printer`` only count them. Return whether there were any, and their records' number."""
+        """Print items; without ``printer`` only count them. Return whether there were any, and the record count."""
         return self.print_made(((item, None) for item in items), printer)
 
     def print_made(

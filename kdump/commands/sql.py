@@ -358,7 +358,7 @@ class _Command:
             raise
 
     def query(self, engine: Engine, text: str, running: list[Running]) -> int:
-        """Write the rows of a query; return the exit status. Add the query to ``running``, so that it can be stopped."""
+        """Write the rows of a query; return the exit status. Add the query to ``running``, so it can be stopped."""
         from kdump.queries.reading import QueryReading
 
         with metered(wanted=self.given["stats"]) as meter:
