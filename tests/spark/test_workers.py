@@ -120,7 +120,7 @@ def test_records_are_compared_here_which_is_said(run, monkeypatch):
     status, out, said = run("diff", "4.2.2", "2.8.2", "--records", "--master", "local[2]")
     assert (status, out) == alone[:2]
     assert set(said.splitlines()) - set(alone[2].splitlines()) == {
-        "note: --records: this process reads the partitions, not Spark on local[2]"
+        "note: --records: kdump reads the partitions itself, without Spark on local[2]"
     }
 
 
