@@ -12,4 +12,4 @@ DECODER_SWITCHES = {
     REMOTE_LOG_METADATA: "remote-log-metadata-decoder",
     SHARE_GROUP_STATE: "share-group-state-decoder",
 }
-"""Topic -> the option of DumpLogSegments for its records. Of several options the first one in this order counts."""
+"""Topic -> the option of DumpLogSegments that decodes its records. If several are given, the first one here counts."""

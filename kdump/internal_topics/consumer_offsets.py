@@ -2,8 +2,8 @@
 
 A key begins with the int16 type of the record (before 4.1 Kafka called it the version of the key), a value with the
 int16 version of its layout; null is a deletion. Source: ``org.apache.kafka.coordinator.group.generated``, before 2.8
-``kafka.coordinator.group.GroupMetadataManager``; KIP-62, 211, 320, 345, 848, 932, 1071. Type 0 was a key version of
-OffsetCommit until 4.1, which named it LegacyOffsetCommit.
+``kafka.coordinator.group.GroupMetadataManager``; KIP-62, 211, 320, 345, 848, 932, 1071. Before 4.1 type 0 was a key
+version of OffsetCommit; since then it is LegacyOffsetCommit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decodes records of Kafka's own topics to typed values, by the name of the topic (:func:`decode`).
 
 A malformed message, or one without a schema, is returned as raw bytes with the reason. Compiled code reads well-formed
-messages. :mod:`kdump.internal_topics.interpreter` reads the others, or without compiled code all of them.
+messages. :mod:`kdump.internal_topics.interpreter` reads all others, and all messages if there is no compiled code.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ if kernel.COMPILED:
 
 
 def read_well_formed(schema: Struct, data: bytes, start: int) -> Values | None:
-    """Return the values of the message from ``start`` to the end of ``data``; None if the interpreter must read it."""
+    """Return the values of the message that is ``data`` from ``start`` on; None if the interpreter must read it."""
     return kernel_reader(schema).read(data, start) if kernel.COMPILED and schema.refused is None else None
 
 
 @cache
 def kernel_reader(schema: Struct) -> SchemaReader:
-    """Return the compiled reader of messages of a known version."""
+    """Return the compiled reader of messages with this layout, which must be of a known version."""
     return SchemaReader(schema, {kind: layout.size for kind, layout in FIXED.items()}, LONGEST_STRING)
 
 
@@ -56,7 +56,7 @@ FRAME_BYTES: Final = 3
 
 @lru_cache(maxsize=256)
 def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
-    """Return the name and the reader of a message of the metadata log by the bytes of its frame.
+    """Return the name and the compiled reader of the metadata message whose frame is ``head``.
 
     None if the newest release does not have the message. Requires compiled code.
     """
@@ -68,7 +68,7 @@ def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
 
 
 def is_metadata_record(key: bytes | None, value: bytes | None) -> bool:
-    """Return whether a record of the metadata log is well-formed, so that the interpreter is not needed."""
+    """Return whether compiled code can read a record as one of the metadata log."""
     if key is not None or value is None or len(value) < FRAME_BYTES:
         return False
     found = metadata_message(value[:FRAME_BYTES])
@@ -148,7 +148,7 @@ def _raw(raw: bytes | None, reason: str, *, known: bool = True) -> Decoded | Non
 def _candidates(
     messages: Mapping[str, MessageSchema], suffix: str, *, since: Release = ()
 ) -> dict[int, list[Candidate]]:
-    """Return the layouts of messages by type, newest first, each with the release that introduced it."""
+    """Return type -> layouts, newest first, for the messages whose name ends in ``suffix``; none before ``since``."""
     releases = {release for message in messages.values() for release in message.releases()}
     found: dict[int, dict[Candidate, None]] = {}
     for release in sorted({since, *(some for some in releases if some >= since)}, reverse=True):
@@ -158,7 +158,7 @@ def _candidates(
 
 
 class Candidate(NamedTuple):
-    """A message as some release has it."""
+    """The layout of a message since a release."""
 
     message: MessageSchema
     release: Release
@@ -175,7 +175,7 @@ def _read_versioned(candidates: list[Candidate], raw: bytes) -> Decoded:
 
 
 def _read(candidates: list[Candidate], raw: bytes, version: int, start: int) -> Decoded:
-    """Read a message with the newest layout that reads all of it without an error.
+    """Return a message, read with the newest layout that reads all its bytes without an error.
 
     Kafka changed some layouts without a new version. If no layout fits, return the result of the newest one.
     """

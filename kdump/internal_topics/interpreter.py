@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.internal_topics.schema import Slot, Struct, Value, Values
 
 UNKNOWN_TAGS: Final = "_unknownTaggedFields"
-"""The name of the field that holds unknown tagged fields: a list of their tags and bytes."""
+"""The key of ``Values`` for unknown tagged fields: a list of their tags and bytes."""
 
 FIXED: Final = {
     "int8": struct.Struct(">b"),
@@ -35,7 +35,7 @@ FIXED: Final = {
 LONGEST_STRING: Final = 0x7FFF
 MOST_TAGGED: Final = 10_000
 MOST_ELEMENTS: Final = 1_000_000
-"""Limits of the generated classes of Kafka 4.2.2, and of 4.4 and later (MessageUtil)."""
+"""The limits of tagged fields and of array elements in Kafka's classes of 4.2.2, and of 4.4 and later (MessageUtil)."""
 
 
 class PayloadError(DamageError):
@@ -75,7 +75,7 @@ class Reader:
     """Reads values from a payload in order."""
 
     def __init__(self, data: bytes, position: int = 0, *, limited: bool = False) -> None:
-        """``limited``: refuse too many tagged fields or elements before they are read, like 4.2.2 and 4.4."""
+        """``limited``: refuse more than MOST_TAGGED tags and MOST_ELEMENTS elements, like 4.2.2 and 4.4."""
         self.data = data
         self.limited = limited
         self.position = position
@@ -98,7 +98,7 @@ class Reader:
         return cast("int", self.fixed("int16"))
 
     def varint(self) -> int:
-        """Read an unsigned varint as an int of Java, which may be negative."""
+        """Read an unsigned varint; a value from 2 ** 31 on becomes negative, as in Java. Raises PayloadError."""
         if self.position < len(self.data) and self.data[self.position] < 0x80:  # most have one byte
             self.position += 1
             return self.data[self.position - 1]
@@ -123,7 +123,7 @@ class Reader:
 
 
 def _varint_error(data: bytes, position: int) -> str | None:
-    """Return Kafka's error for an unsigned varint that does not end (ByteUtils.readUnsignedVarint)."""
+    """Return Kafka's error for a varint above 5 bytes (ByteUtils.readUnsignedVarint); None for a truncated one."""
     if len(data) - position < 5:
         return None
     value = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[position : position + 4]))
@@ -132,7 +132,7 @@ def _varint_error(data: bytes, position: int) -> str | None:
 
 
 class _Run(NamedTuple):
-    """Consecutive fields of a fixed size, which are read together if all are present; or one other field."""
+    """Consecutive fields of fixed size, read together by ``layout``; or one other field, with ``layout`` None."""
 
     slots: list[Slot]
     names: list[str]
@@ -141,7 +141,7 @@ class _Run(NamedTuple):
 
 @lru_cache
 def _runs(schema: Struct) -> tuple[Values, list[_Run]]:
-    """Return a struct's values, all None, and the runs of its fields without a tag."""
+    """Return a template of a struct's values (all None), and its untagged fields in runs."""
     runs = []
     for fixed, slots in groupby(schema.plain, lambda slot: slot.type in FIXED and not slot.array):
         found = list(slots)
@@ -154,7 +154,7 @@ def _runs(schema: Struct) -> tuple[Values, list[_Run]]:
 
 
 def read(schema: Struct, reader: Reader) -> Values:
-    """Read a struct. Raises PayloadError, also for a version above the known ones."""
+    """Return the fields of a struct. Raises PayloadError for invalid bytes, and for a version above the known ones."""
     if schema.refused is not None:
         raise PayloadError(
             f"Can't read version {schema.refused} of {schema.name}",
@@ -165,7 +165,7 @@ def read(schema: Struct, reader: Reader) -> Values:
 
 
 def read_fields(schema: Struct, reader: Reader) -> Values:
-    """Read the fields of a struct of any version. Raises PayloadError."""
+    """Return the fields of a struct. An unknown version is read like the nearest known one. Raises PayloadError."""
     blank, runs = _runs(schema)
     values = blank.copy()
     for run in runs:
@@ -351,7 +351,7 @@ _LARGEST: Final = 0x7FFF
 
 
 def frame_number(reader: Reader, name: str) -> int:
-    """Read one of the three numbers of a frame, in ``__cluster_metadata`` or ``__remote_log_metadata``.
+    """Return the next number of a frame of ``__cluster_metadata`` or ``__remote_log_metadata``; errors have ``name``.
 
     A frame precedes the message. It has three unsigned varints: its own version (0 in 2.8, 1 since 3.0), and the type
     and the version of the message. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde``

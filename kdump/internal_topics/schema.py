@@ -1,4 +1,4 @@
-"""The notation in which the messages of Kafka's own topics are declared, for all releases together.
+"""Parses the notation that declares the messages of Kafka's own topics, for all releases together.
 
 A text declares messages. A message is a header and its fields, in the order of Kafka's declaration::
 
@@ -118,13 +118,13 @@ class FieldSchema(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A field in one version of a message."""
+    """A field as it is stored in one version of a message."""
 
     name: str
     type: str
     array: bool
     compact: bool
-    """Whether a length is stored as an unsigned varint of the length plus one."""
+    """Whether the field's length is stored as an unsigned varint of the length plus one."""
     nullable: bool
     tag: int | None
     default: Callable[[], Value]
@@ -139,7 +139,7 @@ class Struct:
     slots: tuple[Slot, ...]
     flexible: bool
     refused: int | None
-    """A version above the highest known one, or None. Kafka refuses it, except in the outermost struct."""
+    """The requested version if it is above the known ones, else None. Inner structs of it are refused, as by Kafka."""
     plain: tuple[Slot, ...]
     """The fields without a tag, in the order in which they are stored."""
     tagged: dict[int, Slot]
@@ -172,7 +172,7 @@ class MessageSchema:
         return next(iter(self.declared_versions.at(release)), None)
 
     def struct(self, version: int, release: Release = NEWEST) -> Struct:
-        """Return the fields of ``version`` in ``release``, or for an unknown version those of the nearest one.
+        """Return the layout of ``version`` in ``release``. An unknown version has the layout of the nearest one.
 
         Raises KeyError if the release does not have the message.
         """
@@ -190,7 +190,7 @@ class MessageSchema:
         return _struct(self.name, self.fields, version, release, known, flexible=flexible, refused=refused)
 
     def releases(self) -> list[Release]:
-        """Return the releases in which the message changed, newest first. The last item, (), is below every release."""
+        """Return the releases that changed the message, newest first. The last item, (), is before all releases."""
         if not self._releases:
             eras = [era for dated in (self.types, self.declared_versions, self.flexible) for _, era in dated.items]
             bounds = {bound for era in [*eras, *_eras(self.fields)] for bound in era}
@@ -245,7 +245,7 @@ def _struct(
 
 
 def _default(field: FieldSchema, struct: Struct | None) -> Callable[[], Value]:
-    """Return a function that makes a field's default. Each caller needs its own list."""
+    """Return a function that returns a field's default: a new list or dict for each call."""
     if field.default == "null":
         return lambda: None
     if field.array:
@@ -304,7 +304,7 @@ def _era(words: dict[str, str]) -> Era:
 
 
 def _dated(text: str, convert: Callable[[str], T]) -> PerRelease[T]:
-    """Parse a text such as ``0-1 before 2.1, 0-3``."""
+    """Return the items of a text such as ``0-1 before 2.1, 0-3``, each parsed by ``convert``, with their releases."""
     items = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         value, *rest = item.split()
@@ -321,7 +321,7 @@ def _header(line: str) -> tuple[str, dict[str, str]]:
 
 
 def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSchema, ...]]) -> FieldSchema:
-    """Parse the line of a field. ``below`` are the fields indented below it."""
+    """Return the field that a line declares. ``below`` are the fields indented below the line."""
     name, kind, *words = line.split()
     array = kind.startswith("[]")
     kind = kind.removeprefix("[]")
@@ -343,7 +343,7 @@ def _field(line: str, below: list[FieldSchema], known: dict[str, tuple[FieldSche
 
 
 class SchemaText(Mapping[str, "MessageSchema"]):
-    """The messages of a text, by name. The text is parsed on first use, because few runs need it."""
+    """A mapping of the messages of a text by name. It parses the text on first use, because few runs need it."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,9 +1,9 @@
 """Hides secrets in values of Kafka's own topics, and of Kafka Connect's configs: passwords and SCRAM credentials.
 
-A config's value is shown only if its name is known and its type is not PASSWORD, as in Kafka's own tools (class
-``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``), and if it has no URL with a password. The same
-rule holds for the topic of Kafka Connect's configs (class ``KafkaConfigBackingStore``). In that topic the key with
-which workers sign requests is hidden too.
+A config's value is hidden if the config is unknown or of the type PASSWORD, as in Kafka's own tools (class
+``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). A value with a URL that has a password is hidden
+too. The same rules hold for the topic of Kafka Connect's configs (class ``KafkaConfigBackingStore``). There the key
+with which workers sign requests is also hidden.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _HARMLESS: Final = frozenset(
     if name not in (_CONFIG, _SCRAM)
     for number, _ in message.types.items
 )
-"""The types of the metadata log's records without secrets."""
+"""The types of those records of the metadata log that never have secrets."""
 _CONNECT_TOPIC: Final = re.compile(r".*connect.*config.*|mm2-configs\..*")
 """The usual names of Connect's config topic (``config.storage.topic`` of a worker)."""
 _CONNECT_KEY: Final = re.compile(rb"(?:connector|task|session-key)\b.*")
@@ -55,7 +55,7 @@ _CONNECT_CONFIGS_KEY: Final = re.compile(
 )
 """The keys of Connect's config topic (class ``KafkaConfigBackingStore``)."""
 _CONNECT_VALUE: Final = re.compile(rb'"(?:properties|algorithm)"')
-"""A field of every value with secrets, which may be damaged."""
+"""A field that every value with secrets has. It is found in damaged JSON too."""
 _PASSWORD_IN_URL: Final = re.compile(r"://[^/\s@:]*:(?!\d+(?:[/,\s]|$))[^\s@]+@")
 """A user and a password, which may have slashes. A name and digits before a slash are a host and its port."""
 _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
@@ -72,7 +72,7 @@ def shown() -> dict[str, frozenset[str]]:
 
 
 def is_secret(resource: int, name: str, *values: str | None) -> bool:
-    """Return whether the values of a config are hidden; ``resource`` is the number of a ``ConfigResource.Type``."""
+    """Return whether ``values`` of a config must be hidden; ``resource`` is a code of ``ConfigResource.Type``."""
     if any(map(_has_password, values)):
         return True
     owner = RESOURCES.get(resource, "")
@@ -86,7 +86,7 @@ def is_secret(resource: int, name: str, *values: str | None) -> bool:
 
 
 def _has_password(value: object) -> bool:
-    """Return whether a value holds a URL with a user and a password. Kafka's own tools show it."""
+    """Return whether a value holds a URL with a user and a password. Kafka's own tools print such values."""
     return isinstance(value, str) and _PASSWORD_IN_URL.search(value) is not None
 
 
@@ -131,7 +131,7 @@ def mask_of(topic: str) -> Mask | None:
 
 
 def is_connect_key(key: bytes | None) -> bool:
-    """Return whether a record of an unnamed log has a key like those of Connect's config topic."""
+    """Return whether a key is like those of Connect's config topic, for a log whose topic is unknown."""
     return key is not None and _CONNECT_CONFIGS_KEY.fullmatch(key) is not None
 
 
@@ -141,7 +141,7 @@ def uncertain_connect_value(key: bytes | None, value: bytes | None) -> bytes | N
 
 
 def is_metadata(key: bytes | None, value: bytes | None) -> bool:
-    """Return whether a record of an unnamed log belongs to the metadata log."""
+    """Return whether a record can be decoded as one of the metadata log, for a log whose topic is unknown."""
     if key is not None or not value or value[0] > 1:
         return False
     made = decode(cluster_metadata.TOPIC, None, value)
@@ -149,7 +149,7 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 
 
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the metadata log with secrets hidden. A malformed value is hidden whole if it may have some."""
+    """Return a value of the metadata log with secrets hidden: all of a malformed value whose type may have secrets."""
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
     if made.type in _HARMLESS:
@@ -168,9 +168,9 @@ def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
 def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = True) -> bytes | None:
     """Return a value of Connect's config topic with secrets hidden, as compact JSON like Connect's.
 
-    Only the records of connectors, tasks and session keys are changed. If their value is not a JSON object, it is
-    hidden whole. If not ``is_certain``, the log may be another topic. Then an object without the fields that hold
-    secrets is unchanged, and so is another value that names no field of Connect.
+    Only the records of connectors, tasks and session keys are changed. All of their value is hidden if it is not a JSON
+    object. If not ``is_certain``, the log may be of another topic: then values without a field of Connect that holds
+    secrets are unchanged.
     """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value

@@ -1,1 +1,1 @@
-"""The printers of records (classic text, JSON lines, CSV, tables, format strings), of findings and of answers."""
+"""Writes records (classic text, JSON, CSV, tables, format strings), findings, answers and definitions as text."""

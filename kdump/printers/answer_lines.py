@@ -1,4 +1,4 @@
-"""Writes the lines of answers as JSON lines, CSV, or tables for pipes (for terminals: ``answer_terminal``)."""
+"""Writes the lines of answers as JSON lines, CSV, or tables for pipes and files (terminals: ``answer_terminal``)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AnswerTable(NamedTuple):
     def of(
         cls, title: str, rows: Iterable[Mapping[str, object]], right: Iterable[str] = (), **more: Any
     ) -> AnswerTable:
-        """Return a table of rows, each from the names of all columns to its cells; ``more`` are further fields."""
+        """Return a table of ``rows``: each maps every column to its cell. ``more`` are further fields of the table."""
         columns: tuple[str, ...] = ()
         cells = []
         for row in rows:
@@ -46,7 +46,7 @@ class AnswerTable(NamedTuple):
         return cls(title, columns, cells, frozenset(right), **more)
 
     def below(self) -> Iterator[str]:
-        """Yield the commands below the rows, each after a comment: together the lines are a shell script."""
+        """Yield an empty line, and each command after its purpose as a comment: the lines are a shell script."""
         if self.commands:
             yield ""
         for what, command in self.commands:

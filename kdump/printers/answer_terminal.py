@@ -1,4 +1,4 @@
-"""Draws tables of answers on a terminal: shares equal values, omits columns, shortens cells until a row fits a line."""
+"""Draws tables of answers on a terminal. So that a row fits a line, it omits columns and shortens cells."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
 def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, *, layout: Layout = "fitting") -> None:
     """Draw tables in ``width`` columns, by default those of the terminal.
 
-    A row is one line. If the columns are too wide, values that all rows share are printed once, above the rows. If they
-    are still too wide, columns are omitted, those in ``spare`` first, and their names are printed below the rows. Cells
-    of more than ``WHOLE`` characters are shortened. If sentences would be shortened, fewer than ``MANY`` rows are
+    With ``fitting`` a row is one line. If the columns are too wide, values that all rows share are printed once, above
+    the rows. Then columns are omitted, those in ``spare`` first, and cells of more than ``WHOLE`` characters shortened;
+    the names of these columns are printed below the rows. Fewer than ``MANY`` rows with sentences that do not fit are
     printed with a line per field instead.
     """
     console = Quiet(file=out, highlight=False, width=width)
@@ -96,7 +96,7 @@ def _sum(widths: Sequence[int]) -> int:
 
 
 def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) -> bool:
-    """Return whether columns fit after shortening wide columns. Columns with sentences in ``rows`` stay wide."""
+    """Return whether columns fit into ``most`` when shortened to WHOLE. Columns with sentences in ``rows`` are not."""
     whole = {number for row in rows for number, cell in enumerate(row) if " " in cell}
     return _sum([wide if number in whole else min(wide, WHOLE) for number, wide in enumerate(widths)]) <= most
 
@@ -104,9 +104,9 @@ def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) 
 def _without_shared(
     table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
-    """Return name -> cell for columns whose cells are all equal, and table, rows and widths of the other columns.
+    """Remove columns whose cells are all equal. Return column -> cell for them, and the table, rows and widths left.
 
-    Shared dashes are dropped. If all rows are equal, nothing is shared.
+    Dashes are not returned. If all columns are such, none is removed.
     """
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):
@@ -126,7 +126,7 @@ def _only(
 def _without_spare(
     table: AnswerTable, rows: list[list[str]], widths: list[int], most: int
 ) -> tuple[AnswerTable, list[list[str]], list[int], list[str]]:
-    """Return the table, rows and widths with only the columns that fit, and the names of the removed columns.
+    """Remove columns until the others fit. Return the table, rows and widths left, and the names of removed columns.
 
     Columns of ``spare`` are removed first, then the others from right to left; the leftmost of these stays.
     """
@@ -142,7 +142,7 @@ def _without_spare(
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """Return widths that fit into ``most`` if possible. Of several columns none gets narrower than WHOLE."""
+    """Return widths that fit into ``most`` if possible. Only a single column is narrowed below WHOLE."""
     room = most - GAP * (len(widths) - 1)
     found = list(widths)
     left = len(widths)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class DumpText:
-    """Prints like the newest DumpLogSegments, with lines for damage. ``keys``, ``values``: which payloads to print."""
+    """Prints like the newest DumpLogSegments, with a line for each damaged range. ``keys``, ``values``: print these."""
 
     shows_damage = True
 
@@ -63,9 +63,9 @@ class DumpText:
         elif decode is not java_text:
             self._decoders = Decoders(decode, decode, encoding)
         self._sides = ("key",) * (decodes and keys) + ("value",) * (decodes and values)
-        """The sides (key, value) that are also printed decoded."""
+        """The sides ("key", "value") that are also printed decoded."""
         self._by_kernel = batches or redactor is None or (not self._sides and decode is java_text)
-        """Whether compiled code can write the selected payloads that are not decoded."""
+        """Whether compiled code can write the payloads in this encoding, hashed if there is a redactor."""
         self._printer: _Printer | None = None
 
     def begin(self) -> None:
@@ -92,7 +92,7 @@ class DumpText:
         return printer.make(run)
 
     def _is_for_kernel(self, item: SelectedBatch) -> bool:
-        """Return whether compiled code prints the records of ``item``, except records that may have a schema id."""
+        """Return whether compiled code prints ``item``. It leaves records that may have a schema id to Python."""
         return self._by_kernel and (not self._sides or needs_frame(item.file.layout))
 
     def _records(self, printer: _Printer, item: SelectedBatch) -> None:
@@ -130,7 +130,7 @@ class DumpText:
         return self._printer
 
     def _next_printer(self, name: str) -> _Printer:
-        """Return the printer for the segment ``name``: the same object for all, since making one takes long."""
+        """Return the one printer, set to the segment ``name``. It is reused, because making one takes long."""
         if self._printer is None:
             redactor = None if self._sides else self.redactor
             return _Printer(self._run, name, self._decoders, redactor, self._sides, values=self.values)
@@ -173,7 +173,7 @@ class _Printer(LogPrinter):
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
     def of_run(self, records: RunRecords, made: MadeLines | None, *, deep: bool) -> None:
-        """Print a run. Stop at an unchecked batch that cannot be printed, and set ``records.stop`` to its row."""
+        """Print a run. At an unchecked batch that cannot be printed, stop and set ``records.stop`` to its number."""
         if not records.may_break:
             self.batches(records.run, records.row, records.stop, made, deep=deep)
             return

@@ -1,6 +1,6 @@
-"""Decoded keys and values: the column ``decoded`` as JSON text, cells of tables, lines below records of classic text.
+"""Writes decoded keys and values: the column ``decoded`` as JSON, cells of tables, lines of the classic text.
 
-Compiled code writes Avro and Protobuf of the column ``decoded``, plain Python all other formats.
+In the column ``decoded`` compiled code writes Avro and Protobuf payloads. Plain Python writes everything else.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class DecodedText:
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic
         self._only_frames = not has_own_layouts(topic)
-        """Whether only payloads with a frame are decoded."""
+        """Whether only payloads with a frame (a first byte and a schema id) or headers are decoded."""
         self._general_sides = ("key",) if topic.endswith(CHANGELOG) else ()
-        """The sides (key, value) whose payloads may have more bytes after the value of their schema."""
+        """The sides ("key", "value") that plain Python writes: in changelog topics a window may follow a key."""
         self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
-        """(side, prefix) -> the text before the data, and the compiled writer of the data (None: plain Python)."""
+        """(side, frame) -> the text before the data, and the compiled writer of the data (None: plain Python)."""
 
     def is_of(self, decoder: PayloadDecoder, topic: str) -> bool:
         return decoder is self._decoder and topic == self._topic
@@ -72,7 +72,7 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Return the text of a schema's first payload, made by plain Python. Cache its part before "data"."""
+        """Return the text of the first payload with a frame, by plain Python. Cache the text before "data"."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)
@@ -108,7 +108,7 @@ SIDE_OF: Final = {column.source: column.name for column in SHOWN}
 
 
 def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Encoding) -> str | None:
-    """Return a key or value for a table: the decoded data, else the text, both after the reason of a failure."""
+    """Return a key or value for a table: decoded data or text, after the reason of a failure and before a window."""
     side = SIDE_OF[source]
     payload: bytes | None = getattr(record, side)
     if payload is None:
@@ -122,7 +122,7 @@ def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Enco
 
 
 def lines(item: SelectedBatch, record: Record, sides: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield a line for each side (key, value) of a record that has a schema or a known layout, even a broken one."""
+    """Yield a line for each of ``sides`` that has a schema or a known layout: decoded data, or why there is none."""
     for side in sides:
         part = values.decoded_side(item, record, side)
         if part is not None:
@@ -134,13 +134,13 @@ def lines(item: SelectedBatch, record: Record, sides: tuple[str, ...]) -> Iterat
 
 
 def _reason(part: dict[str, Any]) -> str:
-    """Return the reason why a side cannot be decoded completely; empty if it can."""
+    """Return the reason why a key or value cannot be decoded completely; empty if it can."""
     problem, why = part.get("problem"), part.get("why") or part.get("reason") or ""
     return harmless_line(f"{problem}: {why}" if problem else why)
 
 
 def _origin(part: dict[str, Any]) -> str:
-    """Return the format, schema and type of a decoded side as words."""
+    """Return the format, schema and type of a decoded key or value as text."""
     words = []
     if part.get("format"):
         words.append("avro file" if part["framing"] == "file" else part["format"])

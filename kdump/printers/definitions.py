@@ -1,11 +1,11 @@
-"""Topics, configs, ACLs, quotas and users of a metadata image as input of other tools.
+"""Writes topics, configs, ACLs, quotas and users of a metadata image as a shell script or as YAML for Strimzi.
 
-The first form is a shell script with Kafka's own tools, for a cluster that cannot start from log dirs. Source:
-``TopicCommand``, ``ConfigCommand`` and ``AclCommand`` of 3.9 to 4.4. The log does not have passwords: the script asks
-for new ones, and keeps mechanism and iterations of the old credentials.
+The script calls Kafka's own tools, to define them in a new cluster. Source: ``TopicCommand``, ``ConfigCommand`` and
+``AclCommand`` of 3.9 to 4.4. The log does not have passwords: the script asks for new ones, and keeps mechanism and
+iterations of the old credentials.
 
-The second form is ``KafkaTopic`` and ``KafkaUser`` of Strimzi (``kafka.strimzi.io/v1``). Other definitions become
-comments; for example, configs of brokers belong to ``spec.kafka.config`` of ``Kafka``.
+The YAML has ``KafkaTopic`` and ``KafkaUser`` (``kafka.strimzi.io/v1``). Other definitions become comments; for example,
+configs of brokers belong to ``spec.kafka.config`` of ``Kafka``.
 """
 
 from __future__ import annotations
@@ -121,9 +121,10 @@ def _shell_configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
 
 
 def _add(key: str, value: str) -> str:
-    """Return the option that sets a config. kafka-configs.sh splits --add-config at ``=`` and at commas.
+    """Return the option of kafka-configs.sh that sets a config.
 
-    Brackets around a value protect its commas. A value with ``=`` or brackets needs a file.
+    The tool splits --add-config at ``=`` and at commas. Brackets around a value protect its commas. A value with ``=``
+    or brackets needs a file.
     """
     if "=" in value or "[" in value or "]" in value:
         escaped = value.replace("\\", "\\\\").replace("\n", "\\n")

@@ -1,4 +1,4 @@
-"""Prints findings of a check, and its conclusion: JSON lines, text for pipes, coloured folded text for terminals."""
+"""Prints the findings of a check, and its conclusion: as JSON lines, as text, or in colours on a terminal."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DERIVED: Final = 4
 SHOWN: Final = 10
 """Maximum number of partitions in a line of the conclusion."""
 ALIKE: Final = 3
-"""Maximum number of findings with the same text, apart from numbers, in a block."""
+"""Maximum number of findings in a block whose texts differ only in numbers."""
 MOST: Final = 20
 """Maximum number of findings in a block."""
 WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGED"}
@@ -88,7 +88,7 @@ ALL: Final = "--verbose prints them all"
 
 
 class CheckSummary:
-    """Totals of a check; ``size`` is the size of the logs in bytes."""
+    """Totals of a check, counted while it runs; ``size`` is the size of the logs in bytes."""
 
     def __init__(self) -> None:
         self.segments = self.batches = self.size = 0
@@ -99,7 +99,7 @@ class CheckSummary:
         self.without_batches: list[str] = []
         """The folders in ``damaged``, ``poisoned`` and ``holes`` that have no valid batch."""
         self.poisoned: list[str] = []
-        """The folders of partitions whose only damage is batches that brokers accept, but that stop consumers."""
+        """The folders of partitions whose only damage stops consumers: brokers accept such batches."""
         self.holes: list[str] = []
         """The folders of partitions whose only fault is missing offsets."""
         self.fatal: list[str] = []
@@ -125,12 +125,12 @@ class CheckSummary:
 
     @property
     def findings(self) -> int:
-        """The number of findings without remarks."""
+        """The number of findings that are not notes (``Level.REMARK``)."""
         return self.levels[Level.DERIVED] + self.levels[Level.LOG]
 
 
 class FoldedFinding(NamedTuple):
-    """A finding in a block: its file and byte as text, and a line about the omitted findings like it."""
+    """A finding in a block. ``place``: its file and byte; ``more``: the line about omitted findings like it, if any."""
 
     finding: Finding
     place: str
@@ -149,14 +149,14 @@ class Shown(NamedTuple):
     """Selects the findings to print: the options of a report."""
 
     quiet: bool = False
-    """Omit remarks and the summary."""
+    """Omit notes and the summary."""
     remarks: bool = False
-    """Print frequent remarks on healthy files too."""
+    """Print frequent notes on healthy files too (``--notes``)."""
     verbose: bool = False
     """Print every finding in full."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
-        """Return the findings of a partition or file, the worst first, with only the first few of similar findings."""
+        """Return the block of a partition or file: the worst findings first, and only a few of similar ones."""
         wrong = any(not finding.is_remark or finding.code in LOUD for finding in findings)
         shown = [
             finding
@@ -206,7 +206,7 @@ def only_holes(findings: Sequence[Finding]) -> bool:
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
-    """Yield at most ALIKE of the similar findings. The last one has a line with the number of omitted ones."""
+    """Yield the first ALIKE of similar findings. The last one has a line with the number of omitted ones."""
     for number, finding in enumerate(alike[:ALIKE]):
         inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
         place = inside if finding.position is None else f"{inside}byte {finding.position}: "
@@ -232,10 +232,10 @@ class Report(Protocol):
 
 
 class JsonReport:
-    """Prints JSON lines: findings and remarks, and a summary at the end."""
+    """Prints JSON lines: findings (notes have the kind ``remark``), each dry start, and a summary at the end."""
 
     def __init__(self, out: BinaryIO, *, quiet: bool = False) -> None:
-        """``quiet`` omits remarks and the summary."""
+        """``quiet`` omits notes, dry starts and the summary."""
         self._out = out
         self._quiet = quiet
 
@@ -263,7 +263,7 @@ def kind_of(finding: Finding) -> str:
 
 
 def finding_line(finding: Finding) -> dict[str, object]:
-    """Return a finding or remark as a JSON object."""
+    """Return a finding, of any level, as a JSON object."""
     values = finding._asdict()
     check = values.pop("kind")
     del values["poison"]  # the advice contains this fact
@@ -303,7 +303,7 @@ class PlainReport:
     """Prints text without colours: a block for each partition with findings, the worst first."""
 
     is_timed = False
-    """Whether the last line has the elapsed time, which is different in each run."""
+    """Whether the conclusion has the elapsed time, which is different in each run."""
 
     def __init__(self, out: IO[str], show: Shown) -> None:
         self._out = out
@@ -352,7 +352,7 @@ def _gone_through(summary: CheckSummary, *, is_timed: bool) -> str:
 
 
 def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) -> list[str]:
-    """Return the totals, the result and the next steps. ``status`` is the exit status."""
+    """Return the lines of the totals, the result and the next steps. ``status`` is the exit status."""
     findings, remarks = summary.findings, summary.levels[Level.REMARK]
     verdict = many(findings, "finding") if findings else "nothing is wrong"
     if status == UNREADABLE:
@@ -449,7 +449,7 @@ STYLES: Final[dict[Tone, str]] = {"title": "1", "note": "2", "derived": "33", "l
 
 
 class TerminalReport(PlainReport):
-    """Prints findings on a terminal in colours: the first word of a finding, other lines completely."""
+    """Prints folded text on a terminal, with colours: of the first word of a finding, and of whole other lines."""
 
     is_timed = True
 

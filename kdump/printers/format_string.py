@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Letter(NamedTuple):
-    """A letter of a format string, and the function that writes its field."""
+    """A letter of a format string, and the function that returns the bytes of its field."""
 
     letter: str
     write: Callable[[SelectedBatch, Record], bytes]
 
 
 def raw(delimiter: str) -> list[bytes | Letter]:
-    """Return the template of a value followed by ``delimiter``; a null value is empty."""
+    """Return the template of the format ``raw``: a value (empty for null), followed by ``delimiter``."""
     return [Letter("s", FIELDS["s"]), unescape(delimiter)]
 
 
@@ -74,7 +74,7 @@ def unescape(text: str) -> bytes:
 
 
 def parse(text: str) -> list[bytes | Letter]:
-    """Return the template of a format string. Raises UsageError for a letter not in FIELDS, or a wrong escape."""
+    """Return a format string as bytes and letters. Raises UsageError for a letter not in FIELDS, or a wrong escape."""
     parts: list[bytes | Letter] = []
     for literal, letter in re.findall(r"([^%]+)|%(.?)", text, re.DOTALL):
         if literal:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _AWKWARD: Final = re.compile(f"[\x7f{BEYOND_ASCII}]")
 _BY_PAYLOAD: Final = {"state.key_encoding", "state.value_encoding"}
-"""Columns that are written together with the key or value."""
+"""Sources of columns that are written together with the key or value."""
 _GATHERED: Final = 1000
 """Number of small headers of a large record that are written at once."""
 _ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}
@@ -46,7 +46,7 @@ def _escape(awkward: re.Match[str]) -> str:
 
 
 def payload(text: Text) -> str:
-    """Return a key or value as a JSON value. JSON stays JSON, on one line."""
+    """Return a key or value as a JSON string, or if it is JSON as that value on one line."""
     if text.encoding == "json":  # newlines can be only between JSON tokens
         return harmless_json(text.text.replace("\n", " ").replace("\r", " "))
     return quote(text.text)
@@ -60,7 +60,7 @@ def content(column: Column, data: bytes, encoding: Encoding) -> str:
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Yield :func:`payload` in pieces, then ``before``, then a field ``mark`` with the encoding unless that is utf8."""
+    """Yield :func:`payload` in pieces, then the text ``before``, then a field ``mark`` with an encoding but utf8."""
     from kdump.rows.pieces import to_pieces
 
     pieces = to_pieces(data, encoding)
@@ -154,18 +154,14 @@ def _large_header(pair: Header, encoding: Encoding) -> Iterator[str]:
 
 
 class JsonShape:
-    """The template of one kind of line, with the columns ``columns``.
-
-    :meth:`parts` is called once per batch. It returns the text of values that all its records share, and functions from
-    a record to the text of other values.
-    """
+    """Writes lines with ``columns``. :meth:`parts` is called once per batch, and ``render`` for each record."""
 
     def __init__(self, columns: Sequence[Column], encoding: Encoding = "auto") -> None:
         self.columns = [column for column in columns if column.source not in _BY_PAYLOAD]
         self.encoding = encoding
 
     def parts(self, batch: SelectedBatch) -> list[Part]:
-        """Return the parts of a line: texts that all records of the batch share, and functions of a record."""
+        """Return the parts of a line: texts that all records of the batch share, and functions record -> text."""
         parts: list[Part] = []
         for column in self.columns:
             part = self._part(column, batch)
@@ -176,7 +172,7 @@ class JsonShape:
         return parts
 
     def constant(self, column: Column, batch: SelectedBatch) -> str:
-        """Return the field of a column (a comma, its name and value) that all records of the batch share."""
+        """Return a comma, and the name and value of a column that all records of the batch share."""
         value = values.constant(column, batch)
         return "" if column.optional and value is None else f",{quote(column.name)}:{scalar(column, value)}"
 

@@ -1,7 +1,7 @@
-"""Rows made by compiled code: JSON lines, CSV and format strings.
+"""Makes rows in compiled code: JSON lines, CSV and format strings.
 
 A shape is the compiled form of a row: slots (placeholders) for the fields of a record, and literal text for values that
-are equal in all rows of the shape. If compiled code lacks a column for a kind of batch, Python prints these rows.
+are equal in all rows of the shape. Python prints the rows of a batch if compiled code lacks one of its columns.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class KernelRows:
         *,
         batches: bool = False,
     ) -> None:
-        """``write`` formats the keys, values and hashes that compiled code cannot format."""
+        """``write`` returns the text of keys, values and hashes that compiled code cannot format."""
         self.columns, self.encoding, self.redactor, self.batches = columns, encoding, redactor, batches
         self.marks = [column for column in columns if column.source in values.MARKS]
         self.file: SegmentFacts | None = None
@@ -102,12 +102,12 @@ class KernelRows:
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         """Return the literals and slots of a row; None if compiled code does not support a column.
 
-        ``nulls`` has the sources (``record.key``, ``record.value``) that are null.
+        ``nulls`` has those of ``record.key`` and ``record.value`` that are null in the row.
         """
         raise NotImplementedError
 
     def literal(self, column: Column, item: SelectedBatch) -> bytes | None:
-        """Return the text (cached per shape) of a column that is equal in all rows of the shape; None for others."""
+        """Return the text of a column (cached per shape), or None if the column varies between rows of a shape."""
         if column.name not in self._literals:
             is_same = number(column) is None and is_literal(column, item)
             self._literals[column.name] = self.constant(column, item) if is_same else None
@@ -150,10 +150,10 @@ class KernelRows:
     def rows(
         self, item: SelectedBatch, records: BatchRecords | RunRecords, made: MadeLines | None
     ) -> Iterator[Bytes] | None:
-        """Return an iterator of row blocks for a batch or run. A block is valid until the next block is requested.
+        """Return an iterator of the rows of a batch or run in blocks, or None if plain Python must print them.
 
-        ``made`` are the first rows of a run, if made already. Return None if plain Python must print the rows; the
-        caller may then pass the batches of a run one by one.
+        A block is valid until the next one is requested. ``made`` are the first rows of a run, if made already. After
+        None for a run the caller may pass its batches one by one.
         """
         shape = self.shape_of(item)
         if shape is None:
@@ -187,7 +187,7 @@ class KernelRows:
         return self.shapes.get(kind) or self._compile(kind, item)
 
     def _marks(self, item: SelectedBatch) -> tuple[object, ...] | None:
-        """Return the values of ``belowLogStart`` and ``aboveHighWatermark`` for all rows; None if rows differ."""
+        """Return the values of ``belowLogStart`` and ``aboveHighWatermark`` of all rows; None if rows differ."""
         if not self.marked:
             return ()
         offsets = (item.base_offset, item.batch.last_offset) if item.run is None else item.run.offsets
@@ -210,7 +210,7 @@ class KernelRows:
             yield lines
 
     def _of_run(self, shape: Shape, records: RunRecords, made: MadeLines | None) -> Iterator[Bytes]:
-        """Yield the rows of a run. If an unchecked batch cannot be printed, stop and set ``records.stop`` to it."""
+        """Yield the rows of a run. At an unchecked batch that cannot be printed, set ``records.stop`` to its number."""
         head, of_record = self.lines(shape)
         writer, lines = self.ahead.begin(records.run, records.row, records.stop, made)
         while True:
@@ -260,7 +260,7 @@ class KernelRows:
 _DECODED: Final = ROW_SLOTS["decoded"]
 _NULLS: Final = {1: "record.key", 2: "record.value"}
 LATEST: Final = "batch.max_timestamp"
-"""The source of the timestamp in a batch's row. Compiled code writes it like the timestamp of a record."""
+"""The source of the timestamp of a batch. Compiled code writes it like the timestamp of a record."""
 
 
 def _joined(parts: list[Part]) -> list[Part]:

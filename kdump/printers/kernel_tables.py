@@ -1,4 +1,4 @@
-"""Draws tables without styles in compiled code for :mod:`kdump.printers.table`. Returns rows that it cannot draw."""
+"""Draws tables without styles in compiled code for :mod:`kdump.printers.table`, which draws the other rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class DrawnTable(Protocol):
-    """Draws a table with fixed column widths."""
+    """The interface of the table that prints the rows; its column widths are fixed."""
 
     group: tuple[bool, int]
     """Whether a group of rows is open, and its number of rows."""
@@ -43,7 +43,7 @@ class DrawnTable(Protocol):
 
 
 class TableRows(KernelRows):
-    """Makes the rows of a table with fixed column widths."""
+    """Makes the rows of ``table`` in compiled code. After a change of its widths call ``reset_widths``."""
 
     whole_batches = False  # a number too wide for its column affects only its row
 
@@ -93,7 +93,7 @@ class TableRows(KernelRows):
         return [*parts[:-1], b" \n", ROW_SLOTS["end_of_row"]]
 
     def print_rows(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Return an iterator that draws rows and yields batches left to Python; None if Python must draw all."""
+        """Return an iterator that draws rows, and yields batches that Python must draw; None if these are all."""
         records = item.records
         if not isinstance(records, (BatchRecords, RunRecords)):
             return None
@@ -157,6 +157,6 @@ _SLOTS: Final = {
 
 
 def _rest(item: SelectedBatch, left: int) -> SelectedBatch:
-    """Return a batch with only its last ``left`` records (0: with all its records), for plain Python."""
+    """Return a batch with only its last ``left`` records (0: all its records)."""
     start = len(item.records) - left if left else 0
     return item._replace(records=SomeRecords(item.records, range(start, len(item.records))))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Printer(Protocol):
-    """Prints the items of a reader. ``shows_damage``: the output contains damaged ranges."""
+    """Prints batches and damaged ranges of a reader. ``shows_damage``: the output contains damaged ranges."""
 
     shows_damage: bool
 

@@ -1,4 +1,4 @@
-"""Sizes, times and shares as people read them."""
+"""Formats sizes, times and shares for people."""
 
 from __future__ import annotations
 

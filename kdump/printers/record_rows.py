@@ -94,7 +94,7 @@ class RecordRows:
         """Print the one or more records of a batch."""
 
     def region(self, rows: Bytes) -> None:
-        """Print rows of compiled code in one write: they may be in the output's memory, which the next write reuses."""
+        """Print rows of compiled code, in one write: the next write may overwrite the memory of the rows."""
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:

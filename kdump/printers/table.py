@@ -1,7 +1,7 @@
 """The output format ``table``: records or batches as a table for people, drawn by rich.
 
 Rows are drawn in groups, so that memory does not grow with the output. The first group determines the widths. Numbers
-are never shortened. A longer number widens its column for its group (with styles) or row, and for all later ones.
+are never shortened: a number wider than its column widens the column from its row on (with styles: from its group on).
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ NEEDED: Final = (
     "baseOffset",
     "offset",
 )
-"""Columns in the order in which they are removed from a too narrow terminal, after all other columns."""
+"""The columns that are removed last if the terminal is too narrow, in the order of removal."""
 
 
 class Quiet(Console):
-    """A console that raises BrokenPipeError for a closed pipe, and has the width of the terminal."""
+    """A console of rich, as wide as the terminal, that raises BrokenPipeError for a closed pipe."""
 
     def __init__(self, *, file: IO[str] | None = None, width: int | None = None, highlight: bool = False) -> None:
         columns = terminal_width() if width is None else width
@@ -111,7 +111,7 @@ class Tables:
         """Do nothing; the header is drawn with the first rows."""
 
     def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
-        """Begin within a segment. Return the text to print before it: none."""
+        """Return no text, because tables have none before a segment."""
         return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:  # noqa: ARG002  none are made
@@ -129,7 +129,7 @@ class Tables:
                 self._records(item._replace(records=some))
 
     def _of_kernel(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Return an iterator that draws by compiled code and yields batches left to Python; None if not possible."""
+        """Return the iterator of :meth:`TableRows.print_rows`, or None if compiled code cannot draw the rows."""
         if (self.redactor is not None and not self.batches) or not self._plain or not kernel.COMPILED:
             return None
         if self._kernel_rows is None:
@@ -243,7 +243,7 @@ class Tables:
         self.group = False, 0
 
     def _frame(self, *, header: bool) -> tuple[str, str]:
-        """Return the lines before and after the rows of a group."""
+        """Return the text before and after the rows of a group."""
         if not header and self._edges is not None:
             return self._edges
         table = self._table(header=header)
@@ -308,7 +308,7 @@ class Tables:
         return max(self.console.width - self._gap * len(shown) - 1, 3 * len(shown))
 
     def _with_room(self, least: Sequence[int]) -> Sequence[int]:
-        """Return the columns (at least one) that fit with their minimum widths ``least``."""
+        """Return the indexes of the columns (at least one) that fit with their minimum widths ``least``."""
         shown = list(range(len(least)))
         order = [column.name for column in self.columns if column.name not in NEEDED][::-1]
         for name in (*order, *NEEDED):

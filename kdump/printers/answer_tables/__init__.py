@@ -1,1 +1,1 @@
-"""Tables of answers for people, one module per command. ``tables()`` converts answer lines, the urgent ones first."""
+"""Tables of answers for people, one module per command. ``tables(lines)`` yields them, with urgent rows first."""

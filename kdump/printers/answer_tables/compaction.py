@@ -1,4 +1,4 @@
-"""The tables of ``kdump compaction``: partitions that are due come first."""
+"""The tables of ``kdump compaction``: partitions whose cleaning is due come first."""
 
 from __future__ import annotations
 

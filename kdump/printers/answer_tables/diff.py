@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NUMBERS: Final = frozenset({"offset", "from", "only left", "only right", "differ", "end left", "end right"})
 _LONGEST: Final = 40
-"""Characters of a key or value in a table."""
+"""Maximum number of characters of a key or value in a table."""
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:

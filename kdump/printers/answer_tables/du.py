@@ -36,7 +36,7 @@ _FOLDER_SPARE: Final = ("earliest", "latest", "segments", "oldest", "newest", "d
 
 
 def extent(line: PartitionUsage) -> dict[str, object]:
-    """Return the cells of the offsets, times, state and log dir of a partition folder."""
+    """Return column -> cell for the offsets, times, state and log dir of a partition folder."""
     return {
         "earliest": line.earliest,
         "latest": line.latest,

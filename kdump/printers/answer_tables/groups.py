@@ -34,7 +34,7 @@ RESETTABLE: Final = frozenset({"Classic", "Consumer"})
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of groups (with --top: of those that wrote most), then the other tables that have rows."""
+    """Yield the table of groups (with --top the table of their writes), then the other tables that have rows."""
     groups = [line for line in lines if isinstance(line, GroupLine)]
     writers = [_writer(line) for line in lines if isinstance(line, WriterLine)]
     if writers:
@@ -168,7 +168,7 @@ def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
 
 
 def _unfit(line: CommittedLine, group_type: str | None) -> str:
-    """Return why kafka-consumer-groups.sh cannot set an offset; empty if it can. Share groups have the type None."""
+    """Return why kafka-consumer-groups.sh cannot set an offset; empty if it can. The type None stands for Share."""
     if group_type not in RESETTABLE:
         return f"kafka-consumer-groups.sh sets no offsets of {(group_type or 'Share').lower()} groups"
     if line.pending_producer_id is not None:

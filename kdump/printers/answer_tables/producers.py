@@ -21,7 +21,7 @@ _RIGHT: Final = (
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield breaks in sequences, then producers; those with an open transaction come first."""
+    """Yield the table of breaks in sequences, then that of producers, in which open transactions come first."""
     known = list(lines)
     breaks = [
         {

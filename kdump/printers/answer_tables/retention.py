@@ -1,4 +1,4 @@
-"""The tables of ``kdump retention``: segments by what happens to them (the deleted ones first), then configs."""
+"""The tables of ``kdump retention``: one for each fate of segments (deletion first), then the configs of topics."""
 
 from __future__ import annotations
 
