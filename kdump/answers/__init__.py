@@ -1,8 +1,8 @@
 """The registry of the questions that kdump answers about log dirs.
 
-It has names only; :func:`question_named` imports the module of a question. Commands, Python functions, the Spark
-source, the views of SQL and the tools of the MCP server are derived from it. A new question is one module with a
-:class:`~kdump.answers.question.LogQuestion`, and its line in :data:`QUESTIONS`.
+The registry has names only; :func:`question_named` imports the module of a question. Commands, Python functions, the
+Spark source, the views of SQL and the tools of the MCP server are derived from the registry. A new question is one
+module with a :class:`~kdump.answers.question.LogQuestion`, and a line in :data:`QUESTIONS`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "diff": ("differences",),
     "explain": (),
 }
-"""Question -> the names of its tables in SQL. This copy of the declarations saves a query the import of questions."""
+"""Question -> its tables in SQL. A copy of the declarations, so that a query imports only the questions it needs."""
 
 
 def question_named(name: str) -> LogQuestion[Any]:

@@ -1,8 +1,8 @@
 """The base class of collectors, which gather the facts for the answer to a question, and the JSON of answer lines.
 
-One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds batches to any number of collectors. Collectors
-themselves read only small files and the ends of segments. They can be pickled and merged, so several processes or Spark
-tasks give the same answer as one process.
+One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds batches to any number of collectors. Most collectors
+read only small files and the ends of segments themselves. Collectors can be pickled and merged, so several processes or
+Spark tasks give the same answer as one process.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Needs(IntEnum):
 
 
 class Reading(NamedTuple):
-    """The result of ``begin`` if batches before offset ``since`` are not needed. The pass may still add some."""
+    """The result of ``begin`` if batches before offset ``since`` are not needed. The pass may add some of them."""
 
     needs: Needs
     since: int = 0
 
 
 def once(report: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that passes equal texts to ``report`` once, because several passes may find the same damage."""
+    """Return a function that passes each text to ``report`` once. Several passes may find the same damage."""
     reported: set[str] = set()
 
     def say_new(text: str) -> None:
@@ -59,7 +59,7 @@ def once(report: Callable[[str], None]) -> Callable[[str], None]:
 
 
 class Place(NamedTuple):
-    """A partition folder, with the state of its log dir. Collectors must drop it in ``end``: it cannot be pickled."""
+    """A partition folder, and the state of its log dir. It cannot be pickled: collectors must drop it in ``end``."""
 
     partition: Partition
     log_dir: LogDirState
@@ -84,7 +84,7 @@ class Place(NamedTuple):
 
     @property
     def name(self) -> Name:
-        """Topic and partition; each is None if the name of the folder does not have it."""
+        """Topic and partition; one that the name of the folder does not have is None."""
         return Name(self.partition.topic, self.partition.partition)
 
     @property
@@ -100,7 +100,7 @@ class Place(NamedTuple):
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
         """Return the earliest offset of a log whose first local segment begins with offset ``first``.
 
-        In a tiered topic the log start offset in the checkpoint may be below ``first``
+        It is the log start offset in the checkpoint. Only in a tiered topic this may be below ``first``
         (LogManager.checkpointLogStartOffsetsInDir). ``is_remote``: whether the topic is tiered; None if unknown.
         """
         if self.log_start is None:
@@ -111,9 +111,9 @@ class Place(NamedTuple):
 class Collector:
     """Gathers the facts that answer a question. Subclasses override the methods that they need.
 
-    For each partition the pass calls ``begin``, then ``end``. In between, if ``begin`` returned more than
-    ``Needs.FILES``, it calls ``turn_to`` for each segment, and for the regions of the segment, in file order, ``add``
-    (valid batches) or ``lose`` (damage). Collectors share one pass, so a collector may get more batches than it needs.
+    For each partition the pass calls ``begin``, and at last ``end``. If ``begin`` returns more than ``Needs.FILES``,
+    the pass calls ``turn_to`` for each segment, and then, in file order, ``add`` for its valid batches and ``lose`` for
+    its damage. Collectors share one pass, so a collector may get more batches than it needs.
     """
 
     takes_control_runs: ClassVar[bool] = False
@@ -152,7 +152,7 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``. Of a key's two values the one of higher rank stays, else the one in ``best``."""
+    """Add ``others`` to ``best``. A value replaces that of the same key only if its rank is higher."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value

@@ -44,10 +44,9 @@ _STATUS_KEY: Final = re.compile(
 
 @dataclass(frozen=True)
 class ConnectorLine:
-    """A connector. A field is null if no record has its value.
+    """A connector. A field is null if no record has its value. ``type`` is as in the REST API: a sink or a source.
 
-    ``type`` is as in the REST API: a connector with a config ``topics`` or ``topics.regex`` is a sink.
-    ``inconsistent``: the last task configs are incomplete, so a worker will write all of them again.
+    ``inconsistent``: the last committed task configs are incomplete, so a worker will write all of them again.
     """
 
     kind: ClassVar[str] = "connector"
@@ -117,7 +116,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _source_partition(key: str) -> tuple[str, dict[str, Any]] | None:
-    """Return the connector and the partition in a key of the offsets topic (a JSON array), or None for another text."""
+    """Return connector and partition from a key of the offsets topic (a JSON array), or None for other text."""
     match _json(key):
         case [str() as connector, dict() as partition]:
             return connector, partition
@@ -125,7 +124,7 @@ def _source_partition(key: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _json(text: str | None) -> Any:
-    """Return the value of a JSON text without a converter's schema envelope; None if the text is not JSON."""
+    """Return the value of a JSON text, without the schema envelope of a converter; None if the text is not JSON."""
     try:
         made = None if text is None else json.loads(text)
     except (ValueError, RecursionError):
@@ -199,7 +198,7 @@ class ConnectCluster:
         return True
 
     def _commit(self, name: str, value: dict[str, Any] | None) -> bool:
-        """Apply the task configs since the last commit record, if they are complete."""
+        """Apply the task configs since the last commit record if they are complete; return whether it is valid."""
         count = (value or {}).get("tasks")
         if not isinstance(count, int):
             return False
@@ -243,7 +242,7 @@ class ConnectCluster:
         return self._connectors.setdefault(name, _Connector())
 
     def lines(self) -> Iterator[ConnectLine]:
-        """Yield each connector, its tasks and its source offsets, by name. Deleted connectors may have offsets too."""
+        """Yield connectors by name, each with its tasks and source offsets. A deleted one may have only offsets."""
         offsets: dict[str, list[SourceOffsetLine]] = {}
         for key in sorted(self._offsets):
             name, partition, offset, timestamp = self._offsets[key]
@@ -286,9 +285,9 @@ def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
 
 
 _NAMES: Final = re.compile(r".*(?:connect|config|status|offset|storage).*", re.IGNORECASE | re.DOTALL)
-"""If no option names the topics of Connect, kdump reads records of topics with such names."""
+"""Without options that name Connect's topics, kdump looks for them among topics with such names."""
 _SAMPLE: Final = 32
-"""The number of records whose keys determine the role of a topic."""
+"""The number of records that are read to determine the role of a topic from their keys."""
 
 
 class ConnectNames(NamedTuple):
@@ -316,7 +315,7 @@ class ConnectTopics:
         self._lost = lost
         found = list(Finder(wanted, of_files).find(paths))
         self._unnamed: set[str | None] = set()
-        """The topics named after a path, because the name of the folder has no topic."""
+        """Topics of folders whose name has no topic: the path replaces the name."""
         known = [one for one in found if one.topic is not None]
         unnamed = (one for one in found if one.topic is None and one.is_named and one.segments)
         for one in with_names(unnamed, report.note):
@@ -328,9 +327,9 @@ class ConnectTopics:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
-        """Return the topics of each cluster: the topics in ``named``, else those whose keys identify them.
+        """Return the topics of each cluster: those in ``named``, else those identified by the keys of their records.
 
-        The status and offsets topics of a cluster are those with the names most similar to its configs topic.
+        A cluster gets the status and offsets topics whose names are most similar to that of its configs topic.
         """
         roles: dict[Role, list[str]] = {"configs": [], "status": [], "offsets": []}
         for topic in sorted(self._partitions):

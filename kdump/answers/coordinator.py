@@ -37,9 +37,10 @@ class TopicPartitions(NamedTuple):
 
 
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
-    """Return the number of partitions of a topic, and the partitions that are not in ``here`` (None in it is ignored).
+    """Return the number of partitions of a topic, and the partitions that are not in ``here``.
 
-    ``count`` is the known number of partitions. Without it, the highest partition in ``here`` is taken as the last one.
+    ``count`` is the known number. Without it, the highest partition in ``here`` is assumed to be the last one. None in
+    ``here`` is ignored.
     """
     numbers = {number for number in here if number is not None}
     whole = max(numbers, default=-1) + 1 if count is None else count

@@ -1,4 +1,4 @@
-"""The question ``du``: the sizes of folders and files of log dirs. Only both ends of a log are read, for its offsets.
+"""The question ``du``: the sizes of folders and files of log dirs. Of a log only both ends are read, for its offsets.
 
 ``log_bytes`` is the size that a broker returns for DescribeLogDirs (``kafka-log-dirs.sh``): ``.log`` files without the
 zeros of a preallocated active segment. Source of the folder names: class UnifiedLog.
@@ -119,7 +119,7 @@ class TopicUsage:
 
 @dataclass(frozen=True, slots=True)
 class OtherUsage:
-    """Bytes outside partition folders: of a folder with its contents, a file, or a broker's own files in a log dir."""
+    """The size of something else in a log dir: another folder with its contents, a file, or the broker's own files."""
 
     kind: ClassVar[str] = "other"
     path: str
@@ -137,7 +137,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Gathers the sizes of all folders. ``by`` is the unit of a line. If it is topic, other files have no lines."""
+    """Gathers the sizes of all folders. ``by`` is the unit of a line; with topics there are no lines of other files."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by

@@ -1,7 +1,7 @@
 """Simulates one cleaning of a compacted log: the records that it removes, with reasons, and the largest keys.
 
 :class:`Cleaning` fills an offset map with the keys of the dirty part, then compares each record of the log with the
-map. It writes no file. The caller, :mod:`~kdump.answers.compaction.compacted_logs`, determines the dirty part. Aborted
+map. No file is written. The caller, :mod:`~kdump.answers.compaction.compacted_logs`, determines the dirty part. Aborted
 transactions come from ``.txnindex`` files. Source: Kafka's classes Cleaner and CleanedTransactionMetadata.
 """
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 
 def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tuple[int, int]]:
-    """Return the first offset and producer id of each aborted transaction in the ``.txnindex`` of segments.
+    """Return (first offset, producer id) of each aborted transaction in the ``.txnindex`` of segments.
 
-    A malformed index is reported, and counts as empty. Raises UnreadableError.
+    A malformed index is reported and counts as empty. Raises UnreadableError.
     """
     found = []
     for segment in segments:
@@ -61,17 +61,17 @@ def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tupl
 
 
 class CleanedTransactions:
-    """Decides which batches of transactions a cleaning discards. The caller passes all batches in offset order."""
+    """Decides which batches a cleaning discards because of transactions. It must get all batches in offset order."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
         self._aborted = list(aborted)
         heapify(self._aborted)
         self._ongoing_aborted: dict[int, bool] = {}
-        """Producer id -> whether the log still has a batch of the aborted transaction of this producer."""
+        """Producer id of an open aborted transaction -> whether one of its batches was in the log."""
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Return whether a batch is discarded: aborted data, or a marker without data. Raises DamageError."""
+        """Return whether a batch is discarded: aborted data, or a marker whose data is gone. Raises DamageError."""
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id
@@ -103,14 +103,14 @@ if kernel.COMPILED:
     from kdump.kernel.batches import WIDTH
 
 CHUNK: Final = 1 << 13
-"""Number of records whose facts are in memory at a time. A larger batch that is part of a run is held whole."""
+"""Number of records whose facts are in memory at a time. A larger batch inside a run is in memory as a whole."""
 
 
 class CleanerWalk:
-    """Reads the batches of segments like the log cleaner. ``report`` receives a text for each unreadable range.
+    """Reads the batches that the log cleaner would read. ``report`` receives a text for each unreadable range.
 
     Batches with a wrong CRC are yielded too: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and a
-    cleaning writes their records with a valid CRC. ``spoiled`` receives a text for each such batch and damaged end.
+    cleaning writes their records with a valid CRC. ``spoiled`` receives a text for each of them, and for a damaged end.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class CleanerWalk:
                     yield self._of_batch(segment, region)
 
     def _of_damage(self, segment: Segment, source: Source, damage: Damage) -> Iterator[CleanerBatch]:
-        """Yield the batches at the start of a damaged range whose only problem is a wrong CRC."""
+        """Yield the batches at the start of a damaged range that have no fault but a wrong CRC; report the rest."""
         end = damage.position
         for batch in wrong_crc(source, damage) if damage.kind == "crc" else ():
             try:
@@ -149,7 +149,7 @@ class CleanerWalk:
             self._report(f"{segment.name}: byte {end}: {damage.reason}")
 
     def _of_run(self, segment: Segment, run: Run) -> Iterator[CleanerBatch]:
-        """Yield the batches of a run in parts. In each part the cleaning discards all batches, or none."""
+        """Yield the batches of a run in parts: the cleaning discards all batches of a part, or none of them."""
         if not run.first.is_transactional:
             yield CleanerRun(segment, run, 0, run.batch_count, self._report, discards=False)
         else:
@@ -165,7 +165,7 @@ class CleanerWalk:
         return CleanerBatch(segment, batch, self._report, discards=self._discards(segment, batch))
 
     def _discards(self, segment: Segment, batch: RecordBatch) -> bool:
-        """Return whether the cleaning discards a batch. It keeps an unreadable marker."""
+        """Return whether the cleaning discards a batch. An unreadable marker is reported, and not discarded."""
         try:
             return self._transactions.discards(batch)
         except DamageError as damage:
@@ -197,7 +197,7 @@ class CleanerBatch:
         return self.first
 
     def read_into(self, keys: AnyFacts) -> Iterator[None]:
-        """Read the facts of about CHUNK records at a time into ``keys``, and yield after each chunk."""
+        """Put the facts of about CHUNK records at a time into ``keys``, and yield None after each chunk."""
         yield from self._read(self.first, keys)
 
     def _read(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:
@@ -216,7 +216,7 @@ class CleanerBatch:
             yield from self._read_each(batch, keys)
 
     def _begins(self, batch: Batch, keys: compiled.FactBuffer) -> bool:
-        """Pass a batch to the compiled reader; return False if Python must read it. A large batch is verified first."""
+        """Pass a batch to the compiled reader, which verifies large ones first. Return False if Python must read it."""
         try:
             data, start = batch.payload()
         except DamageError:  # _read_each reports the damage
@@ -274,10 +274,10 @@ class CleanerRun(CleanerBatch):
 
 
 def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) -> list[tuple[bytes, int, int]]:
-    """Return the ``most`` keys with the most bytes: key, number of records, bytes.
+    """Return (key, number of records, bytes) of the ``most`` keys with the most bytes.
 
-    Each pass calls ``log``, which opens the log at its start. About ``max_keys`` keys are in memory at a
-    time. Raises UnreadableError if the log changes between two passes.
+    The log is read several times; ``log`` opens it at its start. About ``max_keys`` keys are in memory at a time.
+    Raises UnreadableError, also if the log changes meanwhile.
     """
     found: list[tuple[int, int, int, int]] = []
     part = all_keys()
@@ -305,7 +305,7 @@ def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
 
 
 def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]]:
-    """Yield the key at each place. A place is the index of a data batch, and the index of a record in this batch."""
+    """Yield each place and its key. A place is the index of a data batch, and the index of a record in this batch."""
     wanted = sorted(places, reverse=True)
     done = 0
     for _, data in log:
@@ -325,7 +325,7 @@ MAP_ENTRIES: Final = 5_033_164
 
 
 class CleaningLimits(NamedTuple):
-    """The capacity of the cleaner's map in keys, and the maximum number of keys in kdump's memory."""
+    """The capacity of the cleaner's offset map in keys, and the maximum number of keys in kdump's memory."""
 
     map_entries: int = MAP_ENTRIES
     max_keys: int = MAP_ENTRIES
@@ -347,7 +347,7 @@ class Cleaned:
     reasons: bytearray = field(default_factory=bytearray)
     damage: str | None = None
     top: list[tuple[bytes, int, int]] = field(default_factory=list)
-    """Key, records and bytes of the keys with the most bytes."""
+    """Key, number of records and bytes of the keys with the most bytes."""
 
     def add(self, judged: Judged) -> None:
         records, tombstones, gone, size, removed = judged
@@ -401,7 +401,7 @@ class Cleaning:
         self._dirty = [
             (file, min(end, dirty.stop)) for file, end in zip(self._segments, ends, strict=False) if end > dirty.start
         ]
-        """The dirty segments, each with its end offset."""
+        """The dirty segments, each with the offset after its dirty part."""
         self._aborted = aborted_transactions(place, files)
         dirty_on = (file for file, end in zip(files, ends, strict=True) if end > dirty.start)
         self._aborted_dirty = aborted_transactions(place, dirty_on)
@@ -430,19 +430,19 @@ class Cleaning:
         return done
 
     def _parts(self) -> int:
-        """Return the number of parts into which the keys are divided. The log is read once for each part."""
+        """Return the number of parts into which keys are divided. A part fits in memory; the log is read for each."""
         most, in_memory = self._limits
         if most > in_memory:
             most = min(most, sum(_count(segment, most) for segment, _ in self._dirty))
         return max(1, -(-most // in_memory))
 
     def _new_map(self, part: KeyPart) -> AnyOffsetMap:
-        """Return an empty map for a part of the keys. Only the map of all keys has the cleaner's limit."""
+        """Return an empty map for a part of the keys. Its capacity is the cleaner's if the part has all keys."""
         most = min(self._limits.map_entries, sys.maxsize) if part.of == 1 else sys.maxsize
         return offset_map(self._since, most, min(self._limits), part)
 
     def _fill_point(self, parts: Sequence[KeyPart]) -> FillPoint | None:
-        """Return the position of the record with which the cleaner's offset map is full, or None if all keys fit."""
+        """Return the record with which the cleaner's offset map is full, or None if all keys fit."""
         found = array("q")
         for part in parts:
             newest = self._new_map(part)
@@ -476,7 +476,7 @@ class Cleaning:
         return sorted(found)
 
     def _fill(self, newest: AnyOffsetMap, last: FillPoint | None) -> bool:
-        """Add the dirty part of the log to a map, up to ``last`` if given; return whether all of it fits."""
+        """Add the dirty part of the log, up to ``last`` if given, to a map; return whether the whole part fits."""
         for number, _ in enumerate(self._dirty_facts(newest)):
             taken = 0
             if last is not None and number == last.chunk:
@@ -487,9 +487,9 @@ class Cleaning:
         return True
 
     def _dirty_facts(self, newest: AnyOffsetMap) -> Iterator[None]:
-        """Read the facts of the dirty part into ``newest`` in chunks, and yield after each chunk.
+        """Put the facts of the dirty part into ``newest`` in chunks, and yield None after each chunk.
 
-        As in Kafka's Cleaner, ``latest`` includes markers, aborted data, and the offsets up to the next segment.
+        As in Kafka's Cleaner, ``latest`` also passes markers, aborted data, and the offsets up to the next segment.
         """
         walk = CleanerWalk(CleanedTransactions(self._aborted_dirty), discard)
         for segment, end in self._dirty:
@@ -503,7 +503,7 @@ class Cleaning:
             newest.latest = end - 1
 
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
-        """Count the removed records whose keys belong to one part. Records without a key belong to the first part."""
+        """Add to ``done`` the outcomes of records whose keys belong to a part. The first part has those without key."""
 
         def report(text: str) -> None:
             done.damage = done.damage or text
@@ -524,7 +524,7 @@ class Cleaning:
                 done.add(newest.judge(discards=data.discards, keeps=keeps, listed=self._listed))
 
     def _judge_marker(self, done: Cleaned, marker: RecordBatch, *, goes: bool) -> None:
-        """Count the records of a marker, as removed if ``goes``. CleanerWalk reports an unreadable marker."""
+        """Add the records of a marker to ``done``, as removed if ``goes``. An unreadable one was reported before."""
         try:
             offsets = [record.offset for record in marker.records()]
         except DamageError:
@@ -547,7 +547,7 @@ class Cleaning:
 
 
 def _count(segment: Segment, most: int) -> int:
-    """Return the largest possible number of records. A compressed message of magic 0 or 1 counts as ``most``."""
+    """Return an upper limit of a segment's records. A compressed message of magic 0 or 1 counts as ``most``."""
     with segment.open() as source:
         batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
         return sum(_claimed(batch, most) for batch in batches)

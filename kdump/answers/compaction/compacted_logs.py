@@ -37,7 +37,7 @@ Holder: TypeAlias = Literal["activeSegment", "openTransaction", "highWatermark",
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A reason why the cleaner stops at ``from_offset``; ``bytes`` is the size of the log up to the next reason."""
+    """A reason why the cleaner stops at ``from_offset``; ``bytes``: from there to the next reason, or the log end."""
 
     by: Holder
     why: str
@@ -101,7 +101,7 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield the first limit in each segment, with the size of the log from there to the next segment with a limit."""
+    """Yield the first limit in each segment. Its size is that of the segments up to the next one with a limit."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
@@ -234,7 +234,7 @@ class Compaction(Collector):
         """The topics that are not compacted, each with its cleanup.policy."""
 
     def begin(self, place: Place) -> Needs:
-        """Simulate the cleaning of a partition here, because the dirty part must be read before the rest of the log."""
+        """Simulate the cleaning of a partition. It reads the log itself: the dirty part first, then the whole log."""
         key = place.key
         if key is None or key[0] == cluster_metadata.TOPIC or not place.partition.segments:
             return Needs.FILES
@@ -386,7 +386,7 @@ def _collector(asking: Asking, options: CompactionOptions) -> Compaction:
 
 
 def _notes(asking: Asking, collector: Compaction) -> Iterator[str]:
-    """Yield notes on the selected topics that are not compacted, or on all topics if none is compacted."""
+    """Yield notes on topics that are not compacted, if the user selected topics or no topic is compacted."""
     if asking.asked.topics or not len(collector):
         for topic, policy in sorted(collector.left_out.items())[:_NAMED]:
             yield _not_compacted(topic, policy)

@@ -61,9 +61,9 @@ def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
 
 
 class KeyFacts:
-    """The facts of records: offset, size in bytes, digest of the key, and whether the record has a value.
+    """A list of facts of records: offset, size in bytes, digest of the key, and whether the record has a value.
 
-    The last fact of each batch is not of a record: it has only the last offset of the batch.
+    At the end of each batch is one more fact, with only the last offset of the batch.
     """
 
     def __init__(self, part: KeyPart) -> None:
@@ -86,7 +86,7 @@ class KeyFacts:
         self._facts.append((last_offset,))
 
     def _is_ours(self, digest: bytes) -> bool:
-        """Return whether the key with this digest is in the part of the keys that this table has."""
+        """Return whether the key with this digest belongs to the table's part of the keys."""
         return self._part.of == 1 or crc32(digest) % self._part.of == self._part.number
 
 
@@ -104,7 +104,7 @@ class OffsetMap(KeyFacts):
         return len(self._newest)
 
     def put(self, begin: int, end: int) -> int:
-        """Put the facts ``begin`` to ``end`` - 1 into the map; return the index of the first one that does not fit."""
+        """Add the facts ``begin`` to ``end`` - 1; return the index of the first one that does not fit, else ``end``."""
         for at in range(begin, min(end, len(self._facts))):
             offset, *fact = self._facts[at]
             digest = fact[1] if fact else None
@@ -121,9 +121,9 @@ class OffsetMap(KeyFacts):
     def judge(self, *, discards: bool, keeps: bool, listed: bool) -> Judged:
         """Count the records whose keys belong to the part of this map, by outcome.
 
-        Returns the numbers of records, of tombstones, and of records for each index in REASONS; the bytes of superseded
-        records; and with ``listed`` the offset and reason of each removed record. ``discards``: the cleaning removes
-        all records, also those after ``latest``. ``keeps``: it keeps the newest tombstones.
+        Returns five values: the numbers of records, of tombstones, and of records by index in REASONS; the bytes of
+        superseded records; and with ``listed`` the offset and reason of each removed record. ``discards``: the cleaning
+        removes all records, also those after ``latest``. ``keeps``: it keeps the newest tombstone of a key.
         """
         records = tombstones = size = 0
         gone = [0] * len(REASONS)
@@ -144,7 +144,7 @@ class OffsetMap(KeyFacts):
         return records, tombstones, gone, size, removed
 
     def _why(self, offset: int, digest: bytes | None, *, keeps: bool) -> int:
-        """Return the outcome of a record. ``keeps``: the newest record of its key stays."""
+        """Return the outcome of a record as an index in REASONS. ``keeps``: it stays if it is the newest of its key."""
         if digest is None:
             return _KEYLESS
         newest = self._newest.get(digest)
@@ -154,7 +154,7 @@ class OffsetMap(KeyFacts):
 
 
 class KeySizes(KeyFacts):
-    """The bytes and records of each key, and the place of its first record: index of the batch, index in this batch."""
+    """The bytes and records of each key, and the place of its first record: indexes of batch, and of record in it."""
 
     def __init__(self, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
         """The compiled class allocates memory for ``keys`` keys."""
@@ -179,7 +179,7 @@ class KeySizes(KeyFacts):
             self._record += 1
 
     def largest(self, most: int) -> list[tuple[int, int, int, int]]:
-        """Return the ``most`` keys with the most bytes, in any order: bytes, -batch, -record and number of records.
+        """Return (bytes, -batch, -record, number of records) of the ``most`` keys with the most bytes, in any order.
 
         The indexes are negated, so that of two keys with equal bytes the earlier one ranks higher.
         """

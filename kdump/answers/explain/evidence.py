@@ -1,6 +1,6 @@
-"""The evidence in files about some offsets of one partition, for :mod:`~kdump.answers.explain.reasons`.
+"""Collects the evidence in files about offsets of one partition, for :mod:`~kdump.answers.explain.reasons`.
 
-:func:`evidence_of` selects the folders. The properties of its result read files at first use, and draw no conclusions.
+:func:`evidence_of` selects the folders. :class:`PartitionEvidence` and :class:`Block` read files at first use.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class TopicHistory:
-    """The topics of a metadata log, including deleted topics. Without a metadata log ``image`` is None."""
+    """The topics of a metadata log, and their deletions. Without a metadata log ``image`` is None."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class TopicHistory:
         past: Callable[[], Iterable[Event]],
         listed: Callable[[], RemoteSegments] = RemoteSegments,
     ) -> None:
-        """``past`` returns the events of the log, ``listed`` the remote segments. Each is called at first use."""
+        """``past`` returns the events of the metadata log, ``listed`` the remote segments. Both are called when used."""
         self.image = image
         self._past = past
         self._listed = listed
@@ -59,7 +59,7 @@ class TopicHistory:
 
     @cached_property
     def listed(self) -> RemoteSegments:
-        """The segments in ``__remote_log_metadata``, whether their copy to remote storage is finished or not."""
+        """All segments in ``__remote_log_metadata``, also those whose copy to remote storage is not finished."""
         return self._listed()
 
     def removals(self, topic: str) -> list[Event]:
@@ -67,9 +67,9 @@ class TopicHistory:
         return [event for event in self._removals if event.name == topic]
 
     def config(self, topic: str, name: str) -> str | None:
-        """Return the config in force: of the topic, else the brokers' dynamic config, else Kafka's default.
+        """Return a config of a topic: its own, else the dynamic one of all brokers, else Kafka's default.
 
-        None without a metadata log. Properties files of brokers are not read, because no log dir has them.
+        Return None without a metadata log. Properties files of brokers do not count, because no log dir has them.
         """
         return None if self._configs is None else self._configs.of(topic, None).settings[name].value
 
@@ -100,7 +100,7 @@ class OtherCopy(NamedTuple):
 
 
 class ListedFolders(NamedTuple):
-    """The partitions with a folder in the given paths, and in ``unread`` those whose folder cannot be listed."""
+    """The partitions that have a folder in the given paths. The folders of those in ``unread`` cannot be listed."""
 
     names: Collection[Name] = ()
     unread: Collection[Name] = ()
@@ -117,7 +117,7 @@ class Leftover(NamedTuple):
 
 @dataclass
 class PartitionEvidence:
-    """The evidence about one broker's copy of a partition. ``place`` is None if the broker has no live folder."""
+    """The evidence about one broker's copy of a partition. ``place`` is None if all its folders are leftovers."""
 
     topic: str
     number: int
@@ -134,11 +134,11 @@ class PartitionEvidence:
 
     @cached_property
     def deleted(self) -> tuple[Segment, ...]:
-        """The segments outside the log: a broker renamed them to ``.deleted``, ``.swap`` or ``.cleaned``."""
+        """The ``.deleted``, ``.swap`` and ``.cleaned`` segments, which are not part of the log."""
         return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
 
     def fetches(self, seen: Sighting, offset: int) -> bool:
-        """Return whether a fetch of ``offset`` returns the batch with the record ``seen``. Raises UnreadableError."""
+        """Return whether a fetch of ``offset`` finds the batch of its record ``seen``. Raises UnreadableError."""
         segment = next((one for one in self.segments if one.name == seen.batch.path), None)
         if segment is None:
             return True
@@ -173,7 +173,7 @@ class PartitionEvidence:
 
     @cached_property
     def known_end(self) -> int:
-        """The largest end offset that any file of the partition proves."""
+        """The largest log end offset of any copy of the partition, or a higher high watermark or base offset."""
         copies = [other.place.partition for other in self.others] + [one.partition for one in self.leftovers]
         mark = 0 if self.place is None else self.place.high_watermark or 0
         unnamed = () if self.place is None else self.place.partition.unnamed
@@ -242,7 +242,7 @@ class PartitionEvidence:
 
     @property
     def first_dirty(self) -> int | None:
-        """The first offset that the log cleaner has not reached, or None without a cleaner checkpoint."""
+        """The first offset that the log cleaner has not cleaned, or None without a cleaner checkpoint."""
         return None if self.place is None else self.place.log_dir.cleaned.get((self.topic, self.number))
 
     @cached_property
@@ -263,7 +263,10 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """The offset to which a follower truncates this log, and the newest leader's replica and epochs; or None."""
+        """The offset to which this replica truncates its log as a follower, and the leader's copy and epochs; or None.
+
+        The leader is the copy with the newest epoch.
+        """
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])
@@ -326,7 +329,7 @@ class Block:
 
     @cached_property
     def newest(self) -> dict[bytes, int]:
-        """Key -> its newest offset in the log, for the keys of records that exist only in deleted segments."""
+        """Key -> its newest offset in the log. The keys are those of records that exist only in deleted segments."""
         records = self.deleted.records.items()
         keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
         return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}
@@ -369,9 +372,9 @@ class Block:
 def evidence_of(
     topic: str, number: int, places: Iterable[Place], history: TopicHistory, folders: ListedFolders
 ) -> PartitionEvidence:
-    """Return the evidence of the first broker with a folder of the partition. Folders of other brokers are replicas.
+    """Return the evidence of the first broker with a folder of the partition. Other brokers' folders are replicas.
 
-    Log dirs with the same broker id in meta.properties belong to one broker; a log dir without an id is a broker.
+    Log dirs with the same broker id in meta.properties belong to one broker. A log dir without an id counts as one.
     """
     brokers: dict[str, list[Place]] = {}
     for place in places:
@@ -395,14 +398,14 @@ def evidence_of(
 
 
 def current(partitions: Iterable[Partition]) -> Iterator[Partition]:
-    """Yield the partitions whose folders are not leftovers, without their leftover segments."""
+    """Yield the partitions whose folders are not leftovers, with only the segments of their logs."""
     for one in partitions:
         if leftover_state(one.files.shown(one.folder)) is None:
             yield one._replace(segments=tuple(segment for segment in one.segments if not _state(segment)))
 
 
 def leftover_of(partition: Partition) -> Leftover | None:
-    """Return the partition as a leftover, or None if its folder is not renamed."""
+    """Return the partition as a leftover, or None if no broker has renamed its folder."""
     path = partition.files.shown(partition.folder)
     state = leftover_state(path)
     return None if state is None else Leftover(state, path, partition.topic_id(discard), partition)

@@ -1,5 +1,6 @@
 """The question ``explain``: whether consumers receive the records at given offsets, and why (:func:`explain_all`).
 
+Consecutive offsets with the same reason become one line.
 :mod:`~kdump.answers.explain.evidence` reads the files; :mod:`~kdump.answers.explain.reasons` finds the reason.
 """
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kdump.answers.question import Asking
 
 AT_FIRST, AT_MOST = 1 << 10, 1 << 14
-"""The number of offsets examined together: at first, and at most. The number doubles each time."""
+"""The number of offsets that are examined together. It doubles each time, from AT_FIRST to AT_MOST."""
 
 
 class OffsetRange(NamedTuple):
@@ -92,7 +93,7 @@ def explain(evidence: PartitionEvidence, requested: OffsetRange, at: int) -> Ite
 
 
 def _causes(evidence: PartitionEvidence, requested: OffsetRange, at: int) -> Iterator[tuple[int, Cause]]:
-    """Yield the reason at the first offset, and at each offset where it may change."""
+    """Yield (offset, cause) for the first offset, and for each offset where the cause may change."""
     first, size = requested.first, AT_FIRST
     while first <= requested.last:
         block = Block(evidence, range(first, min(requested.last + 1, first + size)))

@@ -1,7 +1,8 @@
 """The reasons why a consumer receives the record at an offset or not.
 
-Each reason has a function. It returns a :class:`Cause`, or None if the reason does not apply. :func:`cause` returns the
-first cause. Source: Kafka's classes UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
+Each reason has a function. Its docstring is the reason; it returns a :class:`Cause`, or None if the reason does not
+apply. :func:`cause` calls them in order, and returns the first cause. Source: Kafka's classes UnifiedLog, LogCleaner,
+ReplicaManager and LeaderEpochFileCache.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Fact:
 
 
 class Cause(NamedTuple):
-    """A reason, and for each isolation level whether consumers receive the record; None if the files do not show it."""
+    """A reason, and whether consumers of each isolation level receive the record (None if files do not show it)."""
 
     reason: Reason
     where: Whereabouts
@@ -82,7 +83,7 @@ class Question(NamedTuple):
         return self.block.log.records.get(self.offset)
 
     def bytes_left(self) -> tuple[Whereabouts, tuple[Fact, ...]]:
-        """Return where else the record exists (deleted file, replica, "nowhere"), and a fact with the file's path."""
+        """Return where else the record exists ("deleted-file", "replica", "nowhere"), and the fact that shows it."""
         aside = self.block.put_aside(self.offset)
         if aside is not None:
             return "deleted-file", (_holds(aside),)
@@ -126,7 +127,7 @@ def topic_deleted(question: Question) -> Cause | None:
 
 
 def _no_folder(partition: PartitionEvidence, known: str) -> str:
-    """Return why a partition has no folder. ``known`` is the state of its topic according to the metadata log."""
+    """Return the sentence on a missing folder. It begins with ``known``, the topic's state in the metadata log."""
     if {Name(partition.topic, partition.number), Name(None, None)} & set(partition.folders.unread):
         return f"{known}a folder that may belong to this partition cannot be read"
     image = partition.history.image
@@ -245,7 +246,7 @@ def above_high_watermark(question: Question) -> Cause | None:
 
 
 def not_named(question: Question) -> Cause | None:
-    """The offset belongs to a segment of the folder, but the user did not name this segment."""
+    """The offset is in a segment that the folder has, but that is not among the user's paths."""
     place, offset = question.block.partition.place, question.offset
     if place is None or not place.partition.unnamed or question.seen is not None:
         return None
@@ -269,7 +270,7 @@ def not_named(question: Question) -> Cause | None:
 
 
 def below_log_start(question: Question) -> Cause | None:
-    """DeleteRecords, retention, or a copy in remote storage moved the start of the local log past the offset."""
+    """The log or its local part starts after the offset, by DeleteRecords, retention or a copy to remote storage."""
     partition = question.block.partition
     place = partition.place
     if place is None or (question.offset >= partition.first_local and question.offset >= partition.log_start):
@@ -354,7 +355,7 @@ def _deletions(question: Question) -> list[Reason]:
 
 
 def _is_old(question: Question, span: int) -> bool:
-    """Return whether the ``.deleted`` file with the offset is older than ``span`` ms; True if there is no such file."""
+    """Return whether the ``.deleted`` file with the offset is older than ``span`` ms, or there is no such file."""
     partition = question.block.partition
     segments = [one for one in partition.deleted if (one.base_offset or 0) <= question.offset]
     if not segments or question.offset not in question.block.deleted.records:
@@ -401,7 +402,7 @@ def aborted_transaction(question: Question) -> Cause | None:
 
 
 def open_transaction(question: Question) -> Cause | None:
-    """The record's transaction, or an older one, has not ended."""
+    """The record's transaction, or an earlier one of the partition, has not ended."""
     seen, partition = question.seen, question.block.partition
     if seen is None or partition.oldest_open is None:
         return None
@@ -496,7 +497,7 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
 
 
 def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
-    """Return why the cleaner removed the record ``aside``, which a deleted file still has."""
+    """Return the cause why the cleaner removed the record ``aside``, which a deleted file still has."""
     if aside.batch.is_control:
         because = f"{REMOVED_MARKER} ({aside.marker}): no record of its transaction was left"
         return Cause("control-marker-cleaned", where, because, facts=facts)
@@ -517,7 +518,7 @@ def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, fac
 
 
 def _lost_bytes(question: Question) -> tuple[str, tuple[Reason, ...]] | None:
-    """Return a proof that the bytes between two batches are lost, and other possible reasons; None without a proof."""
+    """Return the sentence that proves lost bytes between batches, and other possible reasons; None without proof."""
     partition = question.block.partition
     policy = partition.history.config(partition.topic, "cleanup.policy")
     missing = "no batch covers this offset, and a leader leaves no gaps in offsets: the record's bytes are lost"
@@ -579,7 +580,7 @@ REASONS: Final[tuple[Callable[[Question], Cause | None], ...]] = (
 
 
 def cause(question: Question) -> Cause:
-    """Return the first reason that applies."""
+    """Return the cause of the first reason that applies, or one with the reason ``unknown``."""
     for reason in REASONS:
         found = reason(question)
         if found is not None:

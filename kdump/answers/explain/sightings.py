@@ -67,7 +67,7 @@ class LostRange(NamedTuple):
 
 @dataclass
 class Sightings:
-    """The contents of a log at some offsets. ``waiting``: producer id -> offsets of records without a marker yet."""
+    """The contents of a log at some offsets. ``waiting``: producer id -> offsets whose marker is not found yet."""
 
     records: dict[int, Sighting] = field(default_factory=dict)
     batches: list[Span] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Sightings:
     damaged: list[tuple[str, int, str]] = field(default_factory=list)
     """Every damaged range, even at other offsets: file, first byte, reason."""
     older: dict[int, list[Sighting]] = field(default_factory=dict)
-    """Further records at an offset, with the same or an older leader epoch. They come from a second leader."""
+    """Offset -> its records that do not count (:meth:`add`). Two leaders may have written the same offset."""
     _sorted: list[Span] = field(default_factory=list)
 
     def covering(self, offset: int) -> Span | None:
@@ -110,30 +110,30 @@ class Sightings:
                 yield lost.until
 
     def lost_at(self, offset: int) -> LostRange | None:
-        """Return the unreadable range with this offset, if a valid batch follows the range."""
+        """Return the unreadable range with this offset that a valid batch follows, or None."""
         for lost in self.lost:
             if lost.first <= offset and lost.until is not None and offset < lost.until:
                 return lost
         return None
 
     def damage_before(self, batch: Span) -> tuple[int, str] | None:
-        """Return the position and the reason of the last damaged range before a batch in the same file, or None."""
+        """Return position and reason of the last damaged range that is before a batch in its file, or None."""
         before = [(at, reason) for path, at, reason in self.damaged if path == batch.path and at < batch.position]
         return max(before, default=None)
 
     def doubt(self) -> None:
-        """Set the outcome to "unknown" for records whose marker was not found so far."""
+        """Set the outcome of the records in ``waiting`` to "unknown"; a marker that is found later still counts."""
         for waiting in self.waiting.values():
             for offset in waiting:
                 self.records[offset] = self.records[offset]._replace(transaction="unknown")
 
     def give_up(self) -> None:
-        """Stop waiting for markers: the outcomes of ``waiting`` are unknown."""
+        """Set the outcome of the records in ``waiting`` to "unknown" for good."""
         self.doubt()
         self.waiting.clear()
 
     def end_transaction(self, producer_id: int, offset: int, marker: str) -> None:
-        """Set the outcome of the producer's records before ``offset`` that still wait for a marker."""
+        """Set the outcome of the records in ``waiting`` of a producer that are before ``offset``, its marker."""
         still_waiting = []
         for number in self.waiting.pop(producer_id, []):
             if number < offset:
@@ -208,7 +208,7 @@ class _Search:
         return True
 
     def _lose_some(self, segment: Segment, batch: RecordBatch, error: DamageError) -> None:
-        """Add the offsets of a batch as lost, because records of it are unreadable or have wrong offsets."""
+        """Add all offsets of a batch as lost: some of its records are unreadable or have wrong offsets."""
         self._report.damage(f"{segment.name}: byte {batch.position}: {error.reason}")
         lost = LostRange(segment.name, batch.position, error.reason, _base(batch), batch.last_offset + 1)
         self.seen.lost.append(lost)
@@ -253,7 +253,7 @@ class _Search:
             self.seen.add(Sighting(offset, span, key, is_tombstone, marker, ended))
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Add a damaged range, or a truncated batch at the end that no broker is still writing."""
+        """Add a damaged range, or a truncated batch at the end unless a broker may still be writing it."""
         if isinstance(region, Trailing) and not log_end.tail(segment, region).is_damage:
             return
         following = self._segments[self._segments.index(segment) + 1 :]
@@ -288,7 +288,7 @@ def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int 
 
 
 def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
-    """Find missing markers of ``seen`` in other segments. The cleaner keeps markers longer than data."""
+    """Look for markers missing in ``seen``, in other ``segments``: the cleaner keeps markers longer than data."""
     if not seen.waiting:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)
@@ -306,7 +306,7 @@ def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
 
 
 def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[bytes]) -> dict[bytes, int]:
-    """Return the newest offset of ``keys`` from offset ``since`` on. Aborted and open transactions do not count."""
+    """Return key -> its newest offset from ``since`` on, for ``keys``. Only committed records count."""
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
     for _, region in _regions(segments, since, SILENT):
@@ -345,7 +345,7 @@ def marker_of(batch: RecordBatch) -> str | None:
 
 
 def _regions(segments: Sequence[Segment], first: int, report: Reporter) -> Iterator[tuple[Segment, Region]]:
-    """Yield the regions of segments, beginning at the index entry before offset ``first``."""
+    """Yield each region with its segment, beginning at the index entry before offset ``first``."""
     for segment in segments[first_segment(segments, first) :]:
         try:
             with segment.open() as source:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 NEAR: Final = 4 << 20
-"""The largest number of bytes after the producer snapshot that are read without ``--stable``."""
+"""Maximum number of bytes of log, after the newest producer snapshot, that are read without ``--stable``."""
 
 
 class StableEnd(NamedTuple):
@@ -83,16 +83,16 @@ class LogEnds(Collector):
         *,
         stable: bool = False,
     ) -> None:
-        """Read the log ends of the partitions ``wanted``, by topic or topic id; None means all.
+        """``wanted``: the partitions whose ends are collected, by topic or topic id; None means all.
 
-        ``topic_ids``: topic id -> name, from other files. The ids in the folders of all partitions are added.
+        ``topic_ids``: topic id -> name, from other files. The ids of all partition folders are added.
         """
         self._wanted = wanted
         self.stable = stable
         self.found: dict[tuple[str, int], StableEnd] = {}
         self.topic_ids = dict(topic_ids or {})
         self.passed_over: list[int] = []
-        """For each partition whose last stable offset was not read: the number of bytes after its snapshot."""
+        """For each partition whose last stable offset was not read, the bytes of log that this would have read."""
         self._key = ("", 0)
         self._end: StableEnd | None = None
         self._replay: ProducerReplay | None = None
@@ -175,7 +175,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset, which does not expire if its partition has a ``pending`` offset too."""
+        """Return the line of an offset of a group. If ``pending``, an open transaction keeps it from expiring."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}
@@ -259,7 +259,7 @@ def history_lines(group_id: str, coordinator: int, history: History) -> Iterator
 def _lags(
     end: StableEnd | None, offset: int | None, done: int | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return log end offset, lag, last stable offset, and lag up to there. ``done`` records do not count as lag."""
+    """Return log end offset, lag, last stable offset, and lag to it. The ``done`` records are subtracted from lags."""
     if end is None:
         return None, None, None, None
     if offset is None or done is None:
@@ -295,7 +295,7 @@ class GroupsWanted:
 
 
 class ConsumerGroups(TopicLogs):
-    """Collects consumer groups. For the lag, a second pass feeds the partitions of :meth:`partitions` to ``ends``."""
+    """Collects consumer groups. For the lag, a second pass must feed ``ends`` with the partitions ``partitions()``."""
 
     def __init__(self, wanted: GroupsWanted) -> None:
         super().__init__()

@@ -42,7 +42,7 @@ class Lost(NamedTuple):
 
 
 class TopicLog:
-    """Replays the records of one partition in order, and collects lost records and those that no schema matches."""
+    """Replays the records of one partition in order. It also collects lost ranges, and records without a schema."""
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
@@ -52,14 +52,14 @@ class TopicLog:
         self.end_offset = 0
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:
-        """Add records of ``producer`` (-1 for none). ``counts`` has the number of records of each of their batches."""
+        """Add the records of one or more batches of ``producer`` (-1: none). ``counts``: the records of each batch."""
         raise NotImplementedError
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
-        """Add the records of a control batch."""
+        """Add the records of a control batch: the marker of a transaction of ``producer``."""
 
     def add(self, batches: Batches) -> int:
-        """Add the batches before the first malformed record. Return their number; 0 for a run of transactional batches.
+        """Add the batches before the first malformed record. Return their number; 0 for a run with transactions.
 
         Raises DamageError if the records of a single batch are unreadable.
         """
@@ -143,11 +143,11 @@ class TopicLogs(Collector):
 
 
 UNCHANGED: Final = -1
-"""In an update: the value of the snapshot is kept. In a snapshot: the value is not initialized, or unknown."""
+"""In an update: keep the value of the snapshot. In a snapshot: the value is not initialized, or unknown."""
 
 
 class SharePartition(NamedTuple):
-    """The state of a share partition. -1 as start offset: not initialized. -1 as count: unknown."""
+    """The state of a share partition. The start offset is -1 if not initialized, the count -1 if unknown."""
 
     start_offset: int
     leader_epoch: int
@@ -155,7 +155,7 @@ class SharePartition(NamedTuple):
     partition: int
     """The partition of ``__share_group_state`` that has this state."""
     offset: int
-    """The offset of the last record with this state."""
+    """The offset of the last record that made this state."""
 
 
 class ShareKey(NamedTuple):
@@ -215,7 +215,7 @@ GROUPS: Final = {
 KINDS: Final = GROUPS | {
     prefix: kind for name, prefix in KEY_TYPES.items() for kind in GROUPS.values() if name.startswith(f"{kind}Group")
 }
-"""Key type -> type of group, for all records of groups. The first record of a group may have any of these key types."""
+"""Key type -> type of group, for all records of groups. Any of them may be the first record of a group."""
 _GROUP_AT: Final = 4
 
 
@@ -266,7 +266,7 @@ class KeptCommit(NamedTuple):
 
 
 class History:
-    """The commits of a group in log order. Each takes 48 bytes."""
+    """The commits of a group in log order. A commit takes 48 bytes of memory."""
 
     def __init__(self) -> None:
         self._rows = array("q")
@@ -274,7 +274,7 @@ class History:
         self._open: dict[int, list[int]] = {}
 
     def add(self, key: bytes, record: BriefRecord, producer: int) -> None:
-        """Add the next commit or tombstone. ``key`` is an OffsetCommitKey in bytes."""
+        """Add the next commit or tombstone. ``key`` is an OffsetCommitKey in bytes, ``producer`` -1 for none."""
         offset, timestamp, _, value, _ = record
         number = self._keys.setdefault(key, len(self._keys))
         committed = _UNKNOWN if value is None else committed_offset(key, value)
@@ -285,12 +285,12 @@ class History:
         self._rows.extend((offset, timestamp, committed, number << 1 | (value is None), producer, outcome))
 
     def end(self, producer: int, *, committed: bool) -> None:
-        """Apply the marker of a producer's transaction."""
+        """Set the outcome of the commits in a producer's open transaction."""
         for row in self._open.pop(producer, ()):
             self._rows[row + _WIDTH - 1] = COMMITTED if committed else ABORTED
 
     def commits(self) -> Iterator[KeptCommit]:
-        """Yield the commits. A commit below the last committed offset of its partition is a rewind."""
+        """Yield the commits. ``rewind``: the offset is below the one committed before for the same partition."""
         keys = list(self._keys)
         last: dict[int, int] = {}
         for row in range(0, len(self._rows), _WIDTH):
@@ -332,13 +332,13 @@ class GroupLog:
     records: dict[bytes, Entry] = field(default_factory=dict)
     """The records of the group by key, without committed offsets."""
     kind: str | None = None
-    """The type of the group according to its newest record, or None."""
+    """The type of the group by its newest group record; None without one, or after a tombstone."""
     simple: bool = False
-    """Whether commits created the group. A group record, or its tombstone, makes this false."""
+    """Whether the group exists by its commits alone, without a group record."""
     offsets: int = 0
     """The number of committed offsets of the group."""
     ended_at: int = -1
-    """The offset of the last tombstone of a group record."""
+    """The offset of the last tombstone that deleted the group."""
 
     def end(self, kind: str, offset: int) -> None:
         """Apply a group tombstone: remove the group's records of this type."""
@@ -349,7 +349,7 @@ class GroupLog:
 
 
 class HeldOffset(NamedTuple):
-    """An offset of a group. ``producer`` is the producer id of the open transaction; None for a committed offset."""
+    """An offset of a group, committed or (with ``producer``) pending. ``key`` is an OffsetCommitKey in bytes."""
 
     key: bytes
     entry: Entry
@@ -426,7 +426,7 @@ class CoordinatorLog(TopicLog):
             self._forget(key, group)
 
     def _is_known(self, key: bytes) -> bool:
-        """Return whether an earlier record had this key. Then the key is valid."""
+        """Return whether a kept record has this key, so that it needs no check."""
         if key in self.committed:
             return True
         group = self.groups.get(group_of(key)) if len(key) > 3 else None
