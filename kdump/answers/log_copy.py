@@ -1,6 +1,7 @@
 """Compares two replicas of a log record by record (:func:`differences`), and reads leader epochs (:func:`lineage`).
 
-Equal bytes are skipped without decoding, even in different segments. Source of the epochs: KIP-101, KIP-279.
+Batches with equal bytes are skipped without decoding, also if the replicas have different segments. Source of the
+epochs: KIP-101, KIP-279.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
 
 FIRST, BLOCK = 1 << 14, 1 << 18
-"""Size in bytes of the first and of the largest compared block. Two blocks fit in the processor's cache."""
+"""Sizes in bytes of the first and of the largest block that is compared. Two blocks fit in the processor's cache."""
 
 
 class LogCopy:
-    """A replica of a log, read forwards. The position is the first byte of a batch.
+    """A replica of a log, read forwards as bytes (``move``) or as records (``fill``). The position is that of a batch.
 
     ``report`` receives damaged ranges and progress. ``damaged`` is set at the first damaged range.
     """
@@ -82,11 +83,11 @@ class LogCopy:
         return self.source.read(self._position + ahead, size)
 
     def data_ahead(self, ahead: int) -> int:
-        """Return the distance to the first data at least ``ahead`` bytes after the position; holes are skipped."""
+        """Return the distance from the position to the first byte from ``ahead`` on that is not in a file's hole."""
         return next_data(self.source, self._position + ahead) - self._position
 
     def move(self, size: int) -> None:
-        """Move the position forward by ``size`` bytes. At the end of the segment, move it to the next segment."""
+        """Move the position forward by ``size`` bytes. At the end of a segment it moves to the next segment."""
         self._position += size
         self._report.progress(size)
         if self._position >= self.source.size:
@@ -104,7 +105,7 @@ class LogCopy:
         self._source, self._number, self._position = None, number, 0
 
     def continues(self, other: LogCopy, ahead: int) -> bool:
-        """Return whether this log's next segment begins like the batch ``ahead`` bytes after ``other``'s position."""
+        """Return whether this log's next segment begins with the batch ``ahead`` bytes after ``other``'s position."""
         following = self._segments[self._number + 1 : self._number + 2]
         if not following:
             return False
@@ -117,7 +118,7 @@ class LogCopy:
         return max(0, found - self._position)
 
     def whole(self, start: int, end: int) -> int:
-        """Return the end of the last valid batch in ``start`` to ``end`` (bytes after the position), or ``start``."""
+        """Return the end of the last valid batch from ``start`` to ``end`` (bytes after the position), or ``start``."""
         first, last = self._position + start, self._position + end
         for region in resync.read(self.source, first, last, on_error="resync", runs=PLAIN_DATA):
             if isinstance(region, Batches):
@@ -164,7 +165,7 @@ class LogCopy:
 
     @property
     def fresh(self) -> bool:
-        """Whether no record of the batch was taken yet."""
+        """Whether the next record is the first one of the batch."""
         return self._next == 0
 
     @property
@@ -186,11 +187,11 @@ class LogCopy:
         self._next += 1
 
     def drop(self) -> None:
-        """Leave the batch; :meth:`fill` begins the next one."""
+        """Leave the batch, so that :meth:`fill` begins the next one."""
         self.batch = None
 
     def settle(self) -> None:
-        """Move the position to the end of the current batch, and leave the batch."""
+        """Leave the batch, and move the position to its end, to compare bytes again."""
         batch, at = self.batch, self._at
         self._stop()
         if batch is not None:
@@ -218,7 +219,7 @@ def same_batch(left: LogCopy, right: LogCopy) -> bool:
 
 
 def skip_equal(left: LogCopy, right: LogCopy) -> None:
-    """Move both copies past whole batches with equal bytes. Raises UnreadableError."""
+    """Move both copies forward while their batches have equal bytes. Raises UnreadableError."""
     while left.segment is not None and right.segment is not None:
         one, other = left.left, right.left
         equal = _equal(left, right, min(one, other))
@@ -234,7 +235,7 @@ def skip_equal(left: LogCopy, right: LogCopy) -> None:
 
 
 def _equal(left: LogCopy, right: LogCopy, size: int) -> int:
-    """Return the number of equal bytes at the positions of both copies, at most ``size``."""
+    """Return how many bytes from the positions of both copies on are equal, at most ``size``."""
     done, block = 0, FIRST
     while done < size:
         wanted = min(block, size - done)
@@ -289,7 +290,7 @@ def differences(left: LogCopy, right: LogCopy, start: int) -> Iterator[Differenc
 
 
 def _until_equal(left: LogCopy, right: LogCopy, start: int) -> Iterator[Difference]:
-    """Yield differences up to the next batches with equal bytes, or to the end of both logs."""
+    """Yield differences record by record, up to the next batches with equal bytes or to the end of both logs."""
     while True:
         left.fill()
         right.fill()
@@ -312,7 +313,7 @@ def _until_equal(left: LogCopy, right: LogCopy, start: int) -> Iterator[Differen
 
 
 def _leave(copy: LogCopy, start: int) -> bool:
-    """Leave the batch if it has no more records at or above offset ``start``; return whether it was left."""
+    """Leave the batch if it has no more records from offset ``start`` on; return whether it was left."""
     batch = copy.batch
     done = batch is not None and (batch.last_offset < start or copy.record is None)
     if done:
@@ -326,7 +327,7 @@ def _held(copy: LogCopy) -> HeldRecord | None:
 
 
 def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) -> Iterator[Difference]:
-    """Yield the difference of two records at the lower of their offsets, unless they are equal there."""
+    """Yield the difference at the lower offset of two records, if it is at or above ``start`` and they differ there."""
     offset = min(side.record.offset for side in (one, other) if side is not None)
     left = one if one is not None and one.record.offset == offset else None
     right = other if other is not None and other.record.offset == offset else None
@@ -335,10 +336,10 @@ def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) ->
 
 
 def _are_equal(left: HeldRecord, right: HeldRecord) -> bool:
-    """Return whether two records have equal values, apart from values that one of their formats lacks.
+    """Return whether the fields of two records are equal that both formats have and that cleaning does not change.
 
-    Cleaning changes none of these values. A leader converts records for a follower of an older release: magic 1 has no
-    leader epoch and no producer id, magic 0 no timestamp either (KIP-31, KIP-98).
+    A leader converts records for a follower of an older release: magic 1 has no leader epoch and no producer id, magic
+    0 no timestamp either (KIP-31, KIP-98).
     """
     (one, first), (other, second) = left, right
     return (
@@ -367,10 +368,10 @@ class Lineage:
         return next((entry.start_offset for entry in self.entries if entry.epoch > epoch), self.end)
 
     def truncation(self, leader: Lineage) -> int | None:
-        """Return the offset to which this replica truncates its log when it follows ``leader``; None if it keeps all.
+        """Return the offset to which this replica truncates its log when it follows ``leader``, or None.
 
-        The offset is the smaller of both end offsets of the newest common epoch. A replica keeps all if there is no
-        common epoch, or if its newest epoch is not older than the leader's.
+        The offset is the smaller of both end offsets of the newest common epoch. Nothing is truncated if there is no
+        common epoch, if the leader's newest epoch is not newer, or if the log ends at or before the offset.
         """
         if self.newest is None or leader.newest is None or self.newest >= leader.newest:
             return None
@@ -382,7 +383,7 @@ class Lineage:
 
 
 def lineage(partition: Partition, report: Reporter) -> Lineage:
-    """Return the leader epochs in ``leader-epoch-checkpoint``, and those of later batches that it lacks.
+    """Return the leader epochs in ``leader-epoch-checkpoint``, and newer ones that only batches have.
 
     Epochs that start after the log end offset are left out. ``report`` receives a malformed checkpoint as damage.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LogDirPass:
-    """Reads partitions and feeds ``collectors``. ``states`` has the states of log dirs if they were read before."""
+    """Reads partitions and feeds ``collectors``. ``states`` are the states of log dirs, if the caller has them."""
 
     def __init__(self, collectors: Sequence[Collector], report: Reporter, states: LogDirStates | None = None) -> None:
         self.collectors = collectors
@@ -43,7 +43,7 @@ class LogDirPass:
         return Place(partition, self._states.of(partition), self._report)
 
     def partition(self, place: Place) -> None:
-        """Feed the collectors with a partition. Batches are read only if a collector needs them."""
+        """Feed the collectors with a partition, from begin to end. Batches are read only if a collector needs them."""
         reading, since = self._begin(place)
         if reading:
             self._read(place.partition.segments, reading, since)
@@ -64,7 +64,7 @@ class LogDirPass:
     def alongside(self, place: Place) -> PassTap | None:
         """Return a :class:`PassTap`, which feeds the collectors while another reader reads the partition.
 
-        None if no collector needs a batch. The caller must close the tap. The reporter gets no progress.
+        Return None if no collector needs a batch. The caller must close the tap. No progress is reported.
         """
         reading, _ = self._begin(place)
         if reading:
@@ -117,7 +117,7 @@ class LogDirPass:
             self._report.damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
 
     def regions(self, segment: Segment, *, is_last: bool, since: int = 0, runs: RunKinds = DATA) -> Iterator[Region]:
-        """Yield the regions of a segment, with runs of the kinds ``runs``, and report damage.
+        """Yield the regions of a segment, and report damage. ``runs``: the kinds of batches that come in runs.
 
         The first region is at or before offset ``since``, as near as the index allows. :mod:`kdump.segments.log_end`
         decides whether a truncated batch at the end is damage. After an I/O error, the rest of the file is damaged.
@@ -147,7 +147,7 @@ class PassTap:
         self._next = 0
 
     def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
-        """Feed each region of a segment and yield it. Segments must come once and in order. Raises UnreadableError."""
+        """Feed each region of a segment and yield it. A segment that is repeated or out of order is only yielded."""
         number = next((number for number, one in enumerate(self._segments) if one.path == segment.path), None)
         if number is None or number < self._next:
             yield from regions
@@ -188,7 +188,7 @@ class PassTap:
 
 
 def _lost(region: Region, *, is_last: bool) -> Damage | None:
-    """Return a region as a damaged range, or None. A truncated batch is damage unless its segment is the last."""
+    """Return damage, or a truncated batch in a segment that is not the last, as a damaged range; else None."""
     if isinstance(region, Trailing) and not is_last:
         return region.damage()
     return region if isinstance(region, Damage) else None
@@ -211,7 +211,7 @@ def size_after(partition: Partition, offset: int) -> int:
 
 
 class Merging(Protocol):
-    """Results that can be merged with the results of later partitions."""
+    """A result of partitions that can be merged with that of later partitions."""
 
     def merge(self, other: Self) -> None:
         """Add the results of later partitions."""
@@ -227,12 +227,12 @@ class Collectors(list["Collector"]):
 
 
 def feed(collectors: Collectors, partitions: Sequence[Partition], report: Reporter) -> None:
-    """Read partitions and feed collectors with them, in this process."""
+    """Read partitions in this process, and feed collectors with them."""
     LogDirPass(collectors, report).run(partitions)
 
 
 class Gathered(NamedTuple, Generic[M]):
-    """The results of consecutive partitions, whose segments have ``size`` bytes.
+    """The result ``into`` of consecutive partitions, whose segments have ``size`` bytes.
 
     ``calls`` has each call of the reporter, in order: the name of the field of :class:`Reporter`, and the argument.
     """
@@ -253,9 +253,10 @@ def gather_with(
     partitions: Sequence[Partition],
     report: Reporter,
 ) -> None:
-    """Let workers call ``work`` for partitions, each with its own copy of the empty result ``into``. Merge the results.
+    """Let workers call ``work`` for groups of partitions, and merge the results into ``into``, in order.
 
-    Result and calls of ``report`` are those of one process, but progress is reported once per task.
+    Each call gets a copy of the empty ``into``. Result and calls of ``report`` are those of one process, but progress
+    is reported once per task.
     """
     for gathered in workers.results(
         partial(_gathered, copy.deepcopy(into), work), task_groups(partitions, workers.count), Gathered.merge

@@ -101,7 +101,7 @@ class LogEvents(Collector):
 
 
 def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
-    """Return the newest events by time, then events without a time: at most MOST of each."""
+    """Return the MOST newest events by time, then at most MOST events without a time."""
     untimed = [event for event in events if event.at_ms is None]
     timed = sorted((event for event in events if event.at_ms is not None), key=attrgetter("at_ms"))
     return [*timed[-MOST:], *untimed[:MOST]]

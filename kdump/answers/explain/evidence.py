@@ -47,7 +47,7 @@ class TopicHistory:
         past: Callable[[], Iterable[Event]],
         listed: Callable[[], RemoteSegments] = RemoteSegments,
     ) -> None:
-        """``past`` returns the events of the metadata log, ``listed`` the remote segments. Both are called when used."""
+        """``past`` returns the events of the metadata log, ``listed`` the remote segments. Both are called on use."""
         self.image = image
         self._past = past
         self._listed = listed

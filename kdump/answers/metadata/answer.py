@@ -1,6 +1,7 @@
-"""The questions ``metadata`` (the topics of an image) and ``events``, and other lines of ``kdump metadata``.
+"""The questions ``metadata`` (the topics of an image) and ``events``, and the other lines of ``kdump metadata``.
 
-The command itself makes the lines of records and differences. :mod:`.image` reads the log; :mod:`.events` has Event.
+The other lines are records of an image, and differences between two images: the command calls their functions itself.
+:mod:`.image` reads the log; :mod:`.events` has Event.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageDifference:
-    """A record in which two images differ. ``was`` is the earlier record if both images have it.
+    """A record in which two images differ. ``was`` has the earlier data if both images have the record.
 
     ``topic`` is the name of the record's topic; None if the record belongs to no topic.
     """
@@ -125,7 +126,7 @@ INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 
 
 def takes(wanted: Sequence[str], topic: str | None) -> bool:
-    """Return whether the names and globs ``wanted`` select a topic. Without any, all topics are selected."""
+    """Return whether the names and globs ``wanted`` select a topic. If there are none, they select everything."""
     return not wanted or (topic is not None and any(is_selected(topic, pattern) for pattern in wanted))
 
 

@@ -44,7 +44,7 @@ _ACL_NAMES: Final[dict[str, tuple[str, ...]]] = {
 
 
 class RecordTable:
-    """Records of one type by key, such as the ACLs by id: key -> fields. The key is one field or several.
+    """The records of one type by key, such as the ACLs by id: key -> fields. The key is one field or several.
 
     ``absent`` returns the error for the removal of a missing record. By default such a removal changes nothing.
     """
@@ -280,7 +280,7 @@ def hidden_configs(resource: int, values: Mapping[str, str], *, show: bool) -> d
 
 
 def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the data of a record with secrets hidden. Secrets that differ from those in ``was`` are marked."""
+    """Return the data of a record with secrets hidden, and "changed" in those that differ from ``was``."""
     secret = [name for name in CREDENTIAL if name in data]
     is_config = "resourceName" in data and "value" in data
     if is_config and hidden_config(data["resourceType"], data["name"], data["value"]) is HIDDEN:
@@ -302,11 +302,11 @@ class ClusterImage:
         self.epoch = 0
         """The leader epoch of the last applied record."""
         self.timestamp = -1
-        """The time at which the last applied record was appended, in ms; -1 for none."""
+        """The time at which the last applied record was appended, in ms; -1 if there is none."""
         self.open_transaction: int | None = None
         """The first offset of a metadata transaction (KIP-868) that is still open, and not applied; else None."""
         self.cut_batch: int | None = None
-        """The base offset of the batch if ``end_offset`` is inside a batch, else None."""
+        """The base offset of the batch that ``end_offset`` divides, or None."""
         self.features = Features()
         self.cluster = Cluster()
         self.topics = Topics()
@@ -344,7 +344,7 @@ class ClusterImage:
             }
             | dict.fromkeys(_WITHOUT_EFFECT, lambda _: None)
         )
-        """Record name -> function that applies its fields. Raises ReplayError, without a change, if they do not fit."""
+        """Record name -> function that applies the fields. It raises ReplayError, and changes nothing, if it cannot."""
 
     def _remove_topic(self, fields: Fields) -> None:
         self.configs.resources.pop((TOPIC_RESOURCE, self.topics.remove(fields["topicId"])), None)

@@ -27,8 +27,8 @@ class Event:
     """An event, with the offset and time of its record.
 
     ``name`` is that of the changed object, such as a topic, TOPIC-PARTITION, a config resource, a user or a broker's
-    id; ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is True, or None if the quorum may not
-    have committed the record; controllers may still truncate it then.
+    id; ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is True, or None if it is unknown whether
+    the quorum has committed the record: controllers may still truncate it.
     """
 
     kind: ClassVar[str] = "event"
@@ -64,7 +64,7 @@ Made = tuple[str, str, "str | None", dict[str, Any], "str | None"]
 
 
 class Events:
-    """An observer of a replay, which makes events of the applied records.
+    """An observer of a replay. It makes events of the records that are applied.
 
     Records below the offset ``committed`` are committed, because a snapshot contains them.
     """
@@ -87,7 +87,7 @@ class Events:
         self._ready.append(Event(found.offset, found.timestamp, "ReplayBroken", "", None, details))
 
     def before(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """Make the events of a record. ``image`` does not have the record yet."""
+        """Make the events of a record that ``image`` does not have yet. :meth:`applied` keeps them."""
         self._pending = []
         if record.name == "PartitionRecord":
             self._partition(record, image)
@@ -101,7 +101,7 @@ class Events:
         return Event(record.offset, record.timestamp, *made, committed or None)
 
     def _partition(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """Add a partition. All partitions of a topic that one batch creates or adds become one event."""
+        """Add a partition to the event of its topic: one event has all partitions that a batch creates or adds."""
         number, fields = record.fields["topicId"], record.fields
         topic = image.topics.by_id.get(number)
         created = self._created.get(number)
@@ -119,7 +119,7 @@ class Events:
             self._pending.append(self._grown[number])
 
     def applied(self) -> None:
-        """Keep the events of the applied record."""
+        """Keep the events of the record that was applied."""
         for event in self._pending:
             if event.what == "TopicCreated":
                 self._created[_topic_id(event)] = event
@@ -127,7 +127,7 @@ class Events:
         self._pending = []
 
     def together(self) -> None:
-        """End a batch or transaction. Later partitions of the same topic make a new event."""
+        """End a batch or transaction: later partitions of a topic belong to a new event."""
         self._created.clear()
         self._grown.clear()
 

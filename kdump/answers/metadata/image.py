@@ -1,6 +1,6 @@
 """Reads the metadata log: merges its copies, and makes the image or the events up to an offset or time.
 
-It begins with the newest snapshot that is not too late; :mod:`.replay` applies the later records.
+The image begins with the newest snapshot that is not too late; :mod:`.replay` applies the later records.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Copies:
         return bool(self._logs or self.snapshots)
 
     def sources(self) -> Iterator[tuple[Files, str]]:
-        """Yield the storage and path of each file."""
+        """Yield the storage and path of each snapshot and segment."""
         yield from ((one.files, one.path) for one in self.snapshots)
         yield from ((one.files, one.path) for log in self._logs for one in log)
 
@@ -109,7 +109,7 @@ class Copies:
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
-        """Yield the batches from the one with offset ``start`` on. If there is only one copy, yield runs of batches.
+        """Yield the batches from the one with offset ``start`` on. Only those of a single copy come in runs.
 
         If copies differ, the batches of the newer leader epoch are used.
         """
@@ -140,7 +140,10 @@ class Copies:
                 log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Merge batches by offset. Of batches at the same offsets yield that of the newest epoch, like the quorum."""
+        """Yield the batches of several copies in offset order, and at each offset that of the newest epoch.
+
+        Batches of an older epoch are noted. Different batches of one epoch are reported as damage.
+        """
         heads = [next(stream, None) for stream in streams]
         end, epoch = -1, -1
         while any(head is not None for head in heads):
@@ -205,7 +208,7 @@ class MetadataLog:
         """The number of :class:`Break` found by the last call of :meth:`image`."""
 
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
-        """Return the image of the records below ``offset``, or appended up to ``at`` (ms).
+        """Return the image of the records below ``offset`` and appended up to ``at`` (ms); by default of all records.
 
         Replay begins with the newest valid snapshot that is not later. Missing records are reported as damage. Raises
         UsageError if the log starts above offset 0 and no valid snapshot is early enough.
@@ -221,12 +224,12 @@ class MetadataLog:
         return image
 
     def begins_at(self) -> int | None:
-        """Return the time of the first batch of the log in ms, or None."""
+        """Return the time of the first batch of the log in ms, or None without a batch."""
         first = next(iter(self.copies.batches(self.copies.first_offset() or 0)), None)
         return None if first is None else next(iter(appended(first))).timestamp
 
     def history(self, *, offset: int | None = None, at: int | None = None) -> Iterator[Event]:
-        """Yield the events below ``offset`` or up to ``at`` (ms), without those before the start of the log."""
+        """Yield the events below ``offset`` and up to ``at`` (ms). Events before the start of the log are unknown."""
         breaks, snapshots = Breaks(self.copies.report.damage), self.copies.snapshots
         image = self._oldest(breaks)
         from kdump.answers.metadata.events import Events
@@ -241,7 +244,10 @@ class MetadataLog:
         breaks.finish()
 
     def _begin(self, offset: int | None, at: int | None, breaks: Breaks) -> ClusterImage:
-        """Return the image of the newest valid snapshot up to ``offset`` and ``at``, or an empty image."""
+        """Return the image of the newest valid snapshot up to ``offset`` and ``at``, or an empty image.
+
+        Raises UsageError if the log does not begin at offset 0 and all valid snapshots are later.
+        """
         for snapshot in reversed(self.copies.snapshots):
             if offset is not None and snapshot.end_offset > offset:
                 continue
