@@ -1,6 +1,7 @@
 """The clone of kafka-dump-log.sh (``DumpLogSegments``), with the output of every release from 0.8.0 on.
 
-This module has the options of the command line. :mod:`.dispatch` dumps the files; :mod:`.run` has the state of a run.
+This module has the options of the command line. :mod:`.dispatch` dumps files, :mod:`.run` has the state of a dump run,
+:mod:`.dialects` the differences between releases.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Options(NamedTuple):
     max_bytes: int = INT32_MAX
     """Maximum number of bytes of a segment that are read."""
     max_batch_bytes: int = compression.DEFAULT_LIMIT
-    """Largest batch accepted in bytes, compressed or decompressed. Only kdump has this option."""
+    """Largest batch accepted, in bytes, compressed or decompressed. Only kdump has this option."""
     key_decoder_class: str | None = None
     """The class name on the command line; "" for the default class."""
     value_decoder_class: str | None = None

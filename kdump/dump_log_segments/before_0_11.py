@@ -58,7 +58,7 @@ def walk(
 ) -> Iterator[Message | Trailing]:
     """Yield the messages from ``start`` to ``end`` (bytes) as the release finds them, then the trailing bytes.
 
-    Raises DamageError, also for a message of more than ``limit`` bytes, and in some releases of more than ``max_size``.
+    Raises DamageError, also for a message above ``limit`` bytes; some releases refuse one above ``max_size`` too.
     """
     end = source.size if end is None else end
     window = Window(source, end)
@@ -97,7 +97,7 @@ def walk(
 
 
 class MessagePrinter:
-    """Prints the messages of one segment. It keeps the last offset to find gaps."""
+    """Prints the messages of one segment, and adds the gaps between their offsets to the run."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         self.run = run
@@ -186,7 +186,7 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
 
 
 def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterator[Frame]:
-    """Yield the messages inside a wrapper. Raises DamageError at a message whose magic is not the wrapper's."""
+    """Yield the frames of the messages inside a wrapper. Raises DamageError at a message of another magic."""
     for frame in found:
         magic = Message(data[frame.start : frame.end], frame.offset, wrapper.position).magic
         if magic != wrapper.magic:

@@ -1,4 +1,4 @@
-"""Finds the decoder classes of DumpLogSegments for keys and values by name (:func:`find`); they turn bytes into text.
+"""The decoder classes of DumpLogSegments, which turn keys and values into text. :func:`find` finds them by name.
 
 Their package is ``kafka.serializer`` up to 3.9, and ``org.apache.kafka.tools.api`` from 3.8 on.
 """
@@ -30,7 +30,7 @@ def _number(size: int) -> Decoder:
 
 
 def _identity(data: bytes) -> bytes:
-    """Return ``[B@`` and the CRC-32 of the data. Java prints a hash that differs in each run instead."""
+    """Return ``[B@`` and the CRC-32 of the data. In its place Java prints a hash that differs in each run."""
     return f"[B@{crc32(data):x}".encode()
 
 
@@ -48,7 +48,7 @@ class Decoders(NamedTuple):
     key: Decoder
     value: Decoder
     spelling: str = ""
-    """The compiled code's format for keys and values: hex, base64 or hash; empty to call ``key`` and ``value``."""
+    """The format in which compiled code prints keys and values: hex, base64, hash; "" if it calls the decoders."""
     prefix: bytes = b""
     """The text before each key and value."""
     secret: bytes = b""

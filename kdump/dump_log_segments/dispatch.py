@@ -71,9 +71,9 @@ def dump_files(run: DumpRun, files: list[str]) -> None:
 
 
 def dump_file(run: DumpRun, path: str) -> None:
-    """Dump one file with the printer for its suffix, if the release has this suffix.
+    """Dump one file with the printer for its suffix. A release that lacks the suffix skips or reports the file.
 
-    Releases from 0.11 on report any other file. Up to 4.2 they raise UnreadableError for a name without a dot.
+    Raises UnreadableError for a name without a dot if it ends the run of the release.
     """
     _, dot, suffix = posixpath.basename(path).rpartition(".")
     known = suffix in run.state.suffixes if dot else False

@@ -1,7 +1,7 @@
 """Prints offset, time and transaction indexes and producer snapshots as DumpLogSegments does.
 
-Entries of offset and time indexes are compared with the log while they are printed. The run reports mismatches at its
-end. Compiled code confirms most entries; Python compares the others, or all if a release has other rules.
+Entries of offset and time indexes are compared with the log while they are printed. Mismatches are reported at the end
+of the run. Compiled code confirms most entries. Python compares the others, and all if a release has other rules.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 512
 """Number of entries that compiled code checks in one call. Ctrl-C waits for the end of a call."""
 NEAR: Final = 1 << 18
-"""Largest average distance between two entries at which the log is read ahead, in bytes of log."""
+"""Largest average distance between two entries, in bytes of log, for which the log is read ahead."""
 
 
 def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
@@ -155,7 +155,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
 
 
 class OffsetEntries:
-    """Compares entries of an offset index with the log. ``doubtful``: 1 for each that compiled code did not confirm."""
+    """Compares entries of an offset index with the log. ``doubtful`` has 1 for those not confirmed by compiled code."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
@@ -163,14 +163,14 @@ class OffsetEntries:
         self.doubtful = by_offset(run, log, index)
 
     def check(self, offset: int, position: int) -> None:
-        """Compare an entry with the batch at its position; add a mismatch. Raises DamageError without a batch."""
+        """Compare an entry with the batch at its position, and add a mismatch to the run. Raises DamageError."""
         found = _offset_at(self._run, self._log, position, self._window)
         if found != offset:
             _add(self._run.reports.mismatches, self._path, offset, found)
 
 
 class TimeEntries:
-    """Compares entries of a time index with the log. ``doubtful``: 1 for each that compiled code did not confirm."""
+    """Compares entries of a time index with the log. ``doubtful`` has 1 for those not confirmed by compiled code."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
@@ -191,7 +191,7 @@ class TimeEntries:
     def _read_on(self, start: int) -> None:
         """Read all batches from ``start`` on, because the release does so for each entry. Raises DamageError.
 
-        Some positions are stored: a later call stops at them, because the batches after them were read before.
+        Some positions are stored. A later call stops at them, because an earlier call has read the batches after them.
         """
         last = -BLOCK
         for batch in _batches(self._run, self._log, start, self._log.size, self._window):
@@ -202,7 +202,7 @@ class TimeEntries:
                 last = batch.position
 
     def check(self, entry: TimestampOffset, previous: int) -> bool:
-        """Compare an entry with its batch and with the ``previous`` timestamp (ms); add mismatches.
+        """Compare an entry with its batch and with the ``previous`` timestamp (ms). Add mismatches to the run.
 
         Return whether a batch ends at the entry's offset. Raises DamageError if the log is unreadable before it.
         """
@@ -228,7 +228,7 @@ def _add(report: Report, path: str, indexed: int, found: int) -> None:
 
 
 def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:
-    """Return the last offset of the batch at ``position``, or in releases before 2.3 the first offset of its records.
+    """Return the last offset of the batch at ``position``; for releases before 2.3 the offset of its first record.
 
     Only batches within --max-message-size bytes count. Raises DamageError if there is no such batch.
     """

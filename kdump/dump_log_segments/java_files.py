@@ -31,7 +31,7 @@ def absolute(path: str) -> str:
 
 
 def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
-    """Return (file, entries) pairs of a report, in the order of the release's hash map. A file is a path or a name."""
+    """Return (path or name of the file, entries) pairs of a report, in the order of the release's hash map."""
     merged: dict[str, list[Found]] = {}
     for path, found in report.items():
         file = posixpath.basename(path) if dialect.reports_by_name else absolute(path)
@@ -80,7 +80,7 @@ def number(path: str, text: str, bits: int) -> int:
 
 
 def content(path: str) -> bytes:
-    """Return the bytes of a file; a missing index is not created. Raises UnreadableError, also from 2 GiB on."""
+    """Return the bytes of a file. Raises UnreadableError, also for a missing index, and for 2 GiB or more."""
     with LocalFile(path) as file:
         if file.size > INT32_MAX:
             raise UnreadableError(path, f"has {file.size} bytes, and no broker writes such a file of 2 GiB or more")

@@ -1,8 +1,8 @@
 """Prints the lines of a dialect in compiled code, which is faster than :mod:`kdump.dump_log_segments.log_printer`.
 
 ``KernelLines`` prints batches of magic 2, ``KernelEntries`` messages of magic 0 and 1. Both compile a line into a
-:class:`Shape` for all batches or messages of the same kind. They leave others to the Python of log_printer: damaged
-batches, malformed messages, control records, and messages under a decoder switch.
+:class:`Shape` for all batches or messages of the same kind: literals, and slots that compiled code fills in. Damaged
+batches, malformed messages, control records, and messages under a decoder switch are left to log_printer.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ WHOLE: Final = 1 << 18
 """Largest decompressed batch, in bytes, whose lines are made in one call. If it is malformed, no line is printed."""
 SLOTS: Final = slots(OTHERS)
 OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
-"""Field -> slot. Other fields are equal in all batches with the same attributes, crc_valid and delete horizon."""
+"""Field -> slot. Other fields have one value in all batches with the same attributes, crc_valid and delete horizon."""
 OF_RECORD: Final = {name: slot for name, slot in OF_BATCH.items() if name != "crc"}
 OF_RECORDS: Final = {"is_valid": True, "crc": None}
-"""Values of fields of magic 2 records that replace the batch's values, because records have no checksum."""
+"""Values of these fields in lines of magic 2 records, which have no checksum of their own."""
 
 
 OF_MESSAGE: Final = {name: MESSAGE_SLOTS[name] for name in ("offset", "timestamp", "key_size", "value_size", "crc")}
@@ -74,9 +74,9 @@ class KernelLines:
         del self.ahead, self.writer
 
     def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
-        """Print a batch, with its own line if ``head``. Return None if all of it is printed.
+        """Print a batch: its line if ``head``, its records if ``deep``. Return None if all of this is printed.
 
-        Otherwise return the number of printed records. If this is 0, the batch line is not printed either.
+        Otherwise return the number of printed records. If this is 0, the line of the batch is not printed either.
         """
         header = batch.header
         if batch.size < BATCH_HEADER.size:
@@ -111,7 +111,7 @@ class KernelLines:
     def print_batches(
         self, batches: Run, first: int, stop: int, made: MadeLines | None, *, head: bool, deep: bool
     ) -> tuple[int, int]:
-        """Print batches of a run from row ``first`` to before ``stop``. ``made`` are the first lines, if made ahead.
+        """Print the batches ``first`` to ``stop`` (exclusive) of a run. ``made``: its first lines, if made ahead.
 
         Return the row of the first batch that is not printed completely, and the number of its printed records. If this
         number is not 0, the line of the batch is printed too.
@@ -157,7 +157,7 @@ class KernelLines:
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
-        """Print the batch that the writer has begun, with its line if ``head``. Returns the same as :meth:`batch`."""
+        """Print the batch that the writer has begun, with its line ``head`` or None. Return as :meth:`batch` does."""
         printer, writer = self.printer, self.writer
         while True:
             lines = writer.lines(head, shape, limit)
@@ -226,7 +226,7 @@ class KernelEntries:
                 writer.skip(entry.size)
 
     def wrapper(self, batch: Message) -> int | None:
-        """Print messages inside a wrapper. Return None if all are printed, else the number of printed ones."""
+        """Print the messages inside a wrapper. Return None if all are printed, else the number of those printed."""
         run = self.printer.run
         if batch.codec == NONE or batch.magic not in (0, 1) or run.parser is not None:
             return 0
@@ -266,7 +266,7 @@ class KernelEntries:
         self.printer.follow(self.writer, lines)
 
     def of_entry(self, key: tuple[int, int], entry: Message, *, head: bool, deep: bool) -> Shape:
-        """Compile, cache and return the lines of messages outside wrappers with the magic and attributes in ``key``."""
+        """Compile and cache the lines of messages outside wrappers that have the magic and attributes in ``key``."""
         printer = self.printer
         own = [*parts(printer.legacy_batch_line, OF_ENTRY, printer.fields(entry)), b"\n"] if head else []
         value = printer.record_fields(entry, entry)

@@ -70,7 +70,7 @@ KINDS: Final = 64
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
-    """Yield the literals and slots of lines. A field without a slot, or of a type not in NUMBERS, becomes a literal."""
+    """Yield the literals and slots of lines. Without a slot, or if its type is not in NUMBERS, a field is a literal."""
     for line in lines:
         for part in line.parts:
             if isinstance(part, str):
@@ -83,7 +83,7 @@ def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str]
 
 @cache
 def line(text: str) -> Line:
-    """Parse ``text``. Raises ValueError for an unknown type."""
+    """Return ``text`` parsed into literals and fields. Raises ValueError for an unknown type."""
     begin, *fields = text.replace("{{", _BRACE).split("{")
     parts: list[str | Field] = [_literal(begin)]
     for field in fields:
@@ -111,9 +111,9 @@ def codec_name(dialect: Dialect, codec: int) -> str:
 
 
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
-    """Return for each printed part of a record's content the text before it, and ``key`` or ``value``.
+    """Return what is printed of a record's key and value: for each the text before it, and ``key`` or ``value``.
 
-    Null fields are not printed; some releases then print no key either. Empty without --print-data-log.
+    Null is not printed, and with a null value some releases print no key. Empty without --print-data-log.
     """
     options, dialect = run.options, run.dialect
     if not options.print_data_log or (dialect.key_needs_value and null_value):
@@ -129,7 +129,7 @@ def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes
 
 
 class LineValues:
-    """The values of fields for the lines of one segment, and the last offset, from which gaps are found.
+    """The values of fields for the lines of one segment. It keeps the last printed offset to find gaps.
 
     :meth:`lead` copies the last offset to the compiled writer before it prints lines; :meth:`follow` copies it back.
     """
@@ -155,7 +155,7 @@ class LineValues:
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
 
     def lead(self, writer: Lines) -> None:
-        """Copy the last offset to the compiled writer, and whether a first offset other than 0 is a gap."""
+        """Copy ``last_offset`` and ``armed`` to the compiled writer."""
         writer.last_offset, writer.armed = self.last_offset, self.armed
 
     def follow(self, writer: Lines, lines: Bytes) -> None:

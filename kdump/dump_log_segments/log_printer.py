@@ -119,7 +119,7 @@ class LogPrinter(LineValues):
             self._entries.end()
 
     def batches(self, batches: Run, row: int, stop: int, made: MadeLines | None = None, *, deep: bool) -> None:
-        """Print batches from ``row`` to before ``stop``, with records if ``deep``. ``made`` are lines made ahead."""
+        """Print the batches ``row`` to ``stop`` (exclusive), with records if ``deep``. ``made``: lines made ahead."""
         head = not deep or self.run.dialect.batches_beside_records
         while row < stop:
             row, done = self.fast.print_batches(batches, row, stop, made, head=head, deep=deep)
@@ -150,9 +150,10 @@ class LogPrinter(LineValues):
             self.rest(batch, done, head=head, deep=deep)
 
     def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
-        """Print the rest of a batch. If ``deep``, this includes its records after the first ``done``.
+        """Print what compiled code left of a batch: if ``deep``, the records after the first ``done``.
 
-        Its own line comes first if ``head`` is set and ``done`` is 0. Raises DamageError with path and position.
+        The line of the batch comes first if ``head`` is true and ``done`` is 0. Raises DamageError with path and
+        position.
         """
         try:
             if head and not done:
@@ -175,7 +176,7 @@ class LogPrinter(LineValues):
             raise placed from damage
 
     def overflow(self, source: Source, position: int, *, deep: bool) -> None:
-        """Raise DamageError for a truncated batch whose end is above 2 GiB, after printing the start of its line.
+        """Print the start of the line of a truncated batch whose end is above 2 GiB, and raise DamageError.
 
         Releases with ``sizes_overflow`` compute the end in 32 bits: it is negative, so the batch seems complete.
         """
@@ -248,7 +249,7 @@ class LogPrinter(LineValues):
                 self.out.write(piece)
 
     def content(self, entry: Record | Message) -> Iterator[bytes]:
-        """Yield the texts of key and value. The caller must join both before it prints one."""
+        """Yield the texts of key and value. The caller must get both before it prints one: the second may raise."""
         if self.run.parser is not None:
             from kdump.dump_log_segments.decoders.texts import parsed
 

@@ -43,7 +43,7 @@ class DumpRun:
     ) -> None:
         """Create a run with the output of ``release`` (None for the newest).
 
-        ``jobs`` processes print a large segment (None: as many as is fastest); above 1 ``out`` must be stdout.
+        ``jobs`` processes print a large segment (None: as many as is fastest). Unless it is 1, ``out`` must be stdout.
         """
         self.dialect, self.options, self.out = dialect, options, out
         self.release, self.jobs = release, jobs
@@ -123,7 +123,7 @@ MISSING: Final = "Indexed offset: {0}, found log offset: {1}"
 
 
 class Pair(NamedTuple):
-    """A value of an index entry, and the value in the log, or in the previous entry, that it should match."""
+    """A value of an index entry, and the value of the log or of the previous entry that contradicts it."""
 
     indexed: int
     found: int

@@ -1,4 +1,4 @@
-"""The results of a check (:class:`Finding`), their exit status, and changes of their advice.
+"""The results of a check (:class:`Finding`), their exit status, and advice for copies and for single replicas.
 
 A finding is a problem or a remark. A remark never changes the exit status. :mod:`.codes` lists all kinds of findings.
 """
@@ -46,7 +46,7 @@ class _FindingFields(NamedTuple):
     missing: int | None = None
     """The number of records that are already lost: 0 if the number is unknown, None if no record is lost."""
     loses: int | None = None
-    """The number of records that a start removes or no longer serves: 0 if unknown, None if there are none."""
+    """The number of records that a start removes or stops serving: 0 if unknown, None if there are none."""
     commands: tuple[str, ...] = ()
     """Shell commands that repair the problem, in order."""
 
@@ -121,7 +121,7 @@ class Finding(_FindingFields):
 
     @property
     def is_hole(self) -> bool:
-        """Whether offsets are missing from a log that is otherwise valid: a broker accepts such a log."""
+        """Whether it reports only that offsets are missing: a broker accepts such a log."""
         return self.level is Level.LOG and is_hole(self.kind, self.file)
 
 
@@ -134,7 +134,7 @@ METADATA_LOG: Final = "__cluster_metadata-"
 
 
 def is_hole(kind: str, file: str) -> bool:
-    """Return whether a finding is on missing offsets. False for the metadata log, whose replay fails at the gap."""
+    """Return whether a finding reports missing offsets, except in the metadata log, whose replay fails at a gap."""
     return kind == Code.GAP and file.endswith(".log") and METADATA_LOG not in file
 
 
@@ -143,7 +143,7 @@ KDUMP: Final = "kdump "
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Return a finding on files in an archive or store: only kdump's commands are kept, and the advice is to copy."""
+    """Return a finding for files in an archive or store, with kdump's commands only. It advises to copy the files."""
     kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
     if kept == finding.commands:
         return finding
@@ -168,12 +168,12 @@ _OUT: Final = " --out salvaged"
 
 
 def salvage(words: Iterable[str]) -> str:
-    """Return the command that salvages partition folders, whose paths ``words`` are quoted for a shell."""
+    """Return the shell command that salvages partition folders. ``words`` are their paths, quoted for a shell."""
     return f"{_SALVAGE}{' '.join(words)}{_OUT}"
 
 
 def joined(commands: Sequence[str]) -> tuple[str, ...]:
-    """Return commands without repetitions, and all salvage commands as one, with one output."""
+    """Return commands without repetitions. All salvage commands become one command with one output."""
     found = list(dict.fromkeys(commands))
     several = [command for command in found if command.startswith(_SALVAGE) and command.endswith(_OUT)]
     if len(several) > 1:

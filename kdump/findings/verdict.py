@@ -21,10 +21,10 @@ OPEN: Final = Code.METADATA_ELSEWHERE
 HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The code for records that only a stray folder holds. The commands of the finding restore them."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
-"""The code of a finding with which a start makes every partition stray."""
+"""The code of a finding after which a start makes every partition stray."""
 RESTORE_FIRST: Final = "; restore the metadata log first"
 OF_SEVERAL: Final = Code.CLUSTER_ID
-"""The code of the finding that log dirs belong to several brokers. Each of these brokers starts."""
+"""The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
 
 
 Outcome: TypeAlias = Literal[

@@ -1,1 +1,1 @@
-"""Distributes work on chunks over threads and processes, and chooses their number. The callers define the work."""
+"""Distributes work on chunks over threads or processes, and chooses their number. The callers define the work."""

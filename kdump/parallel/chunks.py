@@ -1,7 +1,7 @@
-"""Runs work on chunks in several workers, although each chunk depends on the state after the previous chunk.
+"""Runs work on chunks in several workers, although each result depends on the state after the previous chunk.
 
 A worker assumes the state before its chunk and makes a result. When the previous chunk is finished, the state is known.
-If the assumption was wrong, the result is dropped and made again. The results are yielded in order.
+If the assumption was wrong, the result is dropped and made again. The results are yielded in the order of the chunks.
 
 There are two executors: :class:`Threads` of this process, and forked processes that write standard output
 (:class:`kdump.parallel.turns.Forks`).
@@ -20,7 +20,7 @@ C = TypeVar("C")
 C_contra = TypeVar("C_contra", contravariant=True)
 R = TypeVar("R")
 IN_FLIGHT: Final = 4
-"""Maximum number of chunks that workers have taken and whose results the caller has not used yet."""
+"""Maximum number of chunks that threads may have taken before the caller uses the results."""
 
 
 class ChunkState(Protocol):
@@ -33,7 +33,7 @@ S = TypeVar("S", bound=ChunkState)
 
 
 class Turn(Generic[S]):
-    """Gives a worker the state before its chunk. ``state`` is None until the previous chunk is finished."""
+    """The state before a worker's chunk. ``state`` is None until the previous chunk is finished."""
 
     state: S | None = None
 
@@ -168,7 +168,10 @@ class _ChunkThreads(Generic[C]):
             self._changed.notify_all()
 
     def next(self) -> _ChunkTask[C] | None:
-        """Return the next chunk, perhaps without a result; None at the end. Make others while a thread works on it."""
+        """Return the next task; None at the end. Make results of later chunks while a thread works on it.
+
+        A task without a result is left to the caller.
+        """
         while True:
             with self._changed:
                 while not self._tasks and self._is_taking:
@@ -224,7 +227,7 @@ class _ChunkThreads(Generic[C]):
         return task if is_some else None
 
     def _make(self, task: _ChunkTask[C], reraised: type[BaseException]) -> None:
-        """Make a chunk's result from an assumption. Exceptions of type ``reraised`` are raised in the chunk's turn."""
+        """Make a chunk's result from an assumption. An exception of type ``reraised`` is kept for the chunk's turn."""
         if task.chunk is None:
             return
         start = made = failure = None

@@ -141,15 +141,14 @@ def is_watched() -> bool:
 
 
 def processes(size: int) -> int:
-    """Return the number of processes that read ``size`` bytes without --jobs."""
+    """Return the default number of processes (without --jobs) for ``size`` bytes."""
     return 1 if size < PRINTING else min(free_processors(), MOST, size // CHUNK)
 
 
 def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bool]) -> int:
     """Return the number of processes for ``size`` bytes of a segment: ``jobs``, or the fastest number for None.
 
-    For work that is not costly the result is 1 if ``jobs`` is None or 2: a second thread of the same process is then
-    the second worker.
+    If the work is not costly and ``jobs`` is None or 2, the result is 1: a second thread then works as fast.
     """
     if jobs not in (None, AS_THREADS):
         return jobs
@@ -178,7 +177,7 @@ def processes_of_dump(partitions: Sequence[Partition], jobs: int | None, effort:
 
 
 def processes_within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
-    """Return the number of processes that share each large segment, while partitions are read one after the other.
+    """Return the number of processes that share each large segment, if partitions are read one after the other.
 
     The result is above 1 only if most bytes are in the largest partition, so that one process per partition is slower.
     If ``jobs`` is None, the result is the fastest number: 1 for less than ``much`` bytes.
@@ -208,7 +207,7 @@ def processes_beside(partitions: Sequence[Partition], much: int, *, least: int =
 
 
 def enough_records(partitions: Sequence[Partition]) -> int:
-    """Return the minimum size in bytes for which several processes read ``partitions`` faster than one."""
+    """Return the size in bytes from which on several processes read the records of ``partitions`` faster than one."""
     size = sum(partition.size for partition in partitions)
     compression_decides = READING_PACKED <= size < READING_PLAIN
     return READING_PACKED if compression_decides and not _are_plain(partitions) else READING_PLAIN

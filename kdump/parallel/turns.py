@@ -1,8 +1,8 @@
 """Forked processes that write standard output in turns, with the same bytes as one process.
 
-Each of N processes makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output until its turn, which
-is when all earlier chunks are written. Then it writes to standard output itself. Forked processes can
-read the files that their parent has open.
+Each of N processes makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output of a chunk until the
+chunk's turn, when all earlier chunks are written, and then writes it. Forked processes can read the files that their
+parent has open.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ HELD: Final = 16 << 20
 AT_ONCE: Final = 1 << 18
 """Bytes of output per write during a turn."""
 NONE_BEFORE: Final = 75
-"""Exit status of a process that waited for its turn when the process before it ended."""
+"""Exit status of a process that waits for its turn, because the previous process has ended."""
 NONE_AFTER: Final = 76
-"""Exit status of a process that could not pass its turn to the next process, which had ended."""
+"""Exit status of a process that cannot pass the turn on, because the next process has ended."""
 MISSING: Final = {NONE_BEFORE: -1, NONE_AFTER: 1}
-"""Exit status of a process -> which neighbour had ended before it: -1 for the previous process, 1 for the next."""
+"""Exit status of a process -> the process that ended earlier: -1 for the previous one, 1 for the next one."""
 EVERY: Final = 0.1
 """Seconds between two sends of results to the parent process."""
 
@@ -101,10 +101,10 @@ class OutputTurn(Turn[S]):
             do(self.state)
 
     def room(self, size: int) -> memoryview | None:
-        """Return memory for at least the next ``size`` bytes of held output.
+        """Return memory for at least the next ``size`` bytes of held output, or None.
 
-        Return None if this chunk's turn has come, because then no output is held, or if too little memory is left.
-        The caller fills the start of this memory, and gives that slice to :meth:`write`, which does not copy it.
+        None means that the chunk's turn has come, so that no output is held, or that too little memory is left. The
+        caller fills the start of the memory, and gives that slice to :meth:`write`, which does not copy it.
         """
         return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None
 
@@ -195,7 +195,7 @@ def _close(turns: list[tuple[int, int]]) -> None:
 
 
 def _raised(failure: BaseException) -> BaseException:
-    """Return the error to raise for an error of a process: OutputError for an OSError."""
+    """Return the error to raise for an error of a process: OutputError for an OSError, except a broken pipe."""
     if isinstance(failure, OSError) and not isinstance(failure, BrokenPipeError):
         return OutputError(failure)
     return failure
@@ -266,7 +266,7 @@ def _chunk(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
 
 
 def _made(chunk: C, work: ChunkWork[C, S, R], turn: OutputTurn[S]) -> R:
-    """Make the result of a chunk, and wait for its turn. An error is raised in the turn, after the earlier output."""
+    """Make the result of a chunk, and wait for its turn. An error is raised in the turn, after the output so far."""
     try:
         made = work.make(chunk, turn.take().start if turn.assumed is None else turn.assumed, turn)
     except (GoneError, WrongAssumptionError):

@@ -1,4 +1,4 @@
-"""The decoder switches that print coordinators' records as JSON: the key's type, the value's version, all fields."""
+"""The decoder switches that print coordinators' records as JSON: type of the key, version of the value, all fields."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CoordinatorParser(SkippingParser):
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:
-        """Return the values to print: group members' bytes are decoded; in some releases states have names."""
+        """Return the values to print: with decoded bytes of group members, in some releases with names of states."""
         if self.words.names_states and STATUS in values:
             status = cast("int", values[STATUS])
             return {**values, STATUS: f'"{STATES[status] if 0 <= status < len(STATES) else status}"'}

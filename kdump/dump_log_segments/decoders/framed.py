@@ -25,7 +25,7 @@ class FramedParser(SkippingParser):
 
     reads_key = False
     place: ClassVar[str]
-    """The words between "Error at" and the offset in an error."""
+    """The text of an error between "Error at" and the offset."""
 
     def __init__(
         self, messages: Mapping[str, MessageSchema], words: FrameWords, release: Release, *, limited: bool

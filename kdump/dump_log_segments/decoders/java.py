@@ -68,7 +68,7 @@ def json(struct: Struct, values: Values) -> str:
 
 @lru_cache
 def _writers(struct: Struct) -> list[tuple[str, Slot, Callable[[Value], str]]]:
-    """Return for each field the text before it, the field, and a writer for values that are not null."""
+    """Return for each field: the text before it, the field, and the function that writes values other than null."""
     return [(f'"{slot.name}":', slot, _writer(slot)) for slot in struct.slots]
 
 

@@ -1,6 +1,6 @@
-"""Makes compiled writers (:mod:`kdump.kernel.internal_topics`) that print records as decoder switches do, only faster.
+"""Makes compiled writers (:mod:`kdump.kernel.internal_topics`) for decoder switches, which are faster than the parsers.
 
-Python parsers print the texts of releases that print no JSON, and of versions that a release does not read.
+The parsers in Python print the texts of releases without JSON, and records of versions that a release does not read.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def json(
 ) -> StructText:
     """Return a writer of a struct as :func:`.java.json` prints it, between the texts ``before`` and ``after``.
 
-    ``embedded``: the release whose format group members' bytes have, or None. ``states``: write names of statuses.
+    ``embedded``: the release that decodes the bytes of group members, None for no decoding. ``states``: write the names
+    of transactions' states.
     """
     fields = [
         FieldText(f'"{STATUS}":'.encode(), STATUS, "name", STATE_NAMES)
@@ -141,7 +142,7 @@ def _json_field(slot: Slot, embedded: Release | None) -> FieldText:
 
 
 def _member_bytes(name: str, release: Release) -> list[tuple[SchemaReader, StructText]]:
-    """Return the readers and writers of a group member's bytes, one for each version."""
+    """Return a reader and a writer for each version of the field ``name``, which has a group member's bytes."""
     message = consumer_offsets.MEMBER_MESSAGES[MEMBER_BYTES[name]]
     versions = message.versions(release)
     structs = [message.struct(version, release) for version in range(versions.highest + 1)] if versions else []

@@ -1,7 +1,8 @@
 """The output of each Kafka release's DumpLogSegments, as data, in one module per kind of output.
 
-A dialect is the previous dialect with changes. Printers read its named fields, so that only this package depends on
-releases. This module parses release numbers, and finds the dialect of a release (:func:`newest`).
+A dialect is the output of consecutive releases: the previous dialect with changed fields. Printers read the fields, so
+only this package depends on releases. This module parses release numbers, and finds a release's dialect
+(:func:`newest`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class OffsetsWords(NamedTuple):
     """The output of ``--offsets-decoder`` in releases that do not print JSON."""
 
     needs_value: bool = True
-    """Whether nothing is printed for a null value; otherwise <DELETE> is printed."""
+    """Whether a record with a null value is not printed; otherwise its value is <DELETE>."""
     unknown_key: str = ""
     """The key's text for an unknown type; if empty, such a record ends the run."""
     offset_key: str = "offset::{group}:{topic}:{partition}"
@@ -40,17 +40,17 @@ class OffsetsWords(NamedTuple):
     escapes: bool = True
     """Whether JSON strings are escaped."""
     prints_bytes: bool = True
-    """Whether bytes are printed; otherwise they end the run (the release's format string is wrong)."""
+    """Whether bytes are printed. Otherwise they end the run, because the format string of the release is wrong."""
     protocol_type_of_empty: bool = True
     """Whether the protocol type of a group without members is printed."""
     null_user_data: bool = False
     """Whether a member's user data may be null."""
     members_once: bool = False
-    """Whether a repeated member of a group ends the run; the last member is not checked."""
+    """Whether a group with the same member twice ends the run; the last member is not checked."""
     instances_once: bool = False
     """Whether a repeated instance id of static members ends the run."""
     reads_subscriptions: bool = False
-    """Whether the subscriptions of a consumer group's members are read, so that malformed data ends the run."""
+    """Whether the subscriptions of a consumer group's members are read. Malformed ones then end the run."""
     members_order: Callable[[Iterable[str], Callable[[str], int]], list[str]] = java_hash_order.scala_2_12
 
 
@@ -76,12 +76,12 @@ class TransactionWords(NamedTuple):
 
 
 class CoordinatorWords(NamedTuple):
-    """The differences between releases in the output of a decoder switch that prints all types of records as JSON."""
+    """The output of a decoder switch that prints all types of records as JSON."""
 
     checks_version: bool = True
-    """Whether a too high version is reported; otherwise the record is read as the highest known version."""
+    """Whether a version that the release does not know is reported; otherwise it is read as the highest known one."""
     value_version: str = "version"
-    """The name of the version in a value."""
+    """The name that the JSON of a value has for the version."""
     names_states: bool = False
     """Whether the status of a transaction is printed as a name; otherwise as a number."""
 
@@ -92,7 +92,7 @@ class FrameWords(NamedTuple):
     frame: int = 1
     """The only version of a message's frame that these releases read."""
     names_part: bool = True
-    """Whether errors name the unreadable part; otherwise the reader's error is printed."""
+    """Whether an error names the part that cannot be read. Otherwise it has the text of the reader's exception."""
     null_value: str = "Error while reading frame version"
     """The error of a null value."""
 

@@ -22,9 +22,9 @@ TOOLS_API: Final = tuple(f"org.apache.kafka.tools.api.{name}" for name in DECODE
 class Dialect(NamedTuple):
     """The output of consecutive releases, from ``since`` on.
 
-    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. The parts of a tuple are printed one after
-    another: if a field of a later part cannot be read, the earlier parts are printed. "Ends the run" means that the
-    release stops with an exception and prints no further file.
+    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. A tuple has the parts of a line, printed one by
+    one: an unreadable field does not prevent the parts before it. "Ends the run" means that the release stops with an
+    exception, and dumps no further file.
     """
 
     since: tuple[int, ...]
@@ -34,9 +34,9 @@ class Dialect(NamedTuple):
     options: frozenset[str]
     """The options of the release, without dashes."""
     decoders_imply_print: bool = False
-    """Whether an option for a decoder also turns --print-data-log on."""
+    """Whether an option for a decoder implies --print-data-log."""
     print_is_deep: bool = False
-    """Whether --print-data-log also turns --deep-iteration on."""
+    """Whether --print-data-log implies --deep-iteration."""
 
     starting_offset: str = "Starting offset: {offset}"
     message: str = ""
@@ -61,46 +61,46 @@ class Dialect(NamedTuple):
     limits_message_size: bool = False
     """Whether an entry above --max-message-size ends the run."""
     smallest_size_ends_file: bool = False
-    """Whether a too small size ends the file without an error, like zeros after the last batch."""
+    """Whether a size field below the smallest size of a message ends the file without an error, as zeros do."""
     empty_wrapper_ends_run: bool = True
     """Whether a wrapper without inner messages ends the run."""
 
     reads_lz4_in_chunks: bool = False
     """Whether an empty LZ4 block may end a stream (:func:`kdump.records.record_batch.end_of_lz4_chunks`)."""
     sizes_overflow: bool = False
-    """Whether ends of batches are computed in 32 bits: a truncated batch with an end above 2 GiB ends the run."""
+    """Whether ends of batches are computed in 32 bits. A truncated batch with an end above 2 GiB then ends the run."""
     unpacks_at_once: bool = True
-    """Whether all inner messages are parsed before the first is printed; otherwise one at a time."""
+    """Whether all inner messages are parsed before the first is printed; otherwise they are parsed one by one."""
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
     """How a compressed message inside a wrapper is handled."""
     inner_types_of_wrapper: bool = False
-    """Whether inner messages have the timestamp type of the wrapper, unless their magic is below 0."""
+    """Whether inner messages of magic 0 or above have the timestamp type of the wrapper."""
     base_below_0_is_none: bool = False
     """Whether inner offsets are absolute if the wrapper's offset is below the offset of the last inner message."""
     inner_magic_must_match: bool = False
     """Whether a message inside a wrapper of another magic ends the run."""
 
     batches_beside_records: bool = False
-    """Whether batch lines are also printed when records are; otherwise only when no records are printed."""
+    """Whether batches have lines of their own even if records are printed."""
     key_needs_value: bool = True
-    """Whether the key of a record with a null value is omitted."""
+    """Whether the key is omitted if the value is null."""
     null_payload: str | None = ""
     """The text for a null value; None if a null value ends the run."""
     key_before_value: bool = False
     """Whether the key is printed before the value is read."""
     bare_payload: str = " "
-    """The text before "payload:" with --skip-record-metadata if there is no key."""
+    """With --skip-record-metadata: the text before "payload:" if there is no key."""
 
     decoder_classes: tuple[str, ...] = KAFKA_SERIALIZER
     """The names that --key-decoder-class and --value-decoder-class accept; the first is the default."""
     deprecated_decoder: str = ""
     """The warning about a class that is not in the package of the default class."""
     decoders_made_per_log: bool = False
-    """Whether a wrong class name is reported at the first log file; otherwise before any output."""
+    """Whether a wrong class name ends the run at the first log file; otherwise before any output."""
 
     gaps_title: str = "Non-consecutive offsets in {file}"
     gaps_before_first: bool = False
-    """Whether a first record with another offset than 0 is reported as a gap."""
+    """Whether a gap is reported if the first offset is not 0."""
     gaps_by_offset: bool = False
     """Whether gaps are reported in offset order; otherwise the last gap comes first."""
     file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files

@@ -24,7 +24,7 @@ class StateDialect(NamedTuple):
     suffixes: frozenset[str] = frozenset({"log", "index"})
     """The file suffixes of the release, without the dot."""
     announces_unknown: bool = False
-    """Whether a file with another suffix is reported; otherwise it is skipped."""
+    """Whether a file with an unknown suffix is reported; otherwise it is skipped without a message."""
     needs_suffix: bool = False
     """Whether a file name without a dot ends the run."""
 
@@ -33,22 +33,22 @@ class StateDialect(NamedTuple):
     empty_index: str = ""
     """The line for an .index without entries; if empty, none is printed."""
     names_first_offset: bool = True
-    """Whether an .index entry must have the first offset at its position; otherwise the last offset of the batch."""
+    """Whether an .index entry must have the first offset of the batch at its position; otherwise the last offset."""
     stops_before_checks: bool = False
-    """Whether the zero entry at the end of an index ends its check at once; otherwise it is compared first."""
+    """Whether the check of an index ends before the zero entry at the end; otherwise after the check of this entry."""
     slice_holds_batch: bool = False
     """Whether the whole batch of an entry must be within --max-message-size bytes; otherwise only its start."""
     sanity_above_base: bool = True
-    """Whether the last offset of an .index must be above the base offset; otherwise it may be equal."""
+    """Whether the last offset of an .index must be above the base offset, not only equal."""
     mismatches_title: str = "Mismatches in :{file}"
     mismatches_by_offset: bool = False
-    """Whether only the last mismatch of an offset is reported, by falling offset; otherwise all, the last one first."""
+    """Whether only the last mismatch of each offset is reported, highest offset first; otherwise all, last first."""
     missing_title: str = "The following indexed offsets are not found in the log."
     """The title of the list of .timeindex offsets that are in no batch."""
     warm_section: bool = False
-    """Whether an index lookup tries the last 8 KiB first (KAFKA-6432), which matters if entries are not in order."""
+    """Whether an index lookup searches the last 8 KiB first (KAFKA-6432). This matters if entries are not in order."""
     refuses_beyond_log: bool = False
-    """Whether a position after the end of the log ends the run; otherwise it counts as no batch."""
+    """Whether a position after the end of the log ends the run; otherwise no batch is found there."""
 
     checkpoint_title: str = "Snapshot end offset: {offset}, epoch: {epoch}"
     """The title of a snapshot of the metadata log."""
