@@ -82,7 +82,7 @@ def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentS
 
 
 class PartitionListing(DiskUsage):
-    """Collects the lines of ``kdump du`` for partitions, and yields them sorted by name."""
+    """Collects the same lines of partitions as ``kdump du``, and yields them sorted by name."""
 
     def answer(self, at: int) -> Iterator[AnswerLine]:
         lines = [line for line in super().answer(at) if isinstance(line, PartitionUsage)]

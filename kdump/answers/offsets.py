@@ -1,8 +1,8 @@
 """The question ``offsets``: the offsets that ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` return, from files.
 
-A look-up by time ends at the first segment whose largest timestamp is not below the time. This timestamp is the last
-of the ``.timeindex``, else the last write time of the file, so a broker may miss a record in a later segment. The
-newest segment, and one without a ``.timeindex``, are searched anyway. Source: KIP-79 and Kafka's UnifiedLog
+A broker looks up a time in the first segment whose largest timestamp is at or above the time, and in no later one. The
+largest timestamp is the last one in the ``.timeindex``, or the last write time of a segment whose index is empty.
+Segments without a ``.timeindex``, and the newest segment, are always searched. Source: KIP-79 and Kafka's UnifiedLog
 (``fetchOffsetByTimestamp``), LogSegment (``findOffsetByTimestamp``), FileRecords (``searchForTimestamp``).
 """
 
@@ -51,7 +51,7 @@ class TimeLookup:
         self._found: dict[int, TimeAnswer] = {}
         self._wanted = _by_segment(segments, times) if times else {}
         self._pending: list[int] = []
-        """The times that must be found in the current segment, in rising order."""
+        """The times that are looked up in the current segment and not found yet, in rising order."""
 
     def turn_to(self, segment: Segment) -> None:
         wanted = self._wanted.get(segment.path, ())
@@ -59,7 +59,7 @@ class TimeLookup:
 
     @property
     def is_looking(self) -> bool:
-        """Whether a time must still be found in the current segment."""
+        """Whether a time that is looked up in the current segment is not found yet."""
         return bool(self._pending)
 
     def may_find(self, batches: Batches) -> bool:
@@ -82,7 +82,7 @@ class TimeLookup:
 
 
 def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, set[int]]:
-    """Return a mapping: path of a segment -> the times that may be found in it."""
+    """Return path of a segment -> the times to look up in it."""
     wanted: dict[str, set[int]] = {segment.path: set() for segment in segments}
     pending = set(times)
     for number, segment in enumerate(segments):
@@ -97,9 +97,9 @@ def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, 
 
 
 def _largest(segment: Segment) -> int | None:
-    """Return the largest timestamp of a closed segment as a broker finds it; None if its batches must be read.
+    """Return the largest timestamp that a broker assumes for a closed segment; None without a ``.timeindex``.
 
-    They must be read if there is no ``.timeindex``, because a broker rebuilds it from the log.
+    Then its batches must be read, because a broker rebuilds the index from them.
     """
     data = segment.sibling("timeindex")
     if data is None:
@@ -217,7 +217,7 @@ class _PartitionPass:
         self._largest_timestamp = NO_TIMESTAMP - 1
 
     def add(self, batches: Batches) -> int | None:
-        """Add batches. Return 0 if a run may have a time: nothing is added, and its batches must be added singly."""
+        """Add batches and return None. If a run may have a time, return 0: its batches must be added one by one."""
         if batches.batch_count > 1 and self.times.may_find(batches):
             return 0
         self._producers.add(batches)

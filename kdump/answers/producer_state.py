@@ -1,4 +1,4 @@
-"""Rebuilds the producer state of a partition from a snapshot and the log, as a broker does, without writing a file."""
+"""Rebuilds the producer state of a partition from a producer snapshot and the log, as a broker does, in memory."""
 
 from __future__ import annotations
 
@@ -133,15 +133,15 @@ class ProducerSnapshot(NamedTuple):
 class ProducerReplay:
     """Rebuilds the producer state of a partition like a starting broker.
 
-    It begins with the newest valid snapshot up to the base offset of the last segment, or empty at the log start. At
-    the offset of a later snapshot, this snapshot replaces the state. Snapshots after the log end are not used.
+    It begins with the newest valid snapshot up to the base offset of the last segment, else without producers at the
+    log start. A later snapshot replaces the state at its offset. Snapshots after the log end are not used.
     """
 
     def __init__(self, place: Place, before: int | None = None) -> None:
-        """With ``before``, begin with the newest snapshot at or before this offset, and use no later one."""
+        """With ``before``, begin with the newest valid snapshot up to this offset, and use no later one."""
         self.state = ProducerState()
         self.since = 0
-        """The offset from which on batches must be added."""
+        """The offset of the last snapshot that was used, or 0: earlier batches need not be added."""
         self.end_offset = 0
         self.leader_epoch = -1
         self.from_snapshot = False
@@ -183,13 +183,13 @@ class ProducerReplay:
         return ended
 
     def _is_whole(self, batches: Batches) -> bool:
-        """Return whether a run can be added as a whole: no snapshot replaces the state within it."""
+        """Return whether a run can be added at once: neither ``since`` nor the offset of a snapshot is inside it."""
         if batches.least("last_offset") < self.since:
             return batches.greatest("last_offset") < self.since
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
 
     def read(self, segments: Sequence[Segment], damage: Callable[[str], None]) -> None:
-        """Add the batches and damaged ranges of a log that are needed, then end. ``damage`` gets unreadable markers."""
+        """Add the batches and damaged ranges of a log from ``since`` on, then end. ``damage`` gets invalid markers."""
         for segment in segments[first_segment(segments, self.since) :]:
             for region in resync.of_segment(segment, DATA):
                 if isinstance(region, Damage):

@@ -2,8 +2,9 @@
 
 A leader accepts a batch whose first sequence follows the producer's last sequence. The first sequence of a new epoch is
 0, and 0 follows 2147483647 (KIP-98, Kafka's class ProducerAppendInfo). Followers append batches without this check. Any
-first sequence is legal if the broker does not know the producer: at the start of the log, and after a day without a
-batch (``producer.id.expiration.ms``). Compaction removes whole batches: then their offsets are missing too.
+first sequence is legal if the broker has no state of the producer: at the start of the log, and after a day without a
+batch (``producer.id.expiration.ms``). A gap in sequences is legal where compaction has removed whole batches, and so
+their offsets.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ EXPIRATION: Final = 86_400_000
 COUNT: Final = INT32_MAX + 1
 """The number of different sequence numbers."""
 UNCHECKED: Final = frozenset({consumer_offsets.TOPIC})
-"""Topics whose coordinator writes transactional batches for producers, always with sequence 0."""
+"""Topics that are not checked: their coordinator writes batches for producers, always with sequence 0."""
 
 _COLUMNS: Final = (
     "base_offset",
@@ -65,7 +66,7 @@ class SequenceBreak:
 
 @dataclass(slots=True)
 class _Expected:
-    """The next batch expected of a producer. ``missing`` is the number of missing offsets before its last batch."""
+    """The expected next batch of a producer. ``missing``: all missing offsets of the log before its last batch."""
 
     epoch: int
     sequence: int | None
@@ -155,7 +156,7 @@ class ActiveProducer:
 
 
 class Producers(Collector):
-    """Collects the producers of partitions. With ``gaps`` all batches are read for breaks in the sequences.
+    """Collects the producers of partitions. With ``gaps`` all batches are read, to find breaks in the sequences.
 
     Of several replicas it reports the one with the newest leader epoch, then the greatest end offset.
     """
@@ -222,7 +223,7 @@ class Producers(Collector):
 
 
 def _note_missing_snapshot(place: Place) -> None:
-    """Report a missing producer snapshot: the broker may know fewer producers than kdump, or more."""
+    """Report a missing producer snapshot: the broker may have fewer producers than the answer, or more."""
     segments = place.partition.segments
     text = (
         "no valid producer snapshot: the broker may have removed some of these producers, as it does a day after "

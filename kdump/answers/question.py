@@ -1,8 +1,8 @@
 """The declaration of a question (:class:`LogQuestion`), which all interfaces share, and its state in one call.
 
 The options of a question are one frozen dataclass. :func:`option` makes a field, with its help and the kind of its
-value. An interface has one parser per kind. The name of a field is the argument in Python. ``flag`` is the option of
-the command; in camelCase it is the option of the Spark source.
+value. Each interface has one parser per kind. An argument in Python has the name of the field, an option of the command
+its ``flag``, and an option of the Spark source the ``flag`` in camelCase.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Kind = Literal[
     "text",
     "ranges",
 ]
-"""The kind of an option's value. Moments and durations are in ms. A release is a tuple of numbers."""
+"""The kind of an option's value. Moments and durations become ms, a release a tuple of numbers."""
 Unit = Literal["replicas", "topic", "everything"]
 """The partitions that one Spark task reads: all replicas of a partition, all partitions of a topic, or all."""
 OPTION: Final = "option"
@@ -89,8 +89,8 @@ def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
 class LineTable:
     """A table of SQL with the lines of one class.
 
-    The command prints the lines if its options are ``words``; ``options`` has the same options by field. ``omits``:
-    later fields of the lines that this table lacks, because scripts rely on its columns.
+    The command prints these lines with the options ``words``; ``options`` has the same options as field -> value.
+    ``omits``: fields that were added later, and that this table lacks because scripts rely on its columns.
     """
 
     name: str
@@ -111,9 +111,9 @@ class LogQuestion(Generic[O]):
     collector: Callable[[Asking, O], Collector] | None = None
     """Returns a new collector; None for a question that has ``answer``."""
     answer: Callable[[Any, O], Iterable[AnswerLine]] | None = None
-    """Returns the lines of a question without a collector. If ``compares``, it gets an Asking for each broker."""
+    """Returns the lines of a question without a collector. With ``compares`` it gets a list: an Asking per broker."""
     more: Callable[[Asking, O, Any], Iterable[AnswerLine]] | None = None
-    """Returns further lines, which need a second pass. They come after the lines of the collector."""
+    """Returns further lines, which need a second pass. They follow the lines of the collector."""
     notes: Callable[[Asking, Any], Iterable[str]] | None = None
     """Returns notes on topics that the collector left out."""
     feed: Callable[[Any, Sequence[Partition], Feed], None] = lambda collector, found, feed: feed(collector, found)
@@ -131,16 +131,16 @@ class LogQuestion(Generic[O]):
     leftovers: bool = False
     """Whether -future, -delete and -stray folders are found too."""
     every_folder: bool = False
-    """Whether each folder of a log dir is found and fed to the collector."""
+    """Whether the collector gets each folder of a log dir, also those that are not partition folders."""
     takes_names: bool = True
     """Whether a selection of topics and partitions limits the folders that are read."""
     compares: bool = False
     """Whether the question compares brokers. Each broker then has its own paths."""
     unit: Unit = "topic"
     once: type[AnswerLine] | None = None
-    """A class of lines that every Spark task would return. Only the first task returns them."""
+    """A class of lines that all Spark tasks would return, but only the first one does."""
     prepare: Callable[[Any, Asking], None] | None = None
-    """Reads the facts that all Spark tasks need, before the tasks start."""
+    """Reads, before Spark tasks start, the facts that each of them needs."""
     takes_remote: bool = False
     """Whether the segments of tiered topics in remote storage are read too."""
 
@@ -167,7 +167,7 @@ class LogQuestion(Generic[O]):
         return self.collector(asking, options)
 
     def brokers(self, given: Sequence[object]) -> None:
-        """Raise UsageError if a question that compares brokers has fewer than two."""
+        """Raise UsageError if the question compares brokers, and fewer than two are given."""
         if self.compares and len(given) < 2:
             raise UsageError(f"{self.name} compares brokers: name two paths or more, one for each broker")
 
@@ -194,7 +194,7 @@ class LogQuestion(Generic[O]):
 class Asking:
     """The state of a question in one call: the partitions that were found, and the passes that feed collectors.
 
-    ``asked`` selects topics and partitions. ``at`` is the current time in ms. Messages print ``where`` as the path.
+    ``asked`` selects topics and partitions. ``at`` is the current time in ms. ``where`` is the path for messages.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class Asking:
         self.states = LogDirStates(report) if states is None else states
         self.found_names: Collection[Name] = ()
         self.unread: Collection[Name] = ()
-        """:class:`kdump.log_dirs.finder.Finder` describes ``found_names`` and ``unread``."""
+        """``found_names`` and ``unread`` are those of :class:`kdump.log_dirs.finder.Finder`, which describes them."""
 
     def takes(self, partition: Partition) -> bool:
         return self.asked.takes(Name(partition.topic, partition.partition))
@@ -252,11 +252,11 @@ class Asking:
         self.reader([collector]).run(partitions)
 
     def watched(self, size: int) -> Reporter:  # noqa: ARG002  of a command
-        """Return the reporter for reading ``size`` bytes. The reporter of a command shows the progress."""
+        """Return a reporter for work on ``size`` bytes. A command returns one that shows the progress."""
         return self.report
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:  # noqa: ARG002  of a command
-        """Return the workers that read partitions, or None if this process is to read them."""
+        """Return the workers that read the partitions, or None if this process reads them."""
         return None
 
     def reads_alone(self, why: str) -> None:

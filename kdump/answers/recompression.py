@@ -1,7 +1,8 @@
 """Computes the sizes of topics in other codecs, for ``kdump stats``: it compresses all batches, or a sample, in memory.
 
-The checksums of batches decide the sample, so every run gives the same answer, with any number of processes. The ratio
-of the sample gives the estimate for the partition. The error is 1.96 standard errors, plus the bytes of unlike batches.
+The checksums of batches select the sample, so every run gives the same answer, with any number of processes. The ratio
+of compressed to stored bytes in the sample gives the estimate for the partition. The error is 1.96 standard errors,
+plus the bytes that batches unlike the sample may add.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 SAMPLE: Final = 64 << 20
-"""About this many bytes of a partition are compressed again. If it has less than twice as many, all are compressed."""
+"""About this many bytes of a partition are compressed. If it has less than twice as many, all are compressed."""
 
 
 class Target(NamedTuple):
@@ -59,7 +60,7 @@ def target(text: str) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswer:
-    """The bytes of a topic's batches in another codec. ``sampled`` counts the batches that were compressed again.
+    """The bytes of a topic's batches in another codec. ``sampled`` is the number of batches that were compressed.
 
     The true size differs from ``bytes`` by at most ``error_bytes`` (95% confidence), 0 if every batch was compressed.
     """
@@ -75,9 +76,10 @@ class WhatIfAnswer:
 
 @dataclass
 class Sample:
-    """Figures of a partition and of a sample of its batches: x are stored sizes, y compressed sizes, in bytes.
+    """Sums over the batches of a partition, and over a sample of them. x: stored size, y: size in the new codec.
 
-    ``batches``, ``size`` and ``squares`` are of all batches but those of ``fixed``; later fields are of the sample.
+    ``batches``, ``size`` and ``squares`` are of all batches without those in ``fixed``. ``taken`` and the fields after
+    it are of the sample. Sizes are in bytes.
     """
 
     batches: int = 0
@@ -91,7 +93,7 @@ class Sample:
     y: int = 0
     xx: int = 0
     ratios: float = 0.0
-    """The sum of y / x."""
+    """The sum of y / x of the batches in the sample."""
     ratio_squares: float = 0.0
 
     def meet(self, sizes: Iterable[int]) -> None:
@@ -125,10 +127,10 @@ class Sample:
 
     @property
     def unseen(self) -> float:
-        """The largest number of bytes that batches unlike those of the sample may add.
+        """The most bytes that batches unlike those of the sample may add to the estimate.
 
         At 95% confidence at most 3 / n of the other batches are unlike the n batches of the sample (rule of three).
-        The estimate assumes that they cannot be compressed.
+        These are assumed to keep their size.
         """
         if self.taken == self.batches or not self.taken:
             return 0.0
@@ -136,7 +138,7 @@ class Sample:
 
 
 class WhatIf:
-    """Compresses batches with each target."""
+    """Compresses a sample of the batches with each target, and estimates the sizes of topics."""
 
     def __init__(self, targets: Sequence[Target]) -> None:
         self._targets = tuple(targets)
@@ -155,9 +157,9 @@ class WhatIf:
             self._samples.setdefault((place.key[0], number), []).append(sample)
 
     def add(self, batches: Batches, taken: int) -> int:
-        """Add at most ``taken`` batches, up to the first that cannot be decompressed; return their number.
+        """Add ``taken`` batches, or those before the first that cannot be decompressed; return their number.
 
-        Control batches and batches of magic 0 and 1 keep their size. A broken single batch raises DamageError.
+        Control batches and batches of magic 0 and 1 keep their size. Raises DamageError for a single damaged batch.
         """
         if not self._current:
             return taken

@@ -35,7 +35,7 @@ _MANY: Final = 3
 
 
 class BrokerReplica(NamedTuple):
-    """A replica of a partition: the path by which the user named its broker, and its folder."""
+    """A replica of a partition. ``name`` is the path that the user gave for its broker."""
 
     name: str
     place: Place
@@ -77,9 +77,9 @@ class RecordDifference:
 class PairDifference:
     """Two replicas of a partition, compared from the higher log start offset on.
 
-    ``first_difference`` is the first offset with two different records; None if records are only missing. ``stale`` is
-    the side with the older history: when it follows the other side, it truncates its log to ``truncate_to`` and loses
-    ``loses`` records. ``damaged`` are the sides with unreadable bytes.
+    ``first_difference`` is the first offset with two different records; None if there are only missing records.
+    ``stale`` is the side with the older leader epochs: when it follows the other side, it truncates its log to
+    ``truncate_to`` and loses ``loses`` records. ``damaged`` are the sides with unreadable bytes.
     """
 
     kind: ClassVar[str] = "pair"
@@ -118,7 +118,7 @@ class _Counts:
     same_epoch: int = 0
     loses: int = 0
     below_ends: bool = False
-    """Whether an offset below both log ends is missing on one side."""
+    """Whether one side lacks a record below both log ends."""
 
     def add(self, one: Difference) -> None:
         if one.left is None:
@@ -207,7 +207,7 @@ def compare(
 
 
 def _truncation(left: Lineage, right: Lineage) -> tuple[Side | None, int | None]:
-    """Return the side with the older history and the offset to which it truncates its log; (None, None) for no side."""
+    """Return the side that truncates its log when it follows the other, and the offset, or (None, None)."""
     cut = left.truncation(right)
     if cut is not None:
         return "left", cut
@@ -273,7 +273,7 @@ class ReplicaPair(NamedTuple):
 
     @property
     def is_one(self) -> bool:
-        """Whether both sides are the same files: one folder named twice, or links."""
+        """Whether both sides are the same files: the user named one folder twice, or a link to it."""
         left, right = (side.place.partition.segments for side in self)
         return bool(left) and list(map(_identity, left)) == list(map(_identity, right))
 
@@ -287,7 +287,7 @@ Copies = dict[tuple[str, int], list[BrokerReplica]]
 
 
 def by_partition(brokers: Iterable[Iterable[BrokerReplica]]) -> Copies:
-    """Return the replicas of each partition, one per broker, by topic and partition."""
+    """Return (topic, partition) -> replicas. Of several folders of one broker only the first counts."""
     copies: Copies = {}
     for replicas in brokers:
         own = {replica.place.key: replica for replica in reversed(list(replicas))}
@@ -326,9 +326,9 @@ def compare_all(
     report: Reporter,
     workers: Workers | None = None,
 ) -> Iterator[AnswerLine]:
-    """Yield the lines of all pairs in order. ``workers`` compare several pairs at a time.
+    """Yield the lines of all pairs in order. ``workers`` compare several pairs at a time. Damage is reported once.
 
-    With ``records`` this process yields line by line: a worker would collect all of a pair. Damage is reported once.
+    With ``records`` this process compares the pairs itself, because a worker collects all lines of a pair in memory.
     """
     report = report._replace(damage=once(report.damage))
     if workers is None or records:

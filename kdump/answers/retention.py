@@ -42,7 +42,7 @@ def copied_offsets(
     image: ClusterImage | None,
     report: Reporter,
 ) -> dict[tuple[str, int], int]:
-    """Return the last offset of each partition in remote storage, from the partitions of ``__remote_log_metadata``.
+    """Return (topic, partition) -> last offset in remote storage, from the partitions of ``__remote_log_metadata``.
 
     Segments whose topic id differs from the one in ``image`` do not count.
     """
@@ -63,9 +63,9 @@ _KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TopicRetention:
-    """The configs of a topic that decide about deletion. ``from_`` has the source of each config.
+    """The configs of a topic that determine deletion. ``from_`` has the source of each config.
 
-    If ``known`` is false, the configs are Kafka's defaults, and kdump does not use them.
+    If ``known`` is false, the configs are unknown: these are Kafka's defaults, which kdump does not apply.
     """
 
     kind: ClassVar[str] = "topic"
@@ -108,10 +108,10 @@ class SegmentRetention:
 
 
 class Retention(Collector):
-    """Gathers the segments of partitions. ``copied``: partition -> its last offset in remote storage.
+    """Gathers the segments of partitions. ``copied``: (topic, partition) -> last offset in remote storage.
 
-    After an unclean stop it reads the batches of the active segment up to the first damage, like a starting broker.
-    ``newest``: path of an active segment that was read before -> its newest timestamp in ms.
+    After an unclean stop the batches of the active segment are read up to the first damage, as by a starting broker.
+    ``newest``: path of an active segment -> its largest timestamp in ms, if an earlier pass has read the segment.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class Retention(Collector):
                 )
 
     def bytes_at(self, at: int) -> Iterator[tuple[str, int, int]]:
-        """Yield for each partition its topic, and the bytes that a check at ``at`` keeps and deletes.
+        """Yield (topic, bytes kept, bytes deleted) for each partition, by a check at the time ``at`` (ms).
 
         Partitions of topics with unknown configs are skipped.
         """

@@ -1,6 +1,6 @@
 """The rules by which a broker's retention check deletes segments, and the reasons why other segments stay.
 
-The largest timestamp of a segment is that of its last ``.timeindex`` entry: a running broker reads no batches for it. A
+The largest timestamp of a segment is that of its last ``.timeindex`` entry, so a running broker reads no batches. A
 starting broker reads the batches of a segment without an ``.index``, and of the active segment after an unclean stop.
 
 Source: Kafka's classes UnifiedLog (``deleteOldSegments``; before 3.x Log) and LogSegment (``largestTimestamp``).
@@ -125,7 +125,7 @@ Reason: TypeAlias = Literal["logStart", "size", "time"]
 
 @dataclass(frozen=True)
 class RetentionRules:
-    """The rules of releases from ``since`` on. ``order``: the reasons to delete a segment, in the order checked."""
+    """The rules of releases from ``since`` on. ``order``: the reasons to delete a segment, in the order of checks."""
 
     since: tuple[int, ...]
     order: tuple[Reason, ...] = ("time", "size")
@@ -155,7 +155,7 @@ def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
 FUTURE_OF_COPIED: Final = (
     " (brokers up to 4.4 keep the segment; later brokers use the last write time of the file: KAFKA-20609)"
 )
-"""The text for a remote segment with timestamps in the future."""
+"""The addition to a message about a segment of a tiered topic with timestamps in the future."""
 
 
 class Limits(NamedTuple):
@@ -215,7 +215,7 @@ class RetentionCheck:
         *,
         is_known: bool = True,
     ) -> None:
-        """Unless ``is_known``, the configs are defaults: only segments below the log start offset are deleted then."""
+        """If not ``is_known``, ``config`` has only defaults: no segment is deleted because of size or time."""
         self.is_known = is_known
         self._facts, self._rules, self._at = facts, rules, at
         self._limits = limits(config, rules, copied)
@@ -252,7 +252,7 @@ class RetentionCheck:
         return Verdict(None, self._due_at(segment), None, why, len(blocked), size)
 
     def _too_large(self, stays: AgedSegment, others: Sequence[AgedSegment]) -> int:
-        """Return the number of segments that the size rule would delete if ``stays`` were not there."""
+        """Return the number of ``others`` that the size rule would delete if it could delete ``stays``."""
         if not self._deletes or self._may_go(stays, "size"):
             return 0
         excess = sum(segment.size for segment in (stays, *others)) - self._limits.size
@@ -266,7 +266,7 @@ class RetentionCheck:
 
     @property
     def deletable(self) -> int:
-        """The number of segments that are deleted. They are the oldest segments."""
+        """The number of segments that are deleted, which are the oldest ones."""
         return len(self._reasons())
 
     def _reasons(self) -> list[Reason]:

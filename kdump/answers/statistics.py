@@ -1,4 +1,4 @@
-"""The question ``stats``: a topic's batches (also per hour), codecs and producers, and the sizes of keys and values.
+"""The question ``stats``: batches (also per hour), codecs and producers of topics, and the sizes of keys and values.
 
 Only the sizes of keys and values need records; the rest comes from batch headers. Magic 0 and 1 have no batch header,
 so compressed messages are decompressed and counted.
@@ -228,9 +228,9 @@ class PartitionSums:
 
 
 class Statistics(Collector):
-    """Gathers statistics. With ``records`` they include the sizes of keys and values, and the ``top`` largest of them.
+    """Gathers statistics. With ``records`` they include sizes of keys and values, and the ``top`` largest of them.
 
-    Each folder has a line. The sums of topics leave out the replicas ``spares``.
+    Each folder has a line. The sums of topics leave out ``spares``: all replicas of a partition but one.
     """
 
     takes_control_runs = True
@@ -264,7 +264,7 @@ class Statistics(Collector):
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
     def add(self, batches: Batches) -> int | None:
-        """Add the batches before the first batch with an unreadable record."""
+        """Add the batches before the first one with an unreadable record, and return their number."""
         partition = self._partition
         if partition is None:
             return None

@@ -32,7 +32,7 @@ _DAY: Final = 86_400_000
 class ConfigKey(NamedTuple):
     """A config of topics, its default, and the broker configs (``synonyms``) that replace the default.
 
-    A broker config has a factor: the number of ms in its unit, or 1. Valid values are from ``lowest`` to ``highest``
+    Each synonym has a factor: the number of ms in its unit, or 1. Valid values are from ``lowest`` to ``highest``
     (validators of LogConfig); None means no bound.
     """
 

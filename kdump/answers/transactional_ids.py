@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage
 
 PRODUCER_ID_AT: Final = slice(2, 10)
-"""The position of the producer id in a value, after the version."""
+"""The bytes of the producer id in a value: they follow the int16 version."""
 CUT: Final = 1 << 17
 """Bytes to read from a truncated batch: enough for the longest transactional id and the start of its state."""
 SMALLEST_NAMING: Final = 44
-"""Size in bytes of the smallest value with a partition: version 1, and a topic name of one character."""
+"""Size in bytes of the smallest value that names a partition: version 1, and a topic name of one character."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class TransactionalIds(Collector):
             yield from sorted(log.ids.values(), key=lambda one: one.transactional_id)
 
     def known(self, partitions: int | None = None) -> KnownIds:
-        """Return all known ids. ``partitions`` is the number of partitions of the topic, or None if unknown."""
+        """Return the collected ids. ``partitions`` is the number of partitions of the topic, or None if unknown."""
         found = topic_partitions(self._logs, partitions)
         condition = f", if {TOPIC} has no more partitions than {found.whole}"
         return KnownIds(
@@ -160,9 +160,10 @@ class TransactionalIds(Collector):
 
 
 class KnownIds:
-    """All transactional ids by producer id.
+    """Transactional ids by producer id.
 
-    ``is_whole``: every partition of the topic is in the paths. ``condition``: its number of partitions, if assumed.
+    ``is_whole``: every partition of the topic is in the paths. ``condition``: the end of a sentence that depends on
+    an assumed number of partitions.
     """
 
     def __init__(
@@ -182,7 +183,7 @@ class KnownIds:
         self._any = {producer_id: one for one in ids for producer_id in one.producer_ids} | self._current
 
     def naming(self, producer_id: int, partition: str) -> TransactionalId | None:
-        """Return the transactional id with this producer id if its transaction includes ``partition``, else None."""
+        """Return the transactional id that has this producer id now and lists ``partition``, or None."""
         found = self._current.get(producer_id)
         return found if found is not None and partition in found.partitions else None
 
@@ -191,10 +192,10 @@ class KnownIds:
         return self._any.get(producer_id)
 
     def is_sure(self, producer_id: int) -> bool:
-        """Return whether the last state of a producer id is certain.
+        """Return whether the last state of a producer id, or that it has none, is certain.
 
-        A truncated state is uncertain, and so are all states in a partition with an unreadable state. For a producer id
-        without a state, an unreadable state in any partition counts.
+        A truncated state is uncertain, and so are all states in a partition with an unreadable state. That a producer
+        id has no state is uncertain if any partition has an unreadable state.
         """
         if producer_id in self._lost:
             return False
@@ -245,9 +246,9 @@ def _id(value: int | None) -> int | None:
 
 
 def _cut_state(segment: Segment, region: Trailing) -> tuple[str, int | None] | None:
-    """Return the transactional id and the producer id in a truncated batch of one record.
+    """Return the transactional id and the producer id in a truncated batch of one uncompressed record.
 
-    The producer id is None if the state has no partition. The result is None if too few bytes of the batch are left.
+    The producer id is None if the state has no partition. Return None for other batches, or if too few bytes are left.
     """
     with segment.open() as source:
         data = source.read(region.position, min(region.size, CUT))

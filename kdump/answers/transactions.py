@@ -1,6 +1,7 @@
 """The question ``transactions``: open, hanging, committed and aborted transactions of partitions.
 
-It gives the answers of ``kafka-transactions.sh`` (KIP-664) from files. It ends no transaction, but prints how to.
+The answers are those of ``kafka-transactions.sh`` (KIP-664), from files. kdump ends no transaction, but prints the
+commands that do.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ State: TypeAlias = Literal["open", "hanging", "committed", "aborted"]
 Clock: TypeAlias = Literal["coordinator", "records"]
 """The source of a time: the coordinator's clock, or the timestamps of records, which producers set."""
 MAX_TIMEOUT: Final = 900_000
-"""The age in ms from which a transaction may hang: the default of transaction.max.timeout.ms, as in find-hanging."""
+"""The age in ms above which a transaction may hang: the default of transaction.max.timeout.ms, as in find-hanging."""
 
 NEVER: Final = 2**31 - 1
-"""The timeout in ms of a transaction in two-phase commit: coordinators from 4.1 on never end it (KIP-939)."""
+"""The timeout in ms that stands for two-phase commit: coordinators from 4.1 on never end the transaction (KIP-939)."""
 TWO_PHASE: Final = (
     "the transaction uses two-phase commit (KIP-939), so Kafka's coordinator never ends it: look up the decision of "
     "the external coordinator. Then start the producer again with its transactional id: the producer commits or aborts "
@@ -76,7 +77,7 @@ class AbortLines(NamedTuple):
         return f"{self._tool} abort {where} --start-offset {begun.first_offset}"
 
     def terminate(self, transactional_id: str) -> str | None:
-        """Return the command that ends a transaction in its coordinator; None if the release has no such command."""
+        """Return the command that makes the coordinator end a transaction; None if the release has no such command."""
         if self.release is not None and self.release < TERMINATE:
             return None
         return f"{self._tool} forceTerminateTransaction --transactionalId {shell_text(transactional_id)}"
@@ -109,11 +110,11 @@ class PartitionTransaction:
     transactional_id: str | None
     abort: str | None
     terminate: str | None = None
-    """The command that ends the transaction in its coordinator, if the transaction has timed out or has no timeout."""
+    """The command that makes the coordinator end the transaction, if its timeout has passed or it has none."""
     two_phase: bool = False
     """Whether the transaction has no timeout, because an external coordinator ends it (KIP-939)."""
     last_transactional_id: str | None = None
-    """The transactional id that has, had or will have the producer id, even if it does not list the partition."""
+    """The transactional id with this current, previous or next producer id, even if it does not list the partition."""
     held_back: int = 0
     """The number of offsets that read_committed consumers cannot read because of this transaction.
 
@@ -126,7 +127,7 @@ class PartitionTransaction:
 
 @dataclass(frozen=True)
 class ReplicaDifference:
-    """A replica whose open transactions differ from those of the reported replica."""
+    """An open transaction that only one replica has: the one in ``log_dir``, or the reported one."""
 
     kind: ClassVar[str] = "difference"
     topic: str
@@ -279,7 +280,7 @@ class _Judge(NamedTuple):
     max_timeout: int
 
     def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
-        """Return the line of an open transaction. It hangs if no coordinator will end it, as in ``find-hanging``."""
+        """Return the line of an open transaction. Its state is "hanging" if no coordinator will end it."""
         (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
         age = self.at - producer.timestamp
@@ -340,7 +341,7 @@ class _Judge(NamedTuple):
         )
 
     def _known(self, named: TransactionalId) -> tuple[str, str | None]:
-        """Return whether a coordinator ends the transaction, as a sentence, and a command that ends it, if needed."""
+        """Return a sentence on when the coordinator ends the transaction, and the command if it should have."""
         if named.state != "Ongoing":
             return (
                 f"the coordinator has the transaction in state {named.state}, but this log has no end marker yet. "

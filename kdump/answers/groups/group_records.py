@@ -4,9 +4,10 @@ The state is that of a broker which has just loaded the records: they do not sho
 groups. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup`` and their members in
 ``org.apache.kafka.coordinator.group.modern``.
 
-An offset expires at the expireTimestamp of its record (value version 1, before 2.1), else after the retention. The
-retention begins when a classic group became empty, in other groups at the commit. An offset with a subscribed topic or
-a pending transactional commit does not expire. No log dir has the retention, the broker's offsets.retention.minutes.
+An offset expires at the expireTimestamp of its record (value version 1, before 2.1), else after the retention. In a
+classic group the retention begins when the group became empty, in other groups at the commit. An offset does not expire
+if the group subscribes to its topic, or if a commit in an open transaction is pending for its partition. No log dir has
+the retention, which is the broker's offsets.retention.minutes.
 Source: KIP-211, ``OffsetExpirationConditionImpl``.
 """
 
@@ -33,7 +34,7 @@ CONSUMER: Final = "consumer"
 STABLE: Final = {"Consumer": 0, "Streams": 1}
 """Group type -> the code of STABLE in ``MemberState``. A stable member has all its assigned partitions."""
 DEFAULT_ASSIGNORS: Final = {"Consumer": "uniform", "Share": "simple"}
-"""Group type -> Kafka's default assignor, used if no member names one. No log dir has the broker's own default."""
+"""Group type -> the assignor that Kafka uses if no member names one and the broker has no other default."""
 
 
 class KnownGroup(NamedTuple):
@@ -83,11 +84,11 @@ class GroupRecords:
                 self._values.setdefault(name, {})[part] = decoded.value.values
 
     def one(self, name: str) -> Mapping[str, Any] | None:
-        """Return the value of the group's only record with message name ``name``, or None without one."""
+        """Return the value of the group's one record ``name``, or None if it has none."""
         return self._values.get(name, {}).get("")
 
     def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:
-        """Return the values of the members' records with message name ``name``, by member id."""
+        """Return member id -> value, for the records ``name`` of the members."""
         return self._values.get(name, {})
 
 
@@ -141,7 +142,7 @@ def _classic_member(member: Mapping[str, Any], protocol_type: str) -> GroupMembe
 
 
 def _embedded(name: str, data: bytes) -> Mapping[str, Any] | None:
-    """Decode a consumer's assignment or subscription; None for other bytes. Empty bytes assign no partitions."""
+    """Return a consumer's assignment or subscription, decoded; None for other bytes. Empty bytes assign nothing."""
     if not data and name == "ConsumerProtocolAssignment":
         return {"assignedPartitions": ()}
     reader = Reader(data)
@@ -270,7 +271,7 @@ DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
 def expires_at(
     group: KnownGroup, topic: str, commit_timestamp: int, expire_timestamp: int | None, retention_ms: int
 ) -> int | None:
-    """Return the time in ms at which an offset expires; None if it does not expire in this state of the group."""
+    """Return the time in ms at which an offset expires; None if the state of the group prevents it."""
     line = group.line
     if line.type == "Share" or line.problem is not None:
         return None

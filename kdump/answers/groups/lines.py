@@ -76,7 +76,7 @@ class CommittedLine:
     metadata: str | None
     commit_timestamp_ms: int | None
     expire_timestamp_ms: int | None
-    """The time at which the offset expires; None if it does not expire in this state of the group."""
+    """The time at which the offset expires; None if the state of the group prevents it."""
     log_end_offset: int | None
     lag: int | None
     last_stable_offset: int | None
@@ -118,7 +118,7 @@ class CommitLine:
 
 @dataclass(frozen=True)
 class WriterLine:
-    """The records of a group in ``__consumer_offsets``. Bytes are uncompressed, with a share of the batch headers."""
+    """Sums of a group's records in ``__consumer_offsets``. Bytes are uncompressed, with a share of batch headers."""
 
     kind: ClassVar[str] = "writer"
     rank: int
@@ -134,7 +134,7 @@ class WriterLine:
 
 @dataclass(frozen=True)
 class MissingLine:
-    """Lost records of a coordinator's partition. The real state of its groups may be newer than the answer."""
+    """Lost records of a coordinator's partition. The true state of its groups may be newer than the lines."""
 
     kind: ClassVar[str] = "missing"
     topic: str

@@ -1,6 +1,6 @@
 """Decodes the records of the metadata log, and makes the records of a snapshot.
 
-The level of ``metadata.version``, a number, decides the versions of a snapshot's records. Source:
+The level of ``metadata.version``, a number, determines the versions of a snapshot's records. Source:
 ``org.apache.kafka.server.common.MetadataVersion`` of 3.9, 4.3.1 and 4.4.0; features: KIP-584.
 """
 
@@ -72,7 +72,7 @@ class Appended(NamedTuple):
 
 
 def appended(found: Batches) -> Iterator[Appended]:
-    """Yield the batch, or each batch of a run, with decoded records."""
+    """Yield each batch of ``found``, one or a run, with decoded records."""
     if isinstance(found, Run):
         for row in range(0, found.batch_count, TOGETHER):
             yield from _appended_in_run(found, row, min(row + TOGETHER, found.batch_count))
@@ -192,7 +192,7 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "UserScramCredentialRecord": ("mechanism", "name"),
     "DelegationTokenRecord": ("tokenId",),
 }
-"""Message -> the fields of its key: a later record with the same values replaces the record."""
+"""Message -> the fields that identify a record. A later record with the same values in them replaces it."""
 
 
 class SnapshotRecord(NamedTuple):
@@ -206,7 +206,7 @@ class SnapshotRecord(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of the record in an image. A later record with an equal key replaces it."""
+        """The name and the values of the fields that identify the record (_KEYS)."""
         return repr((self.name, [self.fields[field] for field in _KEYS[self.name]]))
 
     @property
@@ -219,7 +219,7 @@ class SnapshotRecord(NamedTuple):
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The content of :attr:`text` as a dict."""
+        """The same as :attr:`text`, as a dict."""
         import json
 
         plain: dict[str, Any] = json.loads(self.text)

@@ -24,7 +24,7 @@ BOUNDS = frozenset((BEGIN, END, ABORT))
 
 
 class Break(NamedTuple):
-    """A problem in a replay: a record that cannot be applied, or missing records."""
+    """A place where a replay skips records: one that cannot be applied, or missing ones."""
 
     offset: int
     timestamp: int
@@ -35,12 +35,12 @@ class Break(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The break as a sentence, with Kafka's reaction."""
+        """A sentence about the break, with the effect on brokers and controllers."""
         return f"{self.cause}; {KAFKA_DOES}"
 
     @property
     def cause(self) -> str:
-        """The break as a sentence without Kafka's reaction."""
+        """A sentence about the break alone."""
         what = f" ({self.record})" if self.record else ""
         return f"offset {self.offset}{what} cannot be replayed: {self.reason}"
 
@@ -52,7 +52,7 @@ KAFKA_DOES = (
 
 
 class Observer(Protocol):
-    """The interface of an object that a replay informs of each record."""
+    """The interface of an object whose methods a replay calls for each record."""
 
     def before(self, record: MetadataRecord, image: ClusterImage) -> None:
         """Called before a record is applied."""
@@ -68,7 +68,7 @@ class Observer(Protocol):
 
 
 class MetadataReplay:
-    """Applies batches to ``image``. ``broken`` is called with each Break, ``observer`` also for applied records.
+    """Applies batches to ``image``. ``broken`` is called with each Break; ``observer`` is called for every record.
 
     The replay stops before the offset ``to``, and before the first batch appended after ``at`` (ms).
     """
@@ -133,7 +133,7 @@ class MetadataReplay:
         return True
 
     def _direct(self) -> Mapping[str, Callable[[Fields], None]]:
-        """The image's functions by record name; empty in a transaction or with an observer."""
+        """The image's handlers if records can be passed to them directly: not in a transaction or with an observer."""
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.records import Fields, SnapshotRecord
 
 BATCH: Final = 1 << 20
-"""A batch ends when its values have this size in bytes. A controller reads batches of up to 8 MiB."""
+"""A batch ends when its values reach this size in bytes. A controller reads batches of up to 8 MiB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ _NO_CHANGE: Final[Fields] = {
     "eligibleLeaderReplicas": None,
     "lastKnownElr": None,
 }
-"""The values of the fields of a PartitionChangeRecord that mean no change."""
+"""Field of a PartitionChangeRecord -> the value that means no change."""
 _CHANGES: Final = itemgetter(*_NO_CHANGE)
 
 
@@ -101,10 +101,10 @@ class PartitionImage:
         self.partition_epoch += 1
 
     def is_unclean(self, change: Fields) -> bool:
-        """Return whether ``change``, not yet applied, elects a leader outside of the ISR and ELR.
+        """Return whether ``change``, which is not applied yet, elects a leader outside of the ISR and ELR.
 
-        After such an election the leader alone is the ISR, and it is RECOVERING (KIP-704, from 3.2). A change of the
-        replicas without RECOVERING is a reassignment, whose leader may have joined the ISR just before.
+        After such an election the leader alone is the ISR, and it is RECOVERING (KIP-704, from 3.2). A change of
+        replicas without RECOVERING is a reassignment: its leader may have joined the ISR just before.
         """
         leader = change["leader"]
         if leader < 0 or leader in self.isr or leader in self.elr or change.get("isr") != [leader]:
