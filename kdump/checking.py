@@ -103,10 +103,7 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input of a check, and ``how`` completed from the metadata log, for example with topic ids.
-
-    ``fail`` receives StoreErrors. Raises UsageError.
-    """
+    """Return the input of a check, and ``how`` with topic ids and others. Raises UsageError; ``fail`` gets StoreErrors."""
     given = configs or {}
     options: StartOptions | None = None
     brokers: Sequence[BrokerDirs] = ()

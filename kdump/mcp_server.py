@@ -73,10 +73,7 @@ class ToolSpec(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The folders and limits (s, bytes) of the server.
-
-    Keys, values and headers are shown only with ``payloads``, and hashed with ``redact_key`` unless ``plain``.
-    """
+    """Folders and limits (s, bytes) of the server. ``payloads`` are shown if it is true: hashed unless ``plain``."""
 
     roots: tuple[str, ...]
     payloads: bool = False

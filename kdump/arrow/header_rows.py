@@ -133,10 +133,7 @@ def _shown(column: Column, value: Any) -> Any:
 
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
-    """Yield the values of ``columns``, and the number of records that have them: once per batch.
-
-    For a batch run yield once if all its batches have the same values.
-    """
+    """Yield the values of ``columns`` and the number of records with them: per batch, or once for equal batches."""
     run = item.run
     if run is None:
         yield [values.source(column)(item, None) for column in columns], item.batch.count or 0

@@ -1,4 +1,7 @@
-"""One run of ``kdump dump`` in one process: reads partitions, and prints records, batches and damage by its options."""
+"""One run of ``kdump dump`` in one process: :class:`Dump` prints records, batches and damage as its options require.
+
+:func:`write_columns` writes records as Parquet or Arrow instead.
+"""
 
 from __future__ import annotations
 

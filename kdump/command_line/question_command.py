@@ -121,7 +121,7 @@ def _brokers(run: Answering) -> list[CommandAsking]:
 
 
 def command_of(name: str) -> click.Command:
-    """Return the command of a question. Raises KeyError for an unknown name."""
+    """Return the command of a question: it finds partitions, asks, and prints the answer. Raises KeyError."""
     question = question_named(name)
     compares = question.compares
 

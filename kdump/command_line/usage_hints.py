@@ -111,10 +111,7 @@ def command_of_path(path: str) -> str | None:
 
 
 def of_other_tool(words: Sequence[str]) -> str | None:
-    """Return the kdump command line that does the same as ``words``, a command line of another tool; None if unknown.
-
-    Without a path in ``words`` it is the kdump command with --help.
-    """
+    """Return the kdump command line for ``words`` of another tool (with --help if they have no path), or None."""
     name, *rest = words
     paths = [word for word in rest if command_of_path(word) is not None]
     if name in {"grep", "search"} and len(rest) == 2 and paths == [rest[1]]:
@@ -135,10 +132,7 @@ def _has_metadata_log(path: str) -> bool:
 
 
 def _with_in(words: Sequence[str]) -> str | None:
-    """Return the command line with ``--in`` before each path, and a record (``orders-0@5``) if it has none.
-
-    Return None if it has no path, or the path has no record.
-    """
+    """Return the command line with ``--in`` before each path, and a record (``orders-0@5``) if it has none; or None."""
     for word in words[1:]:
         path, _, offset = word.rpartition("@")
         if "/" in path and offset.isdecimal() and command_of_path(path) is not None:  # d1/orders-0@5

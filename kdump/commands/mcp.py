@@ -48,7 +48,7 @@ ONLY: Final = {
     "sql": {"param", "out_of_order"},
     "sql_schema": set(),
 }
-"""Tool -> the command's options that it has. Other tools have all options but those of output, paths and workers."""
+"""Tool -> the command's options that it has. Other tools have all options but those of output, files and workers."""
 _COMMON: Final = {"paths", "topics", "partitions", "at"}
 _FORM: Final = {"output", "quiet", "no_pager", "as_json", "verbose", "folder", "import_script", "show_secrets"}
 _HOW: Final = {"jobs", "master", "conf", "packages", "cache", "max_batch_bytes", "remote", "remote_keys", "configs"}
@@ -105,7 +105,7 @@ def _secret(file: str | None) -> str:
 
 
 def specs() -> list[ToolSpec]:
-    """Return all tools, each with the options of its command."""
+    """Return all tools. Their arguments and JSON schemas come from the options of their commands."""
     return [_spec(name, words) for name, words in TOOLS.items()]
 
 

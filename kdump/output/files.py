@@ -319,10 +319,7 @@ def resolved(path: str | os.PathLike[str]) -> Path:
 
 
 def must_be_named(out: str) -> None:
-    """Raise UsageError for a URI, for ``-``, and for an empty name, which would mean the current folder.
-
-    A URI would become folders such as ``s3:`` in the current folder.
-    """
+    """Raise UsageError for a URI (it would become a folder ``s3:``), for ``-``, and for "" (the current folder)."""
     if not out:
         raise UsageError("the name of the output is empty: name a file or folder")
     if out == "-":

@@ -215,10 +215,7 @@ def _of_group(items: list[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds
 
 
 def compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
-    """Return the bounds that a comparison of a column with a literal sets; empty for an unknown comparison.
-
-    ``kind`` of the literal is ``word`` (true, false), ``text`` or ``number``.
-    """
+    """Return the bounds of a comparison of a column with a literal of ``kind`` word (true, false), text or number."""
     if sign == "==" and kind == "word" and value in ("true", "false"):
         return {name: Values(only=frozenset((value == "true",)))}
     if sign == "==" and kind == "text":

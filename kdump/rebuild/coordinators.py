@@ -67,10 +67,7 @@ class RebuiltTransaction:
 
 @dataclass(frozen=True)
 class RebuiltGroup:
-    """A group and the number of its committed offsets.
-
-    ``expire_timestamp_ms`` is the earliest expiry of these offsets with the default retention, None if none expires.
-    """
+    """A group, the number of its committed ``offsets``, and their first expiry (ms) with the default retention."""
 
     kind: ClassVar[str] = "group"
 
@@ -95,10 +92,7 @@ class Coordinators:
 def read(
     plans: Sequence[PartitionPlan], still_open: Iterable[OpenProducer], at: int, damage: Callable[[str], None]
 ) -> Coordinators:
-    """Return groups and transactions at ``at`` (ms). ``still_open``: the open transactions in all logs.
-
-    ``damage`` receives messages on damage. Raises UnreadableError.
-    """
+    """Return groups and transactions at ``at`` (ms). ``still_open``: those of the logs. Raises UnreadableError."""
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     for plan in plans:
         if plan.topic in (consumer_offsets.TOPIC, share_group_state.TOPIC):

@@ -121,10 +121,7 @@ class MergedLog:
         self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
 
     def cut(self, offset: int) -> None:
-        """Move the batches with offsets at or above the high watermark ``offset`` to ``left_out``, as uncommitted.
-
-        Corrected batches there are dropped without an entry.
-        """
+        """Move batches with offsets at or above the high watermark ``offset`` to ``left_out``; drop corrected ones."""
         kept: list[TakenSpan] = []
         for one in self.taken:
             if one.last_offset < offset:

@@ -206,10 +206,7 @@ class _Planning:
         self._copies = sorted(copies, key=lambda one: one.rank, reverse=True)
 
     def has_gaps(self) -> bool:
-        """Return whether the leading copy has gaps between offsets, as a cleaner leaves them.
-
-        The topic's config may be lost, or may have been changed after a compaction.
-        """
+        """Return whether the leading copy has gaps between offsets: a cleaner made them, whatever the config is now."""
         return any(starmap(has_gap, pairwise(self._copies[0].scanned.spans)))
 
     def plan(self) -> PartitionPlan:
@@ -641,10 +638,7 @@ def _is_near(epoch: int, other: int) -> bool:
 
 
 def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
-    """Return the present sizes and modification times of segments, to be called before they are read.
-
-    Unreadable segments are left out: their reader reports them.
-    """
+    """Return sizes and modification times of segments before they are read. Unreadable segments are left out."""
     found = []
     for each in segments:
         with suppress(UnreadableError):

@@ -1,4 +1,7 @@
-"""The tables of the page. Each cell has a value of the document, and a text for people."""
+"""The tables of the page: one row for each line of an answer, or of sums (log dirs, statistics of topics, groups).
+
+A cell has a value of the document, and a text for people.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The verdict of a report, from its document alone: problems, next steps and commands, the gravest first."""
+"""The verdict of a report, from its document alone: problems, next steps and commands, the gravest first.
+
+Each function of ``_PARTS`` yields the sentences about one answer, with the command that shows its details.
+"""
 
 from __future__ import annotations
 

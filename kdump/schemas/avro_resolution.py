@@ -42,10 +42,7 @@ def _same_unit(writer: Logical | None, reader: Logical | None) -> bool:
 
 
 def branch_for(writer: AvroType, reader: Union) -> AvroType | None:
-    """Return the reader's branch that reads values of ``writer``, or None.
-
-    The order of preference is: the same full name, the same type, a wider type.
-    """
+    """Return the reader's branch for ``writer``: the first with its full name, its type, or a wider type; or None."""
     if isinstance(writer, (AvroRecord, Enum, Fixed)):
         for branch in reader.branches:
             if type(branch) is type(writer) and getattr(branch, "name", None) == writer.name:

@@ -91,10 +91,7 @@ class PayloadDecoder:
         return self._with_schema(topic, side, payload, headers)
 
     def has_own_layout(self, topic: str, side: Side, payload: bytes) -> bool:
-        """Return whether a payload has a known layout without a schema, by its topic: Kafka's own, or of MirrorMaker 2.
-
-        For MirrorMaker 2 the bytes must match the layout too.
-        """
+        """Return whether a payload needs no schema: its topic is Kafka's own, or it is a record of MirrorMaker 2."""
         if has_own_layouts(topic):
             from kdump.schemas import own_layouts
 

@@ -142,10 +142,7 @@ def import_script(versions: Iterable[SchemaVersion], store: SchemaStore, *, whol
 def _calls(
     chosen: Sequence[SchemaVersion], contexts: Sequence[str], subjects: Sequence[str], store: SchemaStore
 ) -> Iterator[str]:
-    """Yield the script's lines that call a registry's REST API: mode IMPORT, versions, deletions, then the settings.
-
-    The mode is set for each context too, because it does not follow the registry's (Confluent's InMemoryCache.mode).
-    """
+    """Yield lines that call a registry's REST API. Each context has its own mode (Confluent's InMemoryCache.mode)."""
     paths = ["/mode", *(f"/mode/{_quoted(f':{context}:')}" for context in contexts)]
     for path in paths:
         yield _call("PUT", f"{path}?force=true", {"mode": "IMPORT"}) + (_IF_REFUSED if path == "/mode" else "")

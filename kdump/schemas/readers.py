@@ -42,11 +42,7 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Decode the message at a position of a payload. Raises UndecodableError.
-
-        Returns a dict of ``name`` (of the record or message), ``data``, and if needed ``unknownFields`` (numbers), or
-        ``problem`` and ``why``.
-        """
+        """Return ``name`` and ``data``, maybe ``unknownFields`` or ``problem`` and ``why``. Raises UndecodableError."""
         reader = self.reader
         if isinstance(reader, AvroReader):
             value, end = reader.read(payload, position)

@@ -109,7 +109,7 @@ class TypedSide:
     ) -> None:
         """``message`` is a Protobuf message, by default the first. Raises UsageError for an unusable schema.
 
-        ``wide_times``: Protobuf's timestamps may exceed the range of int64 nanoseconds.
+        ``wide_times``: accept Protobuf's timestamps outside the years 1678 to 2262 (the range of ns in 64 bits).
         """
         self.side, self.version, self.wide_times, self._decoder = side, version, wide_times, decoder
         self._target = decoder.schema(version)

@@ -1,4 +1,7 @@
-"""Protobuf's well-known types as JSON, and the .proto files that schemas import without a reference."""
+"""Protobuf's well-known types as JSON, and the .proto files that schemas import without a reference.
+
+A value outside its type's range, such as a timestamp after the year 9999, stays an object with its fields.
+"""
 
 from __future__ import annotations
 

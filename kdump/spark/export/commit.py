@@ -167,10 +167,7 @@ def clear(output: Output) -> None:
 
 
 def _put_in_place(output: Output, name: str) -> None:
-    """Complete the replacement of an output that a killed run began. Without the new output put the old one back.
-
-    Raises KdumpError if another program has created the output since, or the new output has no journal.
-    """
+    """Complete the replacement of an output that a killed run began, or put the old output back. Raises KdumpError."""
     old, staging = _old(output, name), output.hidden(name)
     if staging.exists():
         if output.exists():

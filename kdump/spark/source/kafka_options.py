@@ -186,10 +186,7 @@ class KafkaQuery:
         return replace(self, start=start)
 
     def for_stream(self) -> KafkaQuery:
-        """Return the query of a stream, whose default start is LATEST, and which has no end. Raises UsageError.
-
-        Options that set an end are errors, except ``endingTimestamp``, which is added to ``unused``.
-        """
+        """Return the query of a stream, whose default start is LATEST. Raises UsageError for an end offset."""
         if self.end is not None and self.end.time is None:
             option = "endingOffsets" if self.end.times is None else "endingOffsetsByTimestamp"
             raise UsageError(f"option {option}: a stream has no end")
