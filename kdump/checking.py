@@ -103,7 +103,7 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input of a check, and ``how`` with topic ids and others. Raises UsageError; ``fail`` gets StoreErrors."""
+    """Return the input of a check, and ``how`` with topic ids. Raises UsageError; ``fail`` gets StoreErrors."""
     given = configs or {}
     options: StartOptions | None = None
     brokers: Sequence[BrokerDirs] = ()
