@@ -146,7 +146,7 @@ class LogBatch:
 
     @property
     def records(self) -> list[LogRecord]:
-        """The selected records. Without filters, each use reads them, and adds damage to ``Log.damage``."""
+        """The selected records. Without filters, each access reads them again, and adds damage to ``Log.damage``."""
         if self.lost is None:
             return list(_records_of(self))
         records: list[LogRecord] = []
@@ -207,7 +207,7 @@ class LogRecord(RecordOfBatch):
 
     @property
     def decoded(self) -> dict[str, Any] | None:
-        """The field ``decoded`` of JSON lines; None if nothing is decoded, as without ``open(..., decode=...)``."""
+        """The field ``decoded`` of JSON lines; None if nothing is decoded. Requires ``open(..., decode=...)``."""
         if self.batch.found.file.decoder is None:
             return None
         found: dict[str, Any] | None = values.decoded(self.batch.found, self.record)
@@ -448,7 +448,7 @@ class Log:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """Return the schema of the stream, without reading records. Reads the schemas of a registry."""
+        """Return the schema of the stream. Reads the schemas of a registry, but no records."""
         from kdump.arrow import stream
         from kdump.arrow.columns import schema_of
 

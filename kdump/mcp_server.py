@@ -73,7 +73,7 @@ class ToolSpec(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Folders and limits (s, bytes) of the server. ``payloads`` are shown if it is true: hashed unless ``plain``."""
+    """Folders and limits (s, bytes) of the server. With ``payloads``, payloads are shown: hashed unless ``plain``."""
 
     roots: tuple[str, ...]
     payloads: bool = False

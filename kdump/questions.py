@@ -477,7 +477,7 @@ def metadata(
     offset: int | None = None,
     show_secrets: bool = False,
 ) -> Answer[TopicLine]:
-    """Return the topics at the end of the metadata log, or after its records below ``offset`` or up to ``at``.
+    """Return the topics in the metadata log at its end, before an ``offset``, or at a time ``at``.
 
     The values of secret and unknown configs are hidden without ``show_secrets``.
 

@@ -28,7 +28,7 @@ WHOLE: Final = "kdump.whole_help"
 NAMES: Final = 30
 """Maximum width of the names of options, in columns. A longer name is on its own line."""
 REST: Final = 3
-"""Weight of the last section. The section of the greatest weight, by its options, is the first to lose texts."""
+"""Factor for the number of options in the last section. The section with the largest number loses texts first."""
 LEAST: Final = 16
 """Minimum length of a shortened text, in characters."""
 _TITLE: Final = "Options"

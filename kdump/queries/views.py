@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.rows.columns import Column
 
 SECOND_NAMES: Final = {"du": "partitions"}
-"""Second name of a view, which is the name of a command -> name of the view."""
+"""Name of a command -> the view that also has this name."""
 SIZES: Final = {
     "keySize": rows.Column("keySize", "int", "record.key", "The size of the key in bytes; -1 if it is null."),
     "valueSize": rows.Column("valueSize", "int", "record.value", "The size of the value in bytes; -1 if it is null."),

@@ -92,7 +92,7 @@ class Coordinators:
 def read(
     plans: Sequence[PartitionPlan], still_open: Iterable[OpenProducer], at: int, damage: Callable[[str], None]
 ) -> Coordinators:
-    """Return groups and transactions at ``at`` (ms). ``still_open``: those of the logs. Raises UnreadableError."""
+    """Return groups and transactions at ``at`` (ms), given the transactions ``still_open`` in logs."""
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     for plan in plans:
         if plan.topic in (consumer_offsets.TOPIC, share_group_state.TOPIC):

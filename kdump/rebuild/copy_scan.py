@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Padding, Region
 
 IS_TRANSACTIONAL: Final = 1 << 4
-"""The attribute bit of transactional batches. The bits of control batches and delete horizons are higher."""
+"""Attributes of at least this value: the batch is transactional, a control batch, or has a delete horizon."""
 SPAN_BYTES: Final = 4 << 20
 """The approximate size of a span in bytes. To compare single batches, a merge reads their whole spans again."""
 

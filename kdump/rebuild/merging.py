@@ -1,4 +1,4 @@
-"""Merges copies of a partition: the batches of the first copy, and in its holes those of other copies that match it."""
+"""Merges copies of a partition. Batches of other copies fill the holes of the first copy, if they match its history."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OffsetSpans:
         return self._order[at] if at < len(self._ranges) and self._starts[at] < stop else None
 
     def hold(self, start: int, stop: int) -> bool:
-        """Return whether a single range has all offsets from ``start`` to ``stop`` - 1."""
+        """Return whether one of the ranges contains all offsets from ``start`` to ``stop`` - 1."""
         before = bisect_right(self._starts, start)
         return before > 0 and self._stops[before - 1] >= stop
 

@@ -490,7 +490,7 @@ class _Planning:
     def _lost(self, start: int, end: int) -> Iterator[LostOffsets]:
         """Yield the offsets that no copy has.
 
-        In a compacted log a hole below the last batch is a loss only where every copy is damaged or has no log. The
+        In a compacted log a hole below the last batch is a loss only if every copy is damaged or has no log there. The
         cleaner has removed the offsets that an undamaged copy lacks.
         """
         taken_end = self._log.taken[-1].last_offset + 1 if self._log.taken else 0

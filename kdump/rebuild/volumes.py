@@ -190,7 +190,7 @@ def _refuse(path: str, entry: Entry | None) -> NoReturn:
 
 
 def _outermost(path: str) -> tuple[str, Entry | None]:
-    """Return the shortest part of ``path`` up to a colon that is a file, and its entry; else ``path`` and None."""
+    """Return the file in a path such as ``bundle.zip:d1`` (up to a colon), and its entry; else ``path`` and None."""
     at = path.find(":")
     while at > 0:
         entry = LOCAL.look(path[:at])

@@ -175,7 +175,7 @@ def gather(
 ) -> LogDirs:
     """Fill new collectors from partitions, in this process or with ``workers``, and look up log end offsets for lag.
 
-    Return the log dirs of the partitions. ``report`` may be called with the same sentence more than once.
+    Return the facts of the partitions' log dirs. ``report`` may receive the same sentence more than once.
     """
     if workers is not None:
         gather_with(workers, into, partial(_feed, asked), partitions, report._replace(progress=progress))

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from kdump.schemas.shapes import Shape
 
 Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
-"""A reader: (payload, position, size of the payload, level, [number of further items of 0 bytes allowed]).
+"""A reader: (payload, position, size of the payload, level, list of one number) -> value, position after it.
 
-It returns the value and the position after it, and decreases the number in the list.
+The number is how many more array items of 0 bytes the payload may have. The reader decreases it.
 """
 
 MAX_DEPTH: Final = 200
@@ -435,7 +435,7 @@ class _ReaderSource:
 
 
 def _span(indent: str, size: int | None) -> list[str]:
-    """Return the lines of code that set ``e`` to the end of ``size`` bytes. If None, they read the size first."""
+    """Return the lines of code that set ``e`` to the end of ``size`` bytes, or (None) of bytes after their length."""
     if size is not None:
         return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
     return [

@@ -463,7 +463,7 @@ def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
     """Return the path of message indexes at a position, and the position after it. Raises UndecodableError.
 
     The path is a count followed by zigzag varints; the count 0 stands for the first message. Python clients 1.4 to 1.7
-    wrote plain varints instead, which are recognised if they would be negative as zigzag.
+    wrote plain varints instead. These are recognised if they would be negative as zigzag numbers.
     """
     for signed in (True, False):
         found, at = _numbers(data, position, signed=signed)

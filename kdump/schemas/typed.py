@@ -201,7 +201,7 @@ def _refusal(why: str) -> _Read:
 
 
 def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = False) -> tuple[TypedSide, ...]:
-    """Return the readers for a subject's records: of the other side (key or value) if it has one, then of its own side.
+    """Return the readers of records of a subject: for the other side (key or value) if possible, then for its own side.
 
     The subject may have a version and a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A
     subject that ends with ``-key`` is for keys, any other for values. The other side (``orders-key`` for

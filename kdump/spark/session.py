@@ -245,7 +245,7 @@ class SparkOutput:
 
     @contextmanager
     def redirected(self) -> Iterator[None]:
-        """Redirect the output of programs that start in the block to the file. Print it if the block fails."""
+        """In the block, programs that start write their output to the file. If the block fails, print this output."""
         streams = [(number, os.dup(number)) for number in (1, 2)]
         try:
             for number, _ in streams:
@@ -405,7 +405,7 @@ FAN: Final = 16
 
 @dataclass(frozen=True)
 class SparkWorkers:
-    """The executors of a session: :class:`kdump.primitives.processes.Workers`.
+    """:class:`kdump.primitives.processes.Workers` that run tasks on the executors of a session.
 
     ``report`` is called with the current work, the number of finished tasks, and the number of all tasks. ``output``
     keeps Spark's own output, which is printed only if Spark fails.

@@ -17,7 +17,7 @@ VERSION: Final = 1
 
 
 class SplitAccount(NamedTuple):
-    """The batches, rows and bytes of one split, by outcome. ``rows`` is None if the batch headers do not show it."""
+    """The batches, rows and bytes of one split, by outcome. ``rows`` is None if the batch headers lack this number."""
 
     batches: int = 0
     rows: int | None = 0

@@ -283,7 +283,7 @@ class Folder:
 
 
 def _take_place(part: Path, target: Path, shown: str, taken: str, *, is_durable: bool = True) -> None:
-    """Move a file or folder to ``target`` on the driver's own disks. Raises KdumpError(``taken``) if that exists."""
+    """Move a file or folder to ``target`` on the driver's own disks. If that exists, raise KdumpError(``taken``)."""
     try:
         files.take_place(part, target, is_durable=is_durable)
     except FileExistsError:

@@ -311,8 +311,8 @@ class Checkpoint:
     def open(self, *, skip_unreadable: bool = False) -> State:
         """Complete the commits of a killed run, delete its other files, and return the position of the output.
 
-        Raises UsageError if the output is not an incremental export, has other settings, or an earlier run left out
-        unreadable bytes (without ``skip_unreadable`` in that run and now).
+        Raises UsageError if the output is not an incremental export or has other settings, and if an earlier run left
+        out unreadable bytes, unless both runs have ``skip_unreadable``.
         """
         output = self._output
         numbers = self._numbers()

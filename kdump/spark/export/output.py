@@ -238,7 +238,7 @@ class Output(Folder):
         """Return the manifest entries of earlier runs into this output.
 
         Raises UsageError if ``mode`` (``error``, ``append`` or ``overwrite``) does not permit a write to this output.
-        That includes ``append`` to an output that lacks unreadable bytes: see :func:`account.refuse_unread`. Raises
+        That includes ``append`` after a run that left out unreadable bytes (:func:`account.refuse_unread`). Raises
         KdumpError if kdump did not write the manifest.
         """
         if not self.exists() or (self.is_empty() and mode != "append"):

@@ -184,7 +184,7 @@ class FolderLayout:
     columns: tuple[str, ...]
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield folder and rows (with the output's columns) of an Arrow batch of one segment, in the batch's order."""
+        """Divide an Arrow batch of one segment, in its order: yield a folder and its rows with the output's columns."""
         rows = batch.select([name for name in batch.schema.names if name in self.columns or name in typed.NAMES])
         if not {"date", "hour"} & self.folders.keys():
             yield self._folder(batch, None), rows
@@ -262,7 +262,7 @@ class PartsTask:
 
 
 class OpenPart(NamedTuple):
-    """A file that is being written, for :meth:`StoreParts.finish` or :meth:`LocalParts.finish`."""
+    """A file that a task writes. :meth:`LocalParts.finish` or :meth:`StoreParts.finish` completes it."""
 
     parquet: ParquetFile
     out: BinaryIO

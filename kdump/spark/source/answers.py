@@ -189,8 +189,8 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
 class CheckTask(NamedTuple):
     """The partitions that a task checks.
 
-    ``covered``: one partition (without segments) of each log dir of earlier tasks, which report the findings of this
-    log dir. The task also yields ``rows``, which the driver has made. ``skip`` is the option ``skipUnreadable``.
+    ``covered``: for each log dir of earlier tasks one of its partitions, without segments. Earlier tasks report the
+    findings of these log dirs. The task also yields ``rows``, which the driver has made. ``skip``: ``skipUnreadable``.
     """
 
     partitions: list[Partition]

@@ -591,7 +591,7 @@ def _among(span: ValueSpan, values: frozenset[Any]) -> ValueSpan:
 
 
 def _limits(value: object) -> tuple[int, int] | None:
-    """Return the value of a filter as a number (times in ms since 1970), and the next number; None for other values."""
+    """Return a filter's value as a number (times: ms), and the next number; None if the value is neither."""
     if type(value) is int:
         return value, value + 1
     if isinstance(value, datetime) and value.tzinfo is not None:

@@ -432,7 +432,7 @@ def read_all(splits: Iterable[Split], options: SourceOptions) -> Iterator[pa.Rec
 
 
 def _found(split: Split, options: SourceOptions) -> Iterator[tuple[SegmentFacts, RecordBatch]]:
-    """Yield the headers of batches. Checksums are read only after an invalid header."""
+    """Yield the headers of batches. Checksums are verified only after an invalid header."""
     kept, file = wanted(replace(options, include_control=True)), split.file
     try:
         source = _open(split, options)

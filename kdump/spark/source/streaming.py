@@ -275,7 +275,7 @@ def partitions(
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
     """Return the mark at which a stream continues: ``mark`` if the log still has the records before it.
 
-    START is returned for a new topic id, a mark at the first other offset for a log that was truncated and rewritten.
+    For a new topic id return START. For a truncated and rewritten log return a mark at the first offset that differs.
     """
     if mark.topicId and here and here != mark.topicId:
         return START
@@ -404,7 +404,7 @@ def _open(segment: Segment) -> None:
 
 
 def _whole(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Meter) -> Taken | None:
-    """Return the rest of a closed segment if its size and offsets (by names) are within the limits, else None."""
+    """Return the rest of a closed segment if its size and its offsets (from file names) fit the limits, else None."""
     segment, position = place
     following = _following(partition, segment)
     first = segment.base_offset if at.offset is None else at.offset
@@ -452,8 +452,8 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
     """Return a position up to which all batches are within the limits of ``meter``, and count these batches.
 
-    Index entries give the position, without a walk: the last but one within the limits, so that a batch within the
-    limits follows. Without such an entry the result is ``position``.
+    It is the position of the last but one index entry within the limits, so at least one batch within the limits
+    follows. Without such an entry the result is ``position``.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset
