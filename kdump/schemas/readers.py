@@ -1,4 +1,4 @@
-"""Chooses the reader of a schema: Avro, Protobuf, or JSON (in this module). An invalid schema has a problem and no reader."""
+"""Chooses the reader of a schema: Avro, Protobuf, or JSON (in this module). An invalid schema has only a problem."""
 
 from __future__ import annotations
 

@@ -591,7 +591,7 @@ def _among(span: ValueSpan, values: frozenset[Any]) -> ValueSpan:
 
 
 def _limits(value: object) -> tuple[int, int] | None:
-    """Return a filter's value as a number (times: ms), and the next number; None if the value is neither."""
+    """Return a whole number or a time (in ms since 1970) of a filter, and the next number; None for other values."""
     if type(value) is int:
         return value, value + 1
     if isinstance(value, datetime) and value.tzinfo is not None:
