@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
     """Yield the contradictions between the log dirs of ``parts``. ``is_one_broker``: all log dirs belong to one broker.
 
-    Log dirs without a directory.id, as before 3.7, may be copies: then a partition in two of them is only a remark.
+    Log dirs without a directory.id, as before 3.7, may be copies. A partition in two of them is only a remark.
     """
     of_topics = [(part, dirs.of(part)) for part in parts if part.topic is not None]
     yield from _contradicting_ids(of_topics, dirs, is_one_broker=is_one_broker)
@@ -70,7 +70,7 @@ def _topic_id(part: Partition) -> bytes | None:
 
 
 class _Ids(NamedTuple):
-    """A log dir: its path, its ``meta.properties`` (path in messages, and content), and its partitions."""
+    """A log dir: its path, the path (in messages) and the content of its ``meta.properties``, and its partitions."""
 
     path: str
     file: str
@@ -81,7 +81,7 @@ class _Ids(NamedTuple):
 def _contradicting_ids(
     of_topics: Iterable[tuple[Partition, LogDirState]], dirs: LogDirs, *, is_one_broker: bool
 ) -> Iterator[Finding]:
-    """Yield the reasons why a broker does not start on these log dirs together, and missing ``meta.properties``."""
+    """Yield the findings on ids that prevent a start on these log dirs together, and on missing ``meta.properties``."""
     found: dict[object, _Ids] = {}
     missing: set[object] = set()
     for part, state in of_topics:
@@ -149,7 +149,7 @@ def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
 
 
 def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
-    """Yield the findings on log dirs with the same directory.id, except copies: those have a partition in common."""
+    """Yield the findings on log dirs with one directory.id, except copies, which have a common partition."""
     earlier: dict[str, _Ids] = {}
     for ids in of_one:
         directory = ids.properties.directory_id

@@ -1,6 +1,6 @@
-"""The highest possible start and the lowest possible end of a log, as the files beside its segments prove them.
+"""Finds the limits that files beside a log prove: its highest possible start offset and its lowest possible end offset.
 
-The dry start and the check of a partition compare a log with these limits.
+The dry start and the check of a partition compare the log with these limits, to find missing records.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SNAPSHOT: Final = "producer snapshot"
 
 
 def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
-    """Return the leader epochs of a partition. None if the file is invalid, which the check of the folder reports."""
+    """Return the leader epochs of a partition; None for an invalid file, which the check of the folder reports."""
     try:
         return part.leader_epochs(lambda _: None)
     except UnreadableError:
@@ -36,7 +36,7 @@ def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
 
 
 def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the lowest possible log end offset, for each kind of file that proves a limit.
+    """Return kind of file -> the lowest log end offset that files of this kind permit.
 
     A broker names a producer snapshot after the log end offset (ProducerStateManager.takeSnapshot), and an index after
     the base offset of its segment. An epoch begins at the log end offset (LeaderEpochFileCache.assign).
@@ -64,18 +64,18 @@ def proves_end(
     """Return whether ``end`` is certain to be the end of the log after a clean stop.
 
     A broker that stops writes the log end as recovery point (LogManager.shutdown) and as the name of a producer
-    snapshot. ``evidence``: kind of file -> the end that it proves. At most one kind may prove a later end, because its
-    file may be damaged. ``high_watermark`` is that of a log without followers: it is the log end, too.
+    snapshot. ``evidence``: kind of file -> the end that it proves. A single kind may prove a later end, because its
+    file may be damaged. Give ``high_watermark`` only for a log without followers, where it equals the log end.
     """
     later = sum(offset > end for offset in evidence.values())
     return later <= 1 and (recovery_point == end or high_watermark == evidence.get(SNAPSHOT) == end)
 
 
 def indexed_end(segment: Segment) -> int:
-    """Return the offset after the last entry of ``.index`` or of ``.timeindex``, whichever is lower; 0 if one is empty.
+    """Return the offset after the last entry of ``.index`` or of ``.timeindex``, the lower one; 0 if one is empty.
 
-    Entries count up to the first one whose offset, position or timestamp does not rise. A broker adds entries to both
-    indexes together (LogSegment.append), so one damaged index proves nothing.
+    Entries from the first one that does not rise are ignored. A broker adds entries to both indexes together
+    (LogSegment.append), so a single damaged index proves nothing.
     """
     base = segment.base_offset or 0
     offsets = [(each.offset, each.position) for each in OffsetIndex(segment.sibling(INDEX) or b"", base)]
@@ -93,12 +93,13 @@ def _last_rising(entries: Sequence[tuple[int, int]]) -> int:
 
 
 def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return the highest possible log start offset, for each kind of file that limits it.
+    """Return kind of file -> the highest log start offset that files of this kind permit.
 
     A broker that deletes segments or records raises the start offset of the first epoch to the log start offset
-    (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). It renames a segment's log before
-    its indexes (LogSegment.changeFileSuffixes). In a tiered topic the epochs begin at the first remote offset. A
-    log without a time entry was empty, as compaction leaves it: there is no limit if it was first.
+    (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). In a tiered topic the epochs
+    begin at the first remote offset. An index without a ``.log`` proves that a segment began there: a broker renames a
+    deleted ``.log`` before its indexes (LogSegment.changeFileSuffixes). But if its ``.timeindex`` is empty, the segment
+    was empty, as compaction leaves it. If all indexes before the first log are so, the result is empty.
     """
     found: dict[str, int] = {}
     logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}
@@ -122,7 +123,7 @@ def _index_bases(part: Partition) -> list[tuple[int, str]]:
 
 @lru_cache(1 << 8)
 def _index_base(name: str) -> tuple[int, str] | None:
-    """Return the base offset, and the name without suffix, of an index file whose name has 20 digits, else None."""
+    """Return base offset and name without suffix of an index file; None for a name that has not 20 digits."""
     found, stem = INDEX_NAME.fullmatch(name), name.partition(".")[0]
     return None if found is None or not file_names.is_padded(stem) else (int(found["offset"]), stem)
 

@@ -67,7 +67,7 @@ KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.
 
 
 def leftover_of(partition: Partition) -> str | None:
-    """Return the description of a -delete, -future or -stray folder; None for a folder in use."""
+    """Return a text that describes a -delete, -future or -stray folder; None for a folder in use."""
     state = leftover_state(partition.folder)
     return None if state is None else LEFTOVERS[state]
 
@@ -80,8 +80,8 @@ def check(
 ) -> Iterator[Finding]:
     """Yield the findings on the files beside the segments, and on the folder itself.
 
-    ``dirs`` checks the files of the log dir. ``fail`` receives unreadable files; by default it raises. ``parsed`` is
-    filled: name of a file in :data:`READERS` -> its content, if it is valid.
+    ``dirs`` checks the files of the log dir. ``fail`` receives unreadable files; by default it raises. ``parsed``
+    receives the content of valid files: name in :data:`READERS` -> content.
     """
     parsed = {} if parsed is None else parsed
     if (leftover := leftover_of(partition)) is not None:
@@ -108,7 +108,7 @@ def check(
 def _no_files(partition: Partition, dirs: LogDirs) -> Iterator[Finding]:
     """Yield the findings on folders, pipes, sockets and devices with the names of segments or indexes.
 
-    Such a segment had records if its index is there. They are not missing if all are below the log start offset.
+    If there is an index, the segment had records. They count as missing unless they are below the log start offset.
     """
     special = [segment.entry for segment in partition.segments if segment.special]
     for entry in sorted((*special, *partition.folders)) if partition.topic is not None else ():
@@ -212,7 +212,7 @@ def _judge(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str, 
 
 
 def _read_small(read: Callable[[bytes], T], data: bytes) -> T:
-    """Return the content of a file. Many partitions have equal small files: topic ids, first epochs, snapshots."""
+    """Return the parsed content of a file. Small ones are cached: many partitions have equal topic ids or epochs."""
     return cast("T", _kept(read, data)) if len(data) < SMALL else read(data)
 
 

@@ -1,6 +1,6 @@
 """Checks all indexes of a segment against its log and against each other, in one pass over the batches.
 
-The caller passes the batches to :class:`IndexCheck`, which reads no file and gives each index its own check.
+The caller passes the batches and the contents of the indexes to :class:`IndexCheck`. No file is read here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SegmentFiles(NamedTuple):
     """One segment: the name of its log, and the content of its index files (None if absent).
 
     ``log_size`` is in bytes; None without a log. ``active``: the folder has no later segment. A running broker writes
-    the log before the indexes, so callers must read the indexes before they take the size of the log.
+    the log before the indexes. So callers must read the indexes first, and then take the size of the log.
     """
 
     name: str
@@ -42,10 +42,10 @@ class SegmentFiles(NamedTuple):
     txnindex: bytes | None
     active: bool
     swaps: Mapping[str, str] = {}
-    """Suffix -> the name of a ``.swap`` file that a start renames to this index."""
+    """Suffix of an index -> the name of the ``.swap`` file that a start renames to it."""
 
     def beside(self, suffix: str) -> str:
-        """Return the name of another file of this segment. A further suffix, such as ``.deleted``, is kept."""
+        """Return the name of the segment's file with another suffix. A state such as ``.deleted`` is kept."""
         return self.swaps.get(suffix) or beside_log(self.name, suffix)
 
 
@@ -62,7 +62,7 @@ class PartitionState:
         self._marked = (self.replay, False, False)
 
     def mark(self) -> None:
-        """Save the state. :meth:`restore` returns to it when a segment is read again."""
+        """Save the state, so that :meth:`restore` can return to it before a segment is read again."""
         self.replay.mark()
         self._marked = (self.replay, self.compacted, self.complete)
 
@@ -177,7 +177,7 @@ class IndexCheck:
             self.txns.ended(ended)
 
     def finish(self, *, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings by file. Unless the log is ``readable``, entries past :attr:`valid_end` are skipped."""
+        """Yield the findings, file by file. ``readable``: the log is valid to its end, so later entries are checked."""
         files = self.files
         if files.log_size is None:
             yield Finding(
@@ -244,7 +244,7 @@ class IndexCheck:
 
 
 def is_preallocated(index_size: int, time_size: int) -> bool:
-    """Return whether both sizes (bytes) come from one ``segment.index.bytes``, rounded down to whole entries."""
+    """Return whether both sizes (bytes) are one ``segment.index.bytes``, rounded down to whole entries."""
     entry, step = TimeIndex.layout.size, OffsetIndex.layout.size
     return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 

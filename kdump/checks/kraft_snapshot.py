@@ -1,4 +1,4 @@
-"""Checks snapshots of the metadata log (``.checkpoint``): each alone (:func:`check`), and all against the log.
+"""Checks the snapshots of the metadata log (``.checkpoint``): the content (:func:`check`), and gaps before the log.
 
 The name has the end offset and the epoch. Offsets in the file begin at 0. The first batch is a control batch that
 begins with SNAPSHOT_HEADER. The last batch ends with SNAPSHOT_FOOTER. A node renames a snapshot to its final name when
@@ -103,7 +103,7 @@ def _frame(file: str, size: int, first: RecordBatch | None, last: Region | None)
 
 
 def _type(batch: RecordBatch, *, last: bool = False) -> int | None:
-    """Return the type of the first or ``last`` record of a control batch; None for another batch, or if unreadable."""
+    """Return the type of the first (or ``last``) record of a control batch; None if unreadable or for other batches."""
     if not batch.is_control:
         return None
     wanted = None
@@ -129,7 +129,10 @@ def _wrong(file: str, kind: str, text: str, position: int | None, expected: str)
 
 
 def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_end: int | None) -> Iterator[Finding]:
-    """Yield the findings on a gap between snapshots and log. ``log_end`` is exclusive; None without a valid batch."""
+    """Yield the findings on a log that begins or ends at other offsets than its snapshots require.
+
+    ``log_end`` is exclusive; None without a valid batch.
+    """
     found = list(snapshots)
     newest = max((each.end_offset for each in found if each.end_offset is not None), default=None)
     sound = max((each.end_offset for each in found if each.sound and each.end_offset is not None), default=None)

@@ -1,6 +1,6 @@
 """Checks the batches of a partition: their order, and defects that a correct CRC does not reveal (:class:`LogCheck`).
 
-A valid log may get remarks (:class:`LogRemarks`): transactions that are open at its end, timestamps in the future.
+Open transactions at the end of the log and timestamps in the future are remarks (:class:`LogRemarks`).
 
 Offsets, leader epochs and producers are followed across segments. Compaction and lost batches both leave gaps in
 offsets. Only the whole partition shows the cause of a gap, so gaps are reported after the last segment.
@@ -51,7 +51,7 @@ RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
 ZEROS: Final = "a preallocated file that was not trimmed"
 FEW_ZEROS: Final = "a preallocated file, or the first bytes of a truncated batch"
 UNUSUAL: Final = 0xFFF8
-"""The attribute bits of magic 2, except those of the codec."""
+"""The attribute bits of magic 2 except the codec. In most batches they are as in the previous batch."""
 SPECIAL: Final = UNUSUAL & ~(record_layout.TIMESTAMP_TYPE_FLAG | record_layout.TRANSACTIONAL_FLAG)
 """The attribute bits that are set in few batches with data."""
 MOST_GAPS: Final = 1000
@@ -86,7 +86,7 @@ class LogRemarks:
         self._batches_of_future = 0
 
     def batch(self, file: str, batch: Batch) -> None:
-        """Add a batch. Callers may skip batches without a producer whose timestamps are not above ``latest``."""
+        """Add a batch. Batches without a producer may be left out if their timestamps are at or below ``latest``."""
         header = batch.header
         if header.max_timestamp > self.latest:
             position = batch.position + record_layout.BATCH_HEADER.offsets["max_timestamp"]
@@ -106,7 +106,7 @@ class LogRemarks:
         self._open.clear()
 
     def finish(self) -> Iterator[Finding]:
-        """Yield a remark on open transactions and one on future timestamps, each with its first batch."""
+        """Yield a remark on open transactions and one on future timestamps, each with the first such batch."""
         if self._open:
             first = min(self._open.values(), key=lambda place: place.offset)
             text = (
@@ -155,12 +155,12 @@ class GapLimits(NamedTuple):
     first_dirty: int | None = None
     """A cleaner may have removed records below this offset. None if there are followers: they copy a leader's gaps."""
     stopped_at: int | None = None
-    """The log end offset at which the broker stopped: batches from there on have wrong offsets."""
+    """The log end offset of the broker's clean stop. Batches at or after it have wrong offsets."""
     high_watermark: int | None = None
-    """The high watermark: the log had a batch that ended there. None if there are followers.
+    """The high watermark: the log once had a batch that ended there. None if there are followers.
 
-    A cleaner does not compact the newest segment, so compaction explains no gap in it around the high watermark. But a
-    follower that truncates its log copies gaps of its leader there, and the checkpoint of a killed broker is older.
+    A cleaner does not compact the newest segment, so a gap in it around the high watermark is a loss. With followers
+    this does not hold: one that truncates its log copies gaps of its leader, and a killed broker's checkpoint is older.
     """
 
 
@@ -174,8 +174,8 @@ class LogCheck:
 
     ``records``: check the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
     leader-epoch-checkpoint, or None without the file. ``gaps``: the facts that may explain gaps in offsets. ``at`` is
-    the current time in ms. A wrong checksum below ``log_start`` is only a remark: no consumer receives these records.
-    So is all damage in a segment whose offsets are all below it.
+    the current time in ms. No consumer receives records below ``log_start``: wrong checksums there are only remarks,
+    and so is all damage in a segment that ends there or before.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class LogCheck:
 
     @property
     def may_share(self) -> bool:
-        """Whether other processes can check batches: only with compiled code, and without decoding records."""
+        """Whether other workers can check batches: only with compiled code, and if no record must be decoded."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(
@@ -241,9 +241,9 @@ class LogCheck:
         segment: Segment | None = None,
         until: int | None = None,
     ) -> None:
-        """Begin a segment. ``base_offset`` is None for a name without an offset, ``segment`` for a snapshot.
+        """Begin a segment. ``until`` is the base offset of the next segment, or None.
 
-        ``until`` is the base offset of the next segment, or None.
+        ``base_offset`` is None if the name has no offset. ``segment`` is None for a snapshot of the metadata log.
         """
         self._file, self._active, self._has_epoch_finding, self._until = file, active, False, until
         before, self._segment = self._segment, segment
@@ -266,9 +266,9 @@ class LogCheck:
     ) -> Iterator[Finding]:
         """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
-        Compaction does not explain a gap after a segment in ``cut`` or with an offset in ``vanished``. ``cut`` has the
-        base offsets of segments whose index points past their log, ``vanished`` offsets in both indexes that no batch
-        has. ``restored`` are the ranges of offsets (begin, end) in segments that a start restores: no gaps.
+        A gap is a loss if it follows a segment in ``cut``, or has an offset in ``vanished``. ``cut`` has the base
+        offsets of segments whose index points past their log, ``vanished`` offsets in both indexes that no batch has.
+        ``restored`` are ranges of offsets (begin, end) in segments that a start restores: they are not gaps.
         """
         self._gaps = [
             gap for gap in self._gaps if not any(begin <= gap.first and gap.until <= end for begin, end in restored)
@@ -321,10 +321,10 @@ class LogCheck:
         yield from self._remarks.finish()
 
     def _is_lost_segment(self, gap: _Gap) -> bool:
-        """Return whether a gap between two segments is a lost segment, because it is past the cleaner checkpoint.
+        """Return whether a gap is a lost segment: it is between two segments, after the cleaner checkpoint.
 
         A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If it stopped
-        in between, later segments are compacted too, and the gap is not a loss.
+        in between, batches after the checkpoint show compaction, and the gap is not a loss.
         """
         first = self._limits.first_dirty
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
@@ -448,7 +448,7 @@ class LogCheck:
         return is_same and run.field("base_offset", until - 1) < self._epoch_until
 
     def _go_on(self, run: Run, row: int, until: int) -> None:
-        """Skip batches of a run, but check those that do not continue their producer's sequence."""
+        """Skip the usual batches ``row`` to ``until`` (exclusive), but check those whose producer sequence jumps."""
         if run.greatest("producer_id", row, until) >= 0:
             names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
             columns = [run.column(name, row, until) for name in names]
@@ -517,8 +517,7 @@ class LogCheck:
     def _is_usual(self, batch: Batch) -> bool:
         """Return whether the header of a batch needs no further check.
 
-        It needs none if it has no producer, and the offsets, leader epoch and timestamp type continue the previous
-        batch.
+        This holds if it has no producer and continues the offsets, leader epoch and timestamp type of the batch before.
         """
         header = batch.header
         base, epoch = header.base_offset, header.partition_leader_epoch
@@ -600,7 +599,7 @@ class LogCheck:
             self._report(Code.KEY_SIZE, "a key or value has a negative size other than -1 (null)", message.position)
 
     def _two_writers(self, batch: RecordBatch, base: int) -> str:
-        """Return the advice on an offset that two leaders wrote; empty after the first such offset."""
+        """Return the advice on the first offset that two leaders wrote; "" for later ones."""
         folder = posixpath.dirname(self._file)
         topic, partition = folder_name(folder)
         epochs = sorted({self._epoch, batch.partition_leader_epoch}) if isinstance(batch, Batch) else []
@@ -841,9 +840,9 @@ class LogCheck:
             )
 
     def _agrees(self, batch: Batch) -> bool:
-        """Return whether compiled code finds that the records of a batch match its header.
+        """Return whether compiled code has checked that the records of a batch match its header.
 
-        If not, each record must be checked in Python. Raises DamageError if the records cannot be decompressed.
+        If False, each record must be checked in Python. Raises DamageError if the records cannot be decompressed.
         """
         if self._cursor is None or self._decode is not None or batch.is_control or not batch.count:
             return False
@@ -877,7 +876,7 @@ class LogCheck:
 
 
 def _repeats(before: Segment, segment: Segment, base_offset: int) -> bool:
-    """Return whether a segment begins with the bytes of the previous segment from ``base_offset`` on."""
+    """Return whether a segment begins with the bytes that the previous segment has from ``base_offset`` on."""
     with before.open() as old, segment.open() as new:
         start = start_of(old, base_offset)
         rest = old.size - start
@@ -896,7 +895,7 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
 
 
 def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], bool] | None:
-    """Return a compiled test whether a key and value are well-formed, or None if this topic has none."""
+    """Return a compiled function that tests whether key and value are well-formed; None if the topic has none."""
     if f"{topic}-" != METADATA_LOG or not kernel.COMPILED:
         return None
     from kdump.internal_topics.decode import is_metadata_record
@@ -928,9 +927,9 @@ def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, st
 
 
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
-    """Yield a sentence for each value that Kafka never writes. ``before`` is the offset of the previous record.
+    """Yield a sentence for each value of a record that Kafka never writes. ``before``: offset of the previous record.
 
-    In a batch without missing records, ``misnumbered()`` checks the offsets.
+    Offsets are checked only in a compacted batch; for others ``misnumbered()`` does it.
     """
     if before is not None and record.offset <= before and not batch.is_whole:
         yield f"offset {record.offset} follows offset {before}"
@@ -945,5 +944,5 @@ def _first_of(reasons: list[str]) -> str:
 
 
 def _is_plain(batch: RecordBatch) -> bool:
-    """Return whether the batch is a single uncompressed message of magic 0 or 1, which has no batch header."""
+    """Return whether a batch is one uncompressed message of magic 0 or 1, which has no batch header."""
     return isinstance(batch, Message) and batch.codec == 0

@@ -1,4 +1,4 @@
-"""Checks the files of a log dir outside its partition folders, and returns what they state about a partition."""
+"""Checks the files of a log dir outside its partition folders, and returns the facts in them about a partition."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ READERS: Final = {
 
 
 class Effect(Enum):
-    """The effect of a broken file on a start: the first sentence of the advice, and whether the broker stops."""
+    """The effect of a broken file on a start: the first sentence of the advice, and whether the start fails."""
 
     STOPS = ("A broker that cannot read this file does not start.", True)
     STOPS_A_READER = ("A broker does not start with this file.", True)
@@ -63,14 +63,14 @@ NO_BOOTSTRAP: Final = f"With the node stopped, move the file away: {STARTS_WITHO
 
 
 class IfBroken(NamedTuple):
-    """The advice on a broken file, and the file's effect on a start. Messages begin with the effect."""
+    """The effect of a broken file on a start, and the advice. Messages have the effect first."""
 
     advice: str
     effect: Effect = Effect.STOPS
     of_number: Effect = Effect.READS_AS_EMPTY
-    """The effect of a NumberDamageError. A broker handles it differently from other damage."""
+    """The effect of a malformed number (NumberDamageError), which differs from that of other damage."""
     in_dispensable: Effect = Effect.LEAVES_OUT
-    """The effect that replaces :attr:`Effect.STOPS` if the broker can start without the log dir."""
+    """The effect instead of :attr:`Effect.STOPS` if the broker can start without the log dir."""
 
     def effect_of(self, damage: DamageError, *, dispensable: bool) -> Effect:
         found = self.of_number if isinstance(damage, NumberDamageError) else self.effect
@@ -134,7 +134,7 @@ class LogDirs(LogDirStates):
         return found
 
     def facts(self, partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> LogDir:
-        """Return the facts about a partition. Each call passes the unreadable files of its log dir to ``fail``."""
+        """Return the facts about a partition. Each call passes all unreadable files of the log dir to ``fail``."""
         log_dir = self.identity(partition)
         if log_dir not in self._checked:
             self._checked.add(log_dir)
@@ -160,7 +160,7 @@ class LogDirs(LogDirStates):
         return self._identities[place]
 
     def wrong(self, name: str, path: str, damage: DamageError) -> None:
-        """Add the finding on a broken file once, even if the user named both the file and its log dir."""
+        """Add the finding on a broken file, but only once: the user may name both the file and its log dir."""
         if path not in self._wrong_files:
             self._wrong_files.add(path)
             dispensable = self.is_dispensable(posixpath.dirname(path))
@@ -172,7 +172,7 @@ class LogDirs(LogDirStates):
 
 
 def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
-    """Yield the findings on a log dir, except those on :data:`READERS`. ``fail`` receives unreadable files."""
+    """Yield the findings on a log dir, except those on files in :data:`READERS`. ``fail`` receives unreadable files."""
     files, folder = partition.files, partition.state_dir or ("." if partition.files is LOCAL else "")
     try:
         entries = partition.entries if partition.topic is None and partition.is_listed else files.entries(folder)
@@ -223,7 +223,7 @@ HALF_WRITTEN: Final = "a broker stopped while it wrote this file, and uses the f
 def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = False, served: bool = True) -> Finding:
     """Return the finding on a file that a broker cannot read.
 
-    ``dispensable``: the broker starts without the file's log dir. Unless ``served``, the finding is not fatal.
+    ``dispensable``: the broker starts without the log dir of the file. If ``served`` is false, it is not fatal.
     """
     effect = of.effect_of(damage, dispensable=dispensable)
     return Finding(

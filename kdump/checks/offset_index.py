@@ -1,8 +1,8 @@
 """The check of ``.index`` against its log. The callers pass bytes and batches; no file is read here.
 
 An entry is correct if a batch starts at its position and ends with its offset. Brokers before 2.0 wrote the first
-offset of the batch. Brokers 2.0 to 3.8 wrote the last offset of the append that starts at the position. This may be the
-last offset of a later batch before the next entry. Each entry is compared with the last correct entry, so one wrong
+offset of the batch. Brokers 2.0 to 3.8 wrote the last offset of the append that starts at the position: an append may
+have several batches, up to the next entry. The order of an entry is compared with the last correct entry, so one wrong
 entry gives one finding.
 """
 
@@ -37,7 +37,7 @@ CONVENTIONS: Final = {
 
 
 class Fault(NamedTuple):
-    """The problem of an entry: a predicate such as "points past the last whole batch", and the differing values."""
+    """The problem of an entry: kind, a predicate such as "points past the last whole batch", and the values."""
 
     kind: str
     text: str
@@ -60,7 +60,7 @@ class IndexFileCheck:
         return Finding(level=level, file=self.file, kind=kind, text=text, advice=advice, **more)
 
     def of_entry(self, slot: int, entry: str, fault: Fault, size: int, tail: str = "") -> Finding:
-        """Return the finding on entry number ``slot``, which has ``size`` bytes. ``entry`` describes it."""
+        """Return the finding on entry number ``slot``. ``entry`` is its text, ``size`` the bytes of an entry."""
         return self.finding(
             fault.kind,
             f"entry {slot} ({entry}) {fault.text}{tail}",
@@ -81,7 +81,7 @@ class OffsetIndexCheck(IndexFileCheck):
     """Checks one ``.index``. The caller passes the batches of its log in order."""
 
     def __init__(self, file: str, data: bytes, base_offset: int, log_size: int | None) -> None:
-        """``log_size`` is in bytes; None without a log: then entries are only compared with each other."""
+        """``log_size`` is in bytes. It is None without a log; entries are then only compared with each other."""
         super().__init__(file)
         self.index = OffsetIndex(data, base_offset)
         self.first_fault_of_log: tuple[int, DamageError] | None = None
@@ -95,7 +95,7 @@ class OffsetIndexCheck(IndexFileCheck):
         self._offset = 0
         self._advance(0)
         self.met_slot = -1
-        """The number of the newest entry whose batch was passed to :meth:`batch`; -1 for none."""
+        """The number of the latest entry whose batch was passed to :meth:`batch`; -1 if there is none."""
 
     def _in_order(self) -> Sequence[int]:
         """Check the entries without the log. Return the numbers of the valid entries, sorted by position."""
@@ -144,7 +144,7 @@ class OffsetIndexCheck(IndexFileCheck):
             self.next_position = INT64_END
 
     def batch(self, batch: RecordBatch, last: int) -> bool:
-        """Compare the next batch, whose last offset is ``last``. Return whether an entry points to its start."""
+        """Compare the next batch with its entries. ``last``: its last offset. Return whether an entry points to it."""
         met = False
         position, end = batch.position, batch.position + batch.size
         if self.next_position < end:
@@ -168,7 +168,7 @@ class OffsetIndexCheck(IndexFileCheck):
         return met
 
     def free(self, run: Run, row: int) -> int:
-        """Return the first row from ``row`` on whose batch may have an entry; the number of rows if there is none."""
+        """Return the first row, from ``row`` on, of a batch that may have an entry; the row count if there is none."""
         if self._pending is not None:
             return row
         if self.next_position >= run.end:
@@ -225,7 +225,7 @@ class OffsetIndexCheck(IndexFileCheck):
             self._no_end(slot, "has an offset that is not the last offset of a batch up to the next entry")
 
     def _give_up(self) -> None:
-        """Add the fault of a pending entry: no batch up to the next entry, or to the end, has its offset."""
+        """Add the fault of the pending entry, if any: no batch before the next entry ends at its offset."""
         if self._pending is not None:
             self._no_end(self._pending, "has an offset that is not the last offset of a batch up to the next entry")
             self._pending = None
@@ -239,7 +239,8 @@ class OffsetIndexCheck(IndexFileCheck):
     def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
         """Yield the findings. ``valid_end`` is the position after the last batch that was read.
 
-        ``closed``: no broker writes to the segment. Unless ``readable``, damage follows; later entries are not checked.
+        ``closed``: no broker writes to the segment. If ``readable`` is false, damage follows, and later entries are not
+        checked.
         """
         if self._pending is not None:
             if readable:
@@ -319,7 +320,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the number of the first of two or more last entries past the log; ``count`` without such entries."""
+    """Return the number from which on all entries, two or more, point past the log; ``count`` if there is none."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -327,7 +328,7 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
 
 
 def and_all_after(slot: int, lost: int, count: int) -> str:
-    """Return a text on the entries after ``slot`` if it is ``lost``, the first entry past the log; else ""."""
+    """Return a text on the entries after ``slot`` if it is ``lost``, the result of :func:`first_beyond`; else ""."""
     if slot != lost:
         return ""
     others = count - slot - 1
@@ -336,7 +337,7 @@ def and_all_after(slot: int, lost: int, count: int) -> str:
 
 
 class EntryGap(NamedTuple):
-    """The longest range of a log without an entry, and the smallest distance between two entries, in bytes."""
+    """The longest range of a log without an entry: its bytes and its end. ``indexed``: least distance of entries."""
 
     gap: int
     position: int
@@ -347,7 +348,7 @@ _NONE: Final = (0, 0)
 
 
 class Gaps:
-    """Measures the distances between entries, because no file has the broker's index.interval.bytes."""
+    """Measures the distances between entries, to estimate the broker's index.interval.bytes: no file has it."""
 
     def __init__(self) -> None:
         self._previous = 0
@@ -357,7 +358,7 @@ class Gaps:
         self._legacy = False
 
     def batch(self, batch: RecordBatch, indexed: bool) -> None:
-        """Measure the next batch. Magic 0 and 1 end the measuring, because one entry may be for several messages."""
+        """Measure the next batch. Magic 0 or 1 makes the result None: one entry may be for several messages."""
         self._legacy = self._legacy or batch.magic < 2
         position = batch.position
         gap = position - self._previous
@@ -377,7 +378,7 @@ class Gaps:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the longest range without an entry, or None if it is shorter than each distance between entries."""
+        """Return the longest range without an entry; None if it is shorter than every distance between entries."""
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None

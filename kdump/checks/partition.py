@@ -1,4 +1,4 @@
-"""The check of a partition's segments: logs and indexes in one pass (:func:`check`). Other files are not checked."""
+"""Checks the segments of a partition: logs and indexes in one pass (:func:`check`). Other files are not checked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 Tap: TypeAlias = "Callable[[Segment, Iterator[Region]], Iterator[Region]]"
-"""A function that receives the regions of a segment and yields them again."""
+"""A function that receives the regions of a segment and passes them on."""
 TRIES: Final = 3
 """The number of times that the active segment is read if a broker seems to write to it."""
 PAUSE: Final = 0.1
@@ -37,7 +37,7 @@ PAUSE: Final = 0.1
 
 
 class SegmentChecker(Protocol):
-    """A check that takes the regions of a segment in order."""
+    """A check that receives the regions of a segment in order."""
 
     def add(self, batches: Batches) -> None: ...
     def end(self, region: Damage | Padding | Trailing) -> None: ...
@@ -71,8 +71,8 @@ def check(
     """Check the indexes of a partition's segments in order, then index files without a log.
 
     ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only the
-    indexes are checked, and ``tap`` is not called. If the user did not give a segment, those before and after it are
-    not compared. ``read`` receives the number of bytes read since its last call, ``fail`` the unreadable files (by
+    indexes are checked, and ``tap`` is not called. The segments before and after one that the user left out are not
+    compared. ``read`` receives the number of bytes read since its last call, ``fail`` the unreadable files (by
     default it raises). ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
@@ -116,7 +116,10 @@ def check(
 def _with_logs(
     partition: Partition, fail: Callable[[UnreadableError], None]
 ) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
-    """Return the segments, even if only their index was given, and the contents of index files without a log."""
+    """Return the segments, even if only their index was given, and the index files without a log.
+
+    For these the second value has stem of the name -> suffix -> content.
+    """
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}
     missing: list[str] = []
@@ -162,7 +165,7 @@ def _segment(
 ) -> CheckedSegment:
     """Check one segment, and update ``state``, the state after the previous segment.
 
-    A broker writes a marker before the entry of ``.txnindex``: an active segment that lacks an entry is read again.
+    A broker writes a marker before its entry in ``.txnindex``. So an active segment without the entry is read again.
     """
     log = options.log
     if active:
@@ -251,9 +254,9 @@ def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
 
 
 def _beside(segment: Segment, suffix: str, *, has_begun: bool) -> bytes | None:
-    """Return the content of an index file, even if it was written after the folder was listed.
+    """Return the content of an index file, also of one that was written after the folder was listed.
 
-    ``has_begun``: a broker may have written the first entry of a ``.txnindex``, because the log has a new marker.
+    ``has_begun``: the log has a new marker, so a broker may have created a ``.txnindex``.
     """
     content = segment.sibling(suffix)
     if content is None and suffix == TXN_INDEX and INDEX in segment.siblings and not has_begun:
@@ -266,7 +269,7 @@ def _beside(segment: Segment, suffix: str, *, has_begun: bool) -> bytes | None:
 class _IndexPass:
     """Passes batches to the check of indexes, up to the byte at which Kafka's reader stops.
 
-    That reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which it stops.
+    The reader does not stop at a wrong CRC. ``ends`` has the findings on the bytes at which it stops.
     """
 
     def __init__(self, checker: IndexCheck, segment: Segment, source: OpenSource, read: Callable[[int], None]) -> None:
@@ -280,7 +283,7 @@ class _IndexPass:
             self._is_over = not self._takes(batches)
 
     def end(self, region: Damage | Padding | Trailing) -> None:
-        """Read on from a region without a valid batch, like Kafka's reader, which accepts batches with a wrong CRC."""
+        """From a region that is not a valid batch, read on like Kafka's reader, which accepts wrong CRCs."""
         if self._is_over:
             return
         self._is_over = True

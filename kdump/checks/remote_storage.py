@@ -35,7 +35,7 @@ LOST: Final = "Keep every replica of the partition: the disks have the only copi
 
 
 class UnreadCopies(NamedTuple):
-    """The unreadable parts of remote storage: ids of segments (16 bytes), and folders (paths in messages)."""
+    """The unreadable parts of remote storage: ids of segments (16 bytes), and folders (paths as in messages)."""
 
     segments: frozenset[bytes] = frozenset()
     folders: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ NOTHING_UNREAD: Final = UnreadCopies()
 
 
 class _TieredPartition(NamedTuple):
-    """A partition: its local replica, its folder in remote storage, and the segments of this folder by id."""
+    """A partition: its local replica, its folder in remote storage, and the segments there by id (``stored``)."""
 
     key: TopicIdPartition
     local: Partition | None
@@ -97,8 +97,8 @@ def check(
 
     ``listed``: the segments in the records of the topic. Without any record, the only finding is a remark. ``at`` is
     the current time in ms; if it is None, no copy or deletion is reported as stuck. Segments in ``unread`` are not
-    reported as absent. ``fail`` receives the errors of topic ids that an object store does not return. Missing offsets
-    of their partitions are not reported.
+    reported as absent. If an object store does not return a topic id, ``fail`` receives the error, and missing offsets
+    of the partition are not reported.
     """
     unsure: set[tuple[str | None, int | None]] = set()
     places = _places(_identified(local, unsure, fail), remote, listed, unread)
@@ -122,7 +122,7 @@ def _identified(
     unsure: set[tuple[str | None, int | None]],
     fail: Callable[[UnreadableError], None],
 ) -> Iterator[tuple[str | None, Partition]]:
-    """Yield local partitions with their topic ids. Partitions with an unreadable id are added to ``unsure``."""
+    """Yield (topic id, partition) for local partitions. If a store does not return the id, add it to ``unsure``."""
     for part in local:
         failed: list[UnreadableError] = []
         if part.topic is not None and folder.leftover_of(part) is None:
@@ -158,9 +158,9 @@ def _places(
 
 
 def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged: bool) -> Iterator[Finding]:
-    """Yield the findings on listed segments that are absent or have another size, and on segments not listed.
+    """Yield the findings on listed segments that are absent or have another size, and on stored ones not listed.
 
-    If ``__remote_log_metadata`` is damaged (``is_damaged``), segments not listed are only a remark.
+    If ``__remote_log_metadata`` is damaged (``is_damaged``), segments that are not listed are only remarks.
     """
     for one in segments:
         stored = place.stored.get(one.id)
@@ -240,7 +240,7 @@ def _stuck(
 
 
 def _whole(place: _TieredPartition, copied: list[RemoteSegment]) -> Iterator[Finding]:
-    """Yield the findings on leader epochs, and on offsets that no copied segment and no local log has."""
+    """Yield the findings on leader epochs, and on offsets that neither a copied segment nor the local log has."""
     lineage = epochs_of(place.local) if place.local is not None else None
     if lineage:
         known = {entry.epoch for entry in lineage}

@@ -30,7 +30,7 @@ def aside(path: str) -> str:
 
 
 def in_turn(commands: Iterable[str]) -> str:
-    """Return one shell command that runs commands in turn until one fails, because each relies on the one before."""
+    """Return one shell command that runs commands one after the other until one fails."""
     return " && ".join(commands)
 
 

@@ -1,6 +1,6 @@
 """The check of ``.timeindex`` against its log. The callers pass bytes and batches; no file is read here.
 
-An entry has the last offset of a batch. Its timestamp must be the largest timestamp of this batch, and larger than all
+An entry has the last offset of a batch. The timestamp of the entry must be the largest of this batch, and above all
 timestamps of earlier batches. Brokers 0.11 to 3.8 may write the offset of the record with this timestamp instead. The
 last entry of a closed segment has the largest timestamp of the segment.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Uncovered(NamedTuple):
     """An entry of ``.index`` that has no time entry: its number, and its position in the log.
 
-    In ms: ``highest`` is the largest timestamp of the log up to this position, ``newest`` that of the last time entry.
+    ``highest`` is the largest timestamp of the log up to this position, ``newest`` that of the time entries; in ms.
     """
 
     slot: int
@@ -38,7 +38,7 @@ class Uncovered(NamedTuple):
 class TimeIndexCheck(IndexFileCheck):
     """Checks one ``.timeindex``. The caller passes the batches of its log in order.
 
-    In ms: ``highest`` is the largest timestamp of the batches passed, ``newest`` the largest of the correct entries.
+    ``highest`` is the largest timestamp of the passed batches, ``newest`` that of the correct entries so far; in ms.
     """
 
     def __init__(self, file: str, data: bytes, base_offset: int) -> None:
@@ -96,7 +96,7 @@ class TimeIndexCheck(IndexFileCheck):
             self._previous_last = last
 
     def free(self, run: Run, row: int, until: int) -> int:
-        """Return the first row from ``row`` on whose batch may have a time index entry, or ``until``."""
+        """Return the first row, from ``row`` on, of a batch that may have a time entry; ``until`` if there is none."""
         if row == until or run.greatest("last_offset", row, until) < self.next_offset:
             return until
         return next(at for at in range(row, until) if run.field("last_offset", at) >= self.next_offset)
@@ -121,7 +121,7 @@ class TimeIndexCheck(IndexFileCheck):
         return None
 
     def covers(self, slot: int, position: int, last: int, highest: int) -> None:
-        """Check that a time entry exists for entry ``slot`` of ``.index``. ``last`` is its batch's last offset.
+        """Check that a time entry exists for entry ``slot`` of ``.index``, whose batch ends at offset ``last``.
 
         With each entry of ``.index`` a broker adds a time entry with the largest timestamp so far (``highest``), unless
         the time index already has this timestamp.
@@ -132,8 +132,8 @@ class TimeIndexCheck(IndexFileCheck):
     def finish(self, *, closed: bool, offsets_good: bool, readable: bool = True) -> Iterator[Finding]:
         """Yield the findings.
 
-        ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct. Unless
-        ``readable``, the log was read only in part: missing entries and entries past its end are not reported.
+        ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct. If
+        ``readable`` is false, the log was read only in part: missing entries and entries past it are not reported.
         """
         if readable:
             for slot in self._slots[self._at :]:

@@ -1,8 +1,8 @@
 """The check of ``.txnindex`` against the transaction markers of its log. The callers pass bytes and transactions.
 
-A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. It reads this
-file to filter aborted records for read_committed consumers: if an entry is missing, they receive the aborted records.
-An ABORT marker of a transaction without data may have an entry, whose first offset is that of the marker.
+A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. By these
+entries it keeps aborted records from read_committed consumers: without the entry, they receive the records. The ABORT
+marker of a transaction without data may have an entry too; the first offset of that entry is the marker's offset.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ADVICE: Final = (
 
 
 class TxnIndexCheck(IndexFileCheck):
-    """Checks one ``.txnindex``. The caller passes the transactions that end in its segment, in order."""
+    """Checks one ``.txnindex``. The caller passes the transactions that end in the segment, in order."""
 
     advice = ADVICE
 
@@ -73,9 +73,9 @@ class TxnIndexCheck(IndexFileCheck):
         return None
 
     def ended(self, transaction: EndedTransaction) -> None:
-        """Compare the next transaction of this segment with the entry that has its last offset.
+        """Compare the next transaction of this segment with the entry that has the same last offset.
 
-        Entries with lower last offsets have no ABORT marker, which is a fault.
+        Earlier entries that were not compared have no ABORT marker. This is a fault.
         """
         offset = transaction.last_offset
         found = False
@@ -127,9 +127,9 @@ class TxnIndexCheck(IndexFileCheck):
             self._below(slot, Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
 
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
-        """Save the fault of an offset that is too low.
+        """Save the fault of an offset that is too low, unless unread or removed batches explain it.
 
-        :meth:`finish` drops it if the log was compacted, or if unread batches before the segment may explain it.
+        :meth:`finish` drops it if the log was compacted, or if batches before the segment were not read.
         """
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
 
@@ -138,10 +138,10 @@ class TxnIndexCheck(IndexFileCheck):
     ) -> Iterator[Finding]:
         """Yield the findings.
 
-        ``complete``: the partition was replayed from offset 0. ``compacted``: the log lacks batches or records, so an
-        entry may have offsets of removed data, but its marker must exist. Unless ``readable``, the log was not read to
-        its end, and entries after the last transaction are not checked. ``alone``: the ``.index`` is missing, so a
-        broker rebuilds all index files; a ``.txnindex`` that is missing too gets one remark, not one finding per entry.
+        ``complete``: the partition was replayed from offset 0. ``compacted``: the log lacks batches or records; an
+        entry may then have offsets of removed data, but its marker must exist. If ``readable`` is false, the log was
+        not read to its end: entries after the last transaction are not checked. ``alone``: the ``.index`` is missing,
+        and a broker rebuilds all index files. A missing ``.txnindex`` is then one remark, not a finding per entry.
         """
         if not (self.data or self._missing or self._empty):
             return

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from kdump.recovery.segment_end import Cut
 
 IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_METADATA})
-"""Files that do not affect a log when a broker starts."""
+"""Files that do not change the recovery of a log, so it is predicted even if they are unreadable."""
 NEEDED: Final = frozenset({file_names.LEADER_EPOCHS, file_names.PARTITION_METADATA})
 """Files that a broker must be able to read when it loads a log."""
 COPY_OF_A_RUNNING_BROKER: Final = " (this is normal in a copy of a running broker)"
-"""The end of a finding on a checkpoint that is newer than the log, if the broker had no clean shutdown."""
+"""The end of the text on a checkpoint that is newer than the log, if the broker was not stopped cleanly."""
 
 
 class CheckOptions(NamedTuple):
@@ -60,7 +60,7 @@ class CheckOptions(NamedTuple):
     ids: Mapping[str, str] = {}
     """Topic name -> id in base64, from the metadata log."""
     dispensable: frozenset[str] = frozenset()
-    """The log dirs without which their broker starts: see :class:`kdump.checks.log_dir.LogDirs`."""
+    """The log dirs that may be missing when their broker starts: see :class:`kdump.checks.log_dir.LogDirs`."""
 
 
 class CheckedPartition(NamedTuple):
@@ -86,11 +86,11 @@ class CheckedPartition(NamedTuple):
     begins: Mapping[str, int] = {}
     """Kind of file beside the log -> the highest possible log start offset that it proves."""
     has_sound_files: bool = False
-    """Whether a broker can read the leader epochs and the topic id, or their files are absent."""
+    """Whether the files of the leader epochs and of the topic id are valid or absent."""
     topic_id: bytes | None = None
     """The topic id of ``partition.metadata``, if it is valid."""
     has_sound_indexes: bool = False
-    """Whether a broker finds the end of the log, ``sound_end``, by its indexes: none is wrong or will be replaced.
+    """Whether a broker finds ``sound_end`` by the indexes: none of them is wrong, and a start replaces none.
 
     False for a log of magic 0 or 1: a broker decompresses its messages for the search, but a check may skip them.
     """
@@ -105,7 +105,7 @@ def check(
     read: Callable[[int], None] = lambda _: None,
     tap: Tap | None = None,
 ) -> CheckedPartition:
-    """Check a partition. All partitions of a run share ``dirs``, made with the ``dispensable`` of the options.
+    """Check a partition. All partitions of a run share ``dirs``, which is made with ``options.dispensable``.
 
     ``read`` receives the number of bytes read since its last call, ``tap`` the regions of each segment.
     """
@@ -170,7 +170,7 @@ def check(
 def _indexed(log: _Log) -> dict[str, int]:
     """Return ``{"index entries": end offset}`` if both indexes of the last segment point past its log, else {}.
 
-    The log once reached this offset, because a broker appends the batch before it adds the entries.
+    The log once reached this offset, because a broker appends a batch before it adds the entries.
     """
     if not log.live:
         return {}
@@ -183,7 +183,7 @@ def _indexed(log: _Log) -> dict[str, int]:
 
 
 def _is_derived(finding: Finding) -> bool:
-    """Return whether a finding is on a file that can be rebuilt, and that neither records nor a start need."""
+    """Return whether a finding is on a file that can be rebuilt, and neither records nor a start depend on it."""
     return finding.level is Level.DERIVED and not finding.is_grave
 
 
@@ -303,10 +303,10 @@ def _stopped_at(place: LogDir) -> int | None:
 
 
 def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
-    """Yield the base offsets of segments whose index proves that their log, or its end, is missing.
+    """Yield the base offsets of segments whose index proves that the ``.log``, or the end of it, is missing.
 
-    If the time index is empty, the missing log was empty too, as compaction leaves it: a rolled segment with records
-    has a time entry (LogSegment.onBecomeInactiveSegment).
+    A missing log with an empty time index does not count. It was empty too, as compaction leaves it: a rolled segment
+    with records has a time entry (LogSegment.onBecomeInactiveSegment).
     """
     proofs = [each for each in found if each.code in {Code.BEYOND_THE_LOG, Code.NO_LOG}]
     times = f".{file_names.TIME_INDEX}"
@@ -323,7 +323,7 @@ def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
 def _restored(
     part: Partition, live: Sequence[Segment], fail: Callable[[UnreadableError], None]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of offsets (begin, end) in ``.swap`` segments that a start restores beside the ``live`` ones."""
+    """Yield the ranges of offsets (begin, end) in the ``.swap`` segments that a start adds to the ``live`` segments."""
     suffix = f".{file_names.LOG}.{file_names.SWAP}"
     swaps = [each for each in part.segments if each.path.endswith(suffix) and not each.special]
     if not swaps or swaps == live:
@@ -343,10 +343,10 @@ def _restored(
 
 
 def _vanished(found: Sequence[Finding]) -> set[int]:
-    """Return the offsets that entries of both indexes of a segment have, but no batch.
+    """Return the offsets that both indexes of a segment have, but no batch of the segment.
 
-    Damage of one index does not change the other, so a batch with this offset was written. A wrong base offset or lost
-    bytes hide it. Compaction cannot be the cause, because it writes new indexes.
+    Damage of one index does not change the other, so a batch with this offset was written. It has a wrong base offset
+    now, or its bytes are lost. Compaction cannot be the cause, because it writes new indexes.
     """
     by_file: dict[str, set[int]] = {}
     for each in found:
@@ -458,7 +458,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the outcome of a start. ``would``: as remarks, on an unclean stop after a clean one."""
+    """Yield the findings on the outcome of a start. ``would``: the stop was clean, so an unclean one gives remarks."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         first = min(cut.first_offset or 0 for cut in with_records)  # a second cut of a segment comes last
