@@ -84,7 +84,7 @@ class Place(NamedTuple):
 
     @property
     def name(self) -> Name:
-        """Topic and partition; one that the name of the folder does not have is None."""
+        """Topic and partition, each None if the name of the folder lacks it."""
         return Name(self.partition.topic, self.partition.partition)
 
     @property

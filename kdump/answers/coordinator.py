@@ -37,10 +37,9 @@ class TopicPartitions(NamedTuple):
 
 
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
-    """Return the number of partitions of a topic, and the partitions that are not in ``here``.
+    """Return the number of partitions of a topic, and those that are not in ``here`` (None in ``here`` is ignored).
 
-    ``count`` is the known number. Without it, the highest partition in ``here`` is assumed to be the last one. None in
-    ``here`` is ignored.
+    ``count`` is the known number. Without it, the highest partition in ``here`` is assumed to be the last one.
     """
     numbers = {number for number in here if number is not None}
     whole = max(numbers, default=-1) + 1 if count is None else count

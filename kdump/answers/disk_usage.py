@@ -119,7 +119,7 @@ class TopicUsage:
 
 @dataclass(frozen=True, slots=True)
 class OtherUsage:
-    """The size of something else in a log dir: another folder with its contents, a file, or the broker's own files."""
+    """The size of another folder with its contents, of a file, or of the broker's own files in a log dir."""
 
     kind: ClassVar[str] = "other"
     path: str

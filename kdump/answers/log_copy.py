@@ -1,7 +1,6 @@
 """Compares two replicas of a log record by record (:func:`differences`), and reads leader epochs (:func:`lineage`).
 
-Batches with equal bytes are skipped without decoding, also if the replicas have different segments. Source of the
-epochs: KIP-101, KIP-279.
+Batches with equal bytes are skipped without decoding, even in different segments. Source of the epochs: KIP-101, 279.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class LogCopy:
         return self.source.read(self._position + ahead, size)
 
     def data_ahead(self, ahead: int) -> int:
-        """Return the distance from the position to the first byte from ``ahead`` on that is not in a file's hole."""
+        """Return the distance to the first byte, ``ahead`` or more after the position, outside a file's holes."""
         return next_data(self.source, self._position + ahead) - self._position
 
     def move(self, size: int) -> None:
@@ -336,7 +335,7 @@ def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) ->
 
 
 def _are_equal(left: HeldRecord, right: HeldRecord) -> bool:
-    """Return whether the fields of two records are equal that both formats have and that cleaning does not change.
+    """Return whether two records are equal in the fields that both formats have and that cleaning keeps.
 
     A leader converts records for a follower of an older release: magic 1 has no leader epoch and no producer id, magic
     0 no timestamp either (KIP-31, KIP-98).

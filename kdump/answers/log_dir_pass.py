@@ -43,7 +43,7 @@ class LogDirPass:
         return Place(partition, self._states.of(partition), self._report)
 
     def partition(self, place: Place) -> None:
-        """Feed the collectors with a partition, from begin to end. Batches are read only if a collector needs them."""
+        """Feed the collectors with a partition. Batches are read only if a collector needs them."""
         reading, since = self._begin(place)
         if reading:
             self._read(place.partition.segments, reading, since)
@@ -188,7 +188,7 @@ class PassTap:
 
 
 def _lost(region: Region, *, is_last: bool) -> Damage | None:
-    """Return damage, or a truncated batch in a segment that is not the last, as a damaged range; else None."""
+    """Return a region as damage, or None if it is not. A truncated batch is damage in all segments but the last."""
     if isinstance(region, Trailing) and not is_last:
         return region.damage()
     return region if isinstance(region, Damage) else None

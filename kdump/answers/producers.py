@@ -3,8 +3,7 @@
 A leader accepts a batch whose first sequence follows the producer's last sequence. The first sequence of a new epoch is
 0, and 0 follows 2147483647 (KIP-98, Kafka's class ProducerAppendInfo). Followers append batches without this check. Any
 first sequence is legal if the broker has no state of the producer: at the start of the log, and after a day without a
-batch (``producer.id.expiration.ms``). A gap in sequences is legal where compaction has removed whole batches, and so
-their offsets.
+batch (``producer.id.expiration.ms``). A gap is legal where compaction has removed whole batches with their offsets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Computes the sizes of topics in other codecs, for ``kdump stats``: it compresses all batches, or a sample, in memory.
 
 The checksums of batches select the sample, so every run gives the same answer, with any number of processes. The ratio
-of compressed to stored bytes in the sample gives the estimate for the partition. The error is 1.96 standard errors,
-plus the bytes that batches unlike the sample may add.
+of the sample gives the estimate. The error is 1.96 standard errors, plus the bytes that unlike batches may add.
 """
 
 from __future__ import annotations
@@ -76,10 +75,9 @@ class WhatIfAnswer:
 
 @dataclass
 class Sample:
-    """Sums over the batches of a partition, and over a sample of them. x: stored size, y: size in the new codec.
+    """Sums over the batches of a partition, and over a sample of them. x: stored bytes, y: bytes in the new codec.
 
-    ``batches``, ``size`` and ``squares`` are of all batches without those in ``fixed``. ``taken`` and the fields after
-    it are of the sample. Sizes are in bytes.
+    ``batches``, ``size`` and ``squares`` leave out batches of ``fixed``; ``taken`` and later fields are of the sample.
     """
 
     batches: int = 0

@@ -103,7 +103,6 @@ class TopicConfig(NamedTuple):
         return frozenset(word.strip() for word in self.cleanup_policy.strip("[]").split(",") if word.strip())
 
     def sources(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return the source of each of these configs."""
         return {key: self.settings[key].source for key in keys}
 
 

@@ -162,8 +162,7 @@ class TransactionalIds(Collector):
 class KnownIds:
     """Transactional ids by producer id.
 
-    ``is_whole``: every partition of the topic is in the paths. ``condition``: the end of a sentence that depends on
-    an assumed number of partitions.
+    ``is_whole``: every partition of the topic is in the paths. ``condition``: a phrase on their number, if assumed.
     """
 
     def __init__(

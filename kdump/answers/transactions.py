@@ -1,7 +1,6 @@
 """The question ``transactions``: open, hanging, committed and aborted transactions of partitions.
 
-The answers are those of ``kafka-transactions.sh`` (KIP-664), from files. kdump ends no transaction, but prints the
-commands that do.
+The answers are those of ``kafka-transactions.sh`` (KIP-664), from files. Commands that end transactions are printed.
 """
 
 from __future__ import annotations

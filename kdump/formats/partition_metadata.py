@@ -44,8 +44,8 @@ def id_text(topic_id: bytes) -> str:
 def read(data: Bytes) -> PartitionMetadata:
     """Return the content. Lines after the second are ignored, as by a broker.
 
-    Raises DamageError where a broker throws an IOException, and NumberDamageError for a missing line or an id that
-    ``Uuid.fromString`` refuses: then the broker stops.
+    Raises NumberDamageError, where a broker stops, for a missing line or an id that ``Uuid.fromString`` refuses, and
+    DamageError for other damage.
     """
     lines = iter(list(checkpoint_text.lines(data)))  # all lines are decoded before the first is parsed, as in Java
     expected = "version: 0"

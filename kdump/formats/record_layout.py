@@ -30,7 +30,7 @@ class LogOverhead(NamedTuple):
 
     offset: Int64
     size: Int32
-    """Bytes after this field."""
+    """Number of bytes after this field."""
 
 
 class EntryStart(NamedTuple):
@@ -38,7 +38,7 @@ class EntryStart(NamedTuple):
 
     offset: Int64
     size: Int32
-    """Bytes after this field."""
+    """Number of bytes after this field."""
     differs: Int32
     """The checksum in magic 0 and 1, the partition leader epoch in magic 2."""
     magic: Int8
@@ -93,4 +93,4 @@ CRC_COVERS_FROM: Final = BATCH_HEADER.offsets["attributes"]
 SMALLEST_MESSAGE: Final = (MESSAGE_HEADER_0.size + 8, MESSAGE_HEADER_1.size + 8)
 """Magic -> size in bytes of a message with null key and value, the smallest one."""
 SMALLEST_ENTRY: Final = SMALLEST_MESSAGE[0]
-"""The smallest valid size field (``LegacyRecord.RECORD_OVERHEAD_V0``)."""
+"""The smallest valid value of the field ``size`` (``LegacyRecord.RECORD_OVERHEAD_V0``)."""

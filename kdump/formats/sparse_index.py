@@ -166,7 +166,7 @@ class SparseIndex(ABC, Generic[E]):
 
 
 def columns(entries: Iterable[tuple[int, int]]) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield two lists for each AT_ONCE entries: their first fields, and their second fields."""
+    """Yield (first fields, second fields) of up to AT_ONCE entries at a time."""
     left = iter(entries)
     while flat := list(chain.from_iterable(islice(left, AT_ONCE))):
         yield flat[::2], flat[1::2]

@@ -107,7 +107,7 @@ class DecodedRecord(NamedTuple):
 
 
 def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
-    """Decode a record of ``topic``. Return None for a topic that is not Kafka's own."""
+    """Return the decoded record of ``topic``, or None for a topic that is not Kafka's own."""
     decoder = decoder_of(topic)
     return None if decoder is None else decoder(key, value)
 

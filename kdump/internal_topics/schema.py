@@ -40,7 +40,7 @@ Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, V
 Values: TypeAlias = "dict[str, Value]"
 
 NEWEST: Final[Release] = (1 << 16,)
-"""A release above all known ones. It stands for the newest."""
+"""A release above all known ones, which selects the newest."""
 
 SCALARS: Final[dict[str, Value]] = {
     "int8": 0,

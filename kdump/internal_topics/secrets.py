@@ -57,7 +57,7 @@ _CONNECT_CONFIGS_KEY: Final = re.compile(
 _CONNECT_VALUE: Final = re.compile(rb'"(?:properties|algorithm)"')
 """A field that every value with secrets has. It is found in damaged JSON too."""
 _PASSWORD_IN_URL: Final = re.compile(r"://[^/\s@:]*:(?!\d+(?:[/,\s]|$))[^\s@]+@")
-"""A user and a password, which may have slashes. A name and digits before a slash are a host and its port."""
+"""A user and a password, which may have slashes. A host and its port, before a slash, do not match."""
 _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
 
 
@@ -101,7 +101,7 @@ def is_connect_secret(name: str, value: object = None) -> bool:
 
 
 def connect_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a connector's or task's config with secrets hidden, except null values."""
+    """Return a connector's or task's config with secrets hidden. Null values stay null."""
     return {
         name: HIDDEN if value is not None and is_connect_secret(name, value) else value
         for name, value in config.items()

@@ -1,4 +1,4 @@
-"""``__share_group_state``: the records that share groups have acquired and acknowledged (KIP-932).
+"""``__share_group_state``: the state of share partitions: records acquired and acknowledged by share groups (KIP-932).
 
 A key begins with the int16 type of the record, a value with the int16 version of its layout; null is a deletion.
 Source: ``org.apache.kafka.coordinator.share.generated``. 4.1 widened ``snapshotEpoch`` without a new version.

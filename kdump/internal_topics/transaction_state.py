@@ -1,4 +1,4 @@
-"""``__transaction_state``: the transaction coordinator's producers (KIP-98, KIP-890).
+"""``__transaction_state``: producers and transactions by transactional id (KIP-98, KIP-890).
 
 A key begins with the int16 type of the record (always 0), a value with the int16 version of its layout; a null value
 is a deletion. Source: ``TransactionLogKey`` and ``TransactionLogValue``; before 2.8 ``kafka.coordinator.transaction``.

@@ -73,7 +73,7 @@ _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> bytes:
     """Return the decompressed ``data``. Raises DamageError if it is invalid, LimitError above ``limit`` bytes.
 
-    Data without compression is returned as bytes of any size.
+    Uncompressed data has no limit.
     """
     if codec == LZ4:
         return _lz4(data, limit, magic)
@@ -214,7 +214,7 @@ def _gzip_by_zlib(data: Bytes, limit: int) -> bytes:
 
 
 def _gzip_header_end(data: Bytes, start: int) -> int:
-    """Return the end of a gzip member's header with reserved flags, which Java ignores and zlib refuses."""
+    """Return the end of the header of a gzip member that has reserved flags. Java ignores them, zlib refuses them."""
     flags = data[start + 3]
     position = start + len(_GZIP_PLAIN_HEADER)
     if data[start : start + 3] != _GZIP_PLAIN_HEADER[:3]:

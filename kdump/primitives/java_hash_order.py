@@ -79,7 +79,7 @@ def _scala(keys: Iterable[Key], hash_of: Callable[[Key], int], rotation: int) ->
 
 
 def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashMap`` and ``HashSet`` of Scala 2.13: in each slot by signed hash."""
+    """Return the order of ``mutable.HashMap`` and ``HashSet`` of Scala 2.13: by slot, then by signed hash."""
     size = SMALLEST_TABLE
     distinct: dict[Key, None] = {}
     for key in keys:
@@ -164,8 +164,8 @@ def _place(value: int, size: int) -> tuple[int, int]:
 def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
     """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: the newest key of a slot first.
 
-    An insertion doubles the table if more than three quarters are filled before it. The trees that Java makes of slots
-    with eight keys are not imitated.
+    An insertion first doubles the table if over three quarters are filled. The trees of slots with eight keys are not
+    imitated.
     """
     size = SMALLEST_TABLE
     distinct: dict[Key, None] = {}

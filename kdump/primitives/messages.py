@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Level: TypeAlias = Literal["error", "warning", "note", "hint"]
 STYLES: Final[dict[Level, bytes]] = {"error": b"1;31", "warning": b"1;33", "note": b"1;36", "hint": b"1;32"}
-"""Level -> the SGR parameters (colours) of its word."""
+"""Level -> the SGR parameters of its colour."""
 LEVEL: Final = rf"\A({'|'.join(STYLES)}): "
 COMMANDS: Final = ("kdump ", "pip ", "mv ", "rm ", "sh ", "sudo ")
 """Prefixes of hints that are a command to paste. Their lines are never wrapped."""

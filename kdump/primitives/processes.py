@@ -256,7 +256,7 @@ class Workers(Protocol):
 
 
 _AHEAD = 512
-"""Maximum number of tasks in the queue, a pipe that has the numbers of the next tasks and must not get full."""
+"""Maximum number of tasks in the queue. The queue is a pipe with their numbers, which must not become full."""
 _NUMBER = 8
 
 

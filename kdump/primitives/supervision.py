@@ -102,7 +102,7 @@ def _send(news: str, *, wakes: bool = True) -> None:
 
 
 class _Supervisor:
-    """Waits for the end of the fork ``process``. ``heeded``: the signals to wait for. ``reader``: the pipe's end."""
+    """Waits for the fork ``process`` and for the signals ``heeded``. It reads the reports from the pipe ``reader``."""
 
     def __init__(self, process: int, reader: int, heeded: Collection[int], delete: Callable[[Path], object]) -> None:
         self._process, self._reader, self._heeded, self._delete = process, reader, heeded, delete

@@ -42,7 +42,7 @@ def _escapes() -> dict[int, str]:
 
 
 def harmless_line(text: str) -> str:
-    """Return ``text`` as one line, with control characters (but tabs) and bytes that are not UTF-8 escaped."""
+    """Return ``text`` as one line, with control characters (except tabs) and bytes that are not UTF-8 escaped."""
     if text.isascii() and text.isprintable():  # ten times as fast for most texts
         return text
     return harmless(path_text(text)).replace("\n", "\\x0a")

@@ -1,4 +1,4 @@
-"""The output format ``text`` of ``kdump dump``: selected records like the newest DumpLogSegments, and damage."""
+"""The output format ``text`` of ``kdump dump``: prints like the newest DumpLogSegments, and damaged ranges."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def _secret(fields: Fields, name: str, *, show: bool) -> str:
 
 
 CLUSTER: Final = "my-cluster"
-"""Placeholder for the label strimzi.io/cluster, because no volume has the name of the Kafka resource."""
+"""Placeholder for the label strimzi.io/cluster: no log dir has the name of the Kafka resource."""
 DOCUMENT: Final = f"""\
 ---
 apiVersion: kafka.strimzi.io/v1

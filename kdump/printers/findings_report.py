@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 VERSION: Final = 1
-"""The version of the JSON lines (``kdump/findings.schema.json``); a new optional name does not change it."""
+"""The version of the JSON lines (``kdump/findings.schema.json``); an added optional field does not change it."""
 COMMONPLACE: Final = frozenset(
     {
         Code.CONVENTION,
@@ -449,7 +449,7 @@ STYLES: Final[dict[Tone, str]] = {"title": "1", "note": "2", "derived": "33", "l
 
 
 class TerminalReport(PlainReport):
-    """Prints folded text on a terminal, with colours: of the first word of a finding, and of whole other lines."""
+    """Prints text on a terminal, folded and in colours."""
 
     is_timed = True
 

@@ -91,7 +91,6 @@ class PrintOptions(NamedTuple):
     delimiter: str
     """The text after each value of ``raw``."""
     redactor: Redactor | None = None
-    """Hashes payloads."""
     decodes: bool = False
     """Whether the classic text prints decoded keys and values too."""
 

@@ -489,7 +489,7 @@ class Cleaning:
     def _dirty_facts(self, newest: AnyOffsetMap) -> Iterator[None]:
         """Put the facts of the dirty part into ``newest`` in chunks, and yield None after each chunk.
 
-        As in Kafka's Cleaner, ``latest`` also passes markers, aborted data, and the offsets up to the next segment.
+        As in Kafka's Cleaner, ``latest`` also covers markers, aborted data, and the offsets up to the next segment.
         """
         walk = CleanerWalk(CleanedTransactions(self._aborted_dirty), discard)
         for segment, end in self._dirty:

@@ -31,7 +31,7 @@ _STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS, MARKER = range(6)
 
 
 class KeyPart(NamedTuple):
-    """Part ``number`` of the ``of`` parts into which keys are divided. Part 0 also has the records without a key."""
+    """One of ``of`` parts into which keys are divided, ``number`` from 0. Part 0 also has the records without a key."""
 
     number: int
     of: int
@@ -154,10 +154,9 @@ class OffsetMap(KeyFacts):
 
 
 class KeySizes(KeyFacts):
-    """The bytes and records of each key, and the place of its first record: indexes of batch, and of record in it."""
+    """The bytes and records of each key, and its first record: the indexes of the batch and of the record in it."""
 
     def __init__(self, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
-        """The compiled class allocates memory for ``keys`` keys."""
         super().__init__(part)
         self._sizes: dict[bytes, tuple[int, int, int, int]] = {}
         self._batch = self._record = 0

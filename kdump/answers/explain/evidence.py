@@ -47,7 +47,7 @@ class TopicHistory:
         past: Callable[[], Iterable[Event]],
         listed: Callable[[], RemoteSegments] = RemoteSegments,
     ) -> None:
-        """``past`` returns the events of the metadata log, ``listed`` the remote segments. Both are called on use."""
+        """``past`` returns the events of the metadata log, ``listed`` the remote segments; called at first use."""
         self.image = image
         self._past = past
         self._listed = listed
@@ -263,10 +263,7 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """The offset to which this replica truncates its log as a follower, and the leader's copy and epochs; or None.
-
-        The leader is the copy with the newest epoch.
-        """
+        """The offset to which this replica truncates its log if the copy with the newest epoch leads, and that copy."""
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])

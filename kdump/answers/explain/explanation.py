@@ -1,7 +1,6 @@
 """The question ``explain``: whether consumers receive the records at given offsets, and why (:func:`explain_all`).
 
-Consecutive offsets with the same reason become one line.
-:mod:`~kdump.answers.explain.evidence` reads the files; :mod:`~kdump.answers.explain.reasons` finds the reason.
+:mod:`.evidence` reads the files; :mod:`.reasons` finds the reason. Offsets in a row with the same reason are one line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The reasons why a consumer receives the record at an offset or not.
 
-Each reason has a function. Its docstring is the reason; it returns a :class:`Cause`, or None if the reason does not
-apply. :func:`cause` calls them in order, and returns the first cause. Source: Kafka's classes UnifiedLog, LogCleaner,
-ReplicaManager and LeaderEpochFileCache.
+Each reason has a function, which returns a :class:`Cause`, or None if the reason does not apply. :func:`cause` returns
+the first cause. Source: Kafka's classes UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def history_lines(group_id: str, coordinator: int, history: History) -> Iterator
 def _lags(
     end: StableEnd | None, offset: int | None, done: int | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return log end offset, lag, last stable offset, and lag to it. The ``done`` records are subtracted from lags."""
+    """Return log end offset, lag, last stable offset, and lag up to that. ``done`` records are subtracted from lags."""
     if end is None:
         return None, None, None, None
     if offset is None or done is None:
@@ -283,7 +283,6 @@ class GroupsWanted:
     groups: tuple[str, ...] = ()
     """Ids or globs; empty means all."""
     partitions: Wanted = field(default_factory=Wanted)
-    """The partitions whose offsets are wanted."""
     history: bool = False
     retention_ms: int = DEFAULT_RETENTION_MS
 

@@ -1,8 +1,8 @@
 """Replays the partitions of ``__consumer_offsets`` and ``__share_group_state`` as coordinators load them.
 
-In ``__consumer_offsets`` the last record of each key counts. A key is decoded only at its first occurrence: it begins
-with the int16 type of the record, then the group id with an int16 length. Source: ``replay`` of Kafka 4 in
-``CoordinatorLoaderImpl``, ``OffsetMetadataManager`` and ``GroupMetadataManager``.
+In ``__consumer_offsets`` the last record of each key counts. A key begins with the int16 type of the record and the
+group id, so it is decoded only at its first occurrence. Source: ``replay`` of Kafka 4 in ``CoordinatorLoaderImpl``,
+``OffsetMetadataManager`` and ``GroupMetadataManager``.
 
 In ``__share_group_state`` a snapshot replaces the state of a share partition, an update changes it, and a null value
 removes it (KIP-932). Source: ``ShareCoordinatorShard``. 4.2 added the count of complete deliveries (KIP-1226).

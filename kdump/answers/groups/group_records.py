@@ -7,8 +7,7 @@ groups. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGr
 An offset expires at the expireTimestamp of its record (value version 1, before 2.1), else after the retention. In a
 classic group the retention begins when the group became empty, in other groups at the commit. An offset does not expire
 if the group subscribes to its topic, or if a commit in an open transaction is pending for its partition. No log dir has
-the retention, which is the broker's offsets.retention.minutes.
-Source: KIP-211, ``OffsetExpirationConditionImpl``.
+the retention (offsets.retention.minutes of brokers). Source: KIP-211, ``OffsetExpirationConditionImpl``.
 """
 
 from __future__ import annotations

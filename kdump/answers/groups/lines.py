@@ -147,7 +147,7 @@ class MissingLine:
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """Valid records of a partition that match no schema, for the same ``reason``."""
+    """The valid records of a partition that no schema matches for one ``reason``."""
 
     kind: ClassVar[str] = "unread"
     topic: str

@@ -34,7 +34,7 @@ class GroupTally:
 
 
 class WriterLog(TopicLog):
-    """Counts the records of groups in one partition. ``groups`` are by group id in bytes."""
+    """Counts the records of groups in one partition. ``groups``: group id in bytes -> tally."""
 
     def __init__(self, partition: int) -> None:
         super().__init__(partition)

@@ -1,6 +1,6 @@
 """The questions ``metadata`` (the topics of an image) and ``events``, and the other lines of ``kdump metadata``.
 
-The other lines are records of an image, and differences between two images: the command calls their functions itself.
+The other lines, which the command requests itself, are records of an image and differences between two images.
 :mod:`.image` reads the log; :mod:`.events` has Event.
 """
 
@@ -126,7 +126,7 @@ INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 
 
 def takes(wanted: Sequence[str], topic: str | None) -> bool:
-    """Return whether the names and globs ``wanted`` select a topic. If there are none, they select everything."""
+    """Return whether the names and globs ``wanted`` select a topic. Without any, everything is selected."""
     return not wanted or (topic is not None and any(is_selected(topic, pattern) for pattern in wanted))
 
 

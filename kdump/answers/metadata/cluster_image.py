@@ -280,7 +280,7 @@ def hidden_configs(resource: int, values: Mapping[str, str], *, show: bool) -> d
 
 
 def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the data of a record with secrets hidden, and "changed" in those that differ from ``was``."""
+    """Return the data of a record with secrets hidden. Those that differ from ``was`` get the word "changed"."""
     secret = [name for name in CREDENTIAL if name in data]
     is_config = "resourceName" in data and "value" in data
     if is_config and hidden_config(data["resourceType"], data["name"], data["value"]) is HIDDEN:

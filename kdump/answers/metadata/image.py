@@ -140,10 +140,7 @@ class Copies:
                 log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Yield the batches of several copies in offset order, and at each offset that of the newest epoch.
-
-        Batches of an older epoch are noted. Different batches of one epoch are reported as damage.
-        """
+        """Yield batches in offset order, at each offset that of the newest epoch. The others are reported."""
         heads = [next(stream, None) for stream in streams]
         end, epoch = -1, -1
         while any(head is not None for head in heads):
@@ -224,7 +221,7 @@ class MetadataLog:
         return image
 
     def begins_at(self) -> int | None:
-        """Return the time of the first batch of the log in ms, or None without a batch."""
+        """Return the time of the first batch of the log in ms, or None."""
         first = next(iter(self.copies.batches(self.copies.first_offset() or 0)), None)
         return None if first is None else next(iter(appended(first))).timestamp
 
@@ -244,10 +241,7 @@ class MetadataLog:
         breaks.finish()
 
     def _begin(self, offset: int | None, at: int | None, breaks: Breaks) -> ClusterImage:
-        """Return the image of the newest valid snapshot up to ``offset`` and ``at``, or an empty image.
-
-        Raises UsageError if the log does not begin at offset 0 and all valid snapshots are later.
-        """
+        """Return the image of the newest valid snapshot up to ``offset`` and ``at``, or empty. Raises UsageError."""
         for snapshot in reversed(self.copies.snapshots):
             if offset is not None and snapshot.end_offset > offset:
                 continue
