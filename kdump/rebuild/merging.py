@@ -57,7 +57,7 @@ class OffsetSpans:
 
 
 JOINED_BYTES: Final = 64 << 20
-"""Spans are joined up to about this size in bytes: :meth:`MergedLog.cut` reads a span with the cut offset again."""
+"""Maximum size of joined spans in bytes. A larger span takes longer in :meth:`MergedLog.cut`, which reads one again."""
 
 
 class TakenSpan(NamedTuple):

@@ -435,7 +435,7 @@ class _ReaderSource:
 
 
 def _span(indent: str, size: int | None) -> list[str]:
-    """Return the lines of code that set ``e`` to the end of ``size`` bytes, or (None) of bytes after their length."""
+    """Return the code that sets ``e`` to the end of ``size`` bytes. If ``size`` is None, the code reads a length."""
     if size is not None:
         return [f"{indent}e = p + {size}", f"{indent}if e > n:", f"{indent}    raise too_long({size}, n - p)"]
     return [

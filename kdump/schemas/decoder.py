@@ -74,7 +74,7 @@ class PayloadDecoder:
         value: bytes | None,
         headers: Iterable[tuple[bytes, bytes | None]] = (),
     ) -> dict[str, Decoded | None] | None:
-        """Return the decoded key and value of a record, or None if neither has a schema."""
+        """Return the decoded key and value of a record, or None if neither has a schema or a known layout."""
         sides = {"key": self.side(topic, "key", key, headers), "value": self.side(topic, "value", value, headers)}
         return sides if sides["key"] or sides["value"] else None
 

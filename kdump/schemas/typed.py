@@ -205,8 +205,8 @@ def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = Fal
 
     The subject may have a version and a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A
     subject that ends with ``-key`` is for keys, any other for values. The other side (``orders-key`` for
-    ``orders-value``) is read with its newest current version, if this is usable. ``wide_times``: Protobuf's timestamps
-    may exceed the range of int64 nanoseconds. Raises UsageError.
+    ``orders-value``) is read with its newest current version, if this is usable. :class:`TypedSide` explains
+    ``wide_times``. Raises UsageError.
     """
     version, message = _version(decoder, subject)
     _, dash, ending = version.subject.rpartition("-")
@@ -217,9 +217,8 @@ def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = Fal
 class SubjectTables:
     """Divides records into one table for each subject, by the schemas of their values.
 
-    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. Timestamps
-    of Protobuf may exceed the range of int64 nanoseconds. Records without a table are read with this object instead of
-    a TypedSide: :meth:`read` returns no value, but the reason.
+    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. Records
+    without a table are read with this object instead of a TypedSide: :meth:`read` returns no value, but the reason.
     """
 
     side: Final = "value"
