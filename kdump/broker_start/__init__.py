@@ -1,1 +1,1 @@
-"""A dry run of a broker's start on its log dirs, for each release; it changes nothing."""
+"""A dry start: predicts the start of a broker on its log dirs, by the rules of a release. It changes no file."""

@@ -31,7 +31,7 @@ RESERVED: Final = meta_properties.RESERVED_IDS
 
 
 class Ids(NamedTuple):
-    """The content of a ``meta.properties``. A value is None if the file lacks its key. ``version`` is 0 or 1."""
+    """The content of a ``meta.properties``. A value is None if the file lacks the key. ``version`` is 0 or 1."""
 
     version: int
     node_id: int | None
@@ -40,7 +40,7 @@ class Ids(NamedTuple):
 
 
 class DirIds(NamedTuple):
-    """The ids of a log dir. If ``meta.properties`` is missing or unreadable, they are None; ``cause`` is the reason."""
+    """The ids of a log dir, or None and the ``cause`` if ``meta.properties`` is missing or unreadable."""
 
     log_dir: LogDirFiles
     ids: Ids | None
@@ -48,7 +48,7 @@ class DirIds(NamedTuple):
 
     @property
     def is_missing(self) -> bool:
-        """Whether the file is missing, which stops the broker. An unreadable file only takes the log dir offline."""
+        """Whether the file is missing: the broker does not start. An unreadable file only takes the log dir offline."""
         return self.cause is not None and self.cause.code in {Code.META_PROPERTIES_MISSING, Code.LOG_DIR_MISSING}
 
     @property
@@ -113,7 +113,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of a broker's log dirs. ``metadata`` has the metadata log; ``node_id`` is the broker's config."""
+    """Verify the ids of a broker's log dirs. ``metadata``: the log dir of the metadata log; ``node_id``: the config."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id
@@ -232,7 +232,7 @@ class BrokerDirs:
 
     @property
     def has_others(self) -> bool:
-        """Whether the broker must have further log dirs, because its metadata log is in none of the given ones."""
+        """Whether the broker must have further log dirs, because none of the given ones has its metadata log."""
         is_known = self.is_complete or self._is_configured or METADATA_FOLDER in names(self.metadata_dir)
         return self.is_kraft and not is_known
 
@@ -249,11 +249,14 @@ def brokers(
 ) -> list[BrokerDirs]:
     """Return the log dirs grouped by broker. Raises StoreError.
 
-    If ``options`` has a node.id, all log dirs belong to one broker; otherwise those with the same node.id and
-    cluster.id do. Exceptions: Two log dirs with the same directory.id and a common partition are copies; each counts as
-    a broker. A log dir without ids counts as a broker. A log dir with a broken ``meta.properties`` belongs to the
-    broker of the other log dirs, if there is only one broker and they have no partition in common. ``partitions`` are
-    those that a finder has listed: their log dirs are not listed again.
+    If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
+    cluster.id belong to one broker, with these exceptions:
+
+    - Two log dirs with the same directory.id and a common partition are copies. Each counts as a broker.
+    - A log dir without ids counts as a broker. But if its ``meta.properties`` is broken, it belongs to the broker of
+      the other log dirs, if these are of one broker and have no partition in common with it.
+
+    ``partitions`` are the result of a finder: log dirs among them are not listed again.
     """
     listed = listed_log_dirs(partitions)
     dirs = [ids_of(LogDirFiles(files, path, listed.get((files, path)))) for files, path in places]
@@ -280,7 +283,7 @@ def brokers(
 
 
 def _is_of(known: Sequence[DirIds], one: DirIds) -> bool:
-    """Return whether a log dir without a node id belongs to the only other broker."""
+    """Return whether a log dir without a node id belongs to ``known``, the log dirs of the only broker."""
     is_broken = one.ids is not None or (one.cause is not None and one.cause.code is Code.META_PROPERTIES_UNREADABLE)
     names = {name for each in known for name in _partitions(each.log_dir)}
     return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)
@@ -308,7 +311,7 @@ def _directory(one: DirIds) -> bytes | None:
 
 
 def _at(found: Sequence[DirIds], given: str) -> DirIds:
-    """Return the log dir at path ``given``: from ``found``, else read from the same storage."""
+    """Return the log dir at path ``given``, from ``found`` or else read from the same storage."""
     path = posixpath.normpath(given)
     here = (each for each in found if posixpath.normpath(each.log_dir.path) == path)
     return next(here, None) or ids_of(LogDirFiles(found[0].log_dir.files, given))

@@ -1,6 +1,7 @@
 """The log dirs and partition folders of a broker, and the result of loading the log of one folder (:func:`load`).
 
-:mod:`kdump.recovery.log_loader` simulates the loading of segments; this module adds the other files of the folder.
+:mod:`kdump.recovery.log_loader` simulates the loading of segments. This module adds leader epochs, the topic id, and
+entries of the folder that a broker cannot open.
 Sources: UnifiedLog (``apply``, ``initializeTopicId``), LogSegment, ProducerStateManager, LeaderEpochFileCache.
 """
 
@@ -44,7 +45,7 @@ _NAMED_BY_OFFSET: Final = (
     *_INDEXES,
     *(f".{each}" for each in (file_names.LOG, file_names.CLEANED, file_names.SWAP, file_names.PRODUCER_SNAPSHOT)),
 )
-"""The ends of the names from which a broker reads an offset."""
+"""The ends of the file names that must begin with an offset."""
 _BY_STATE: Final = {
     file_names.DELETE_FOLDER: (StartOutcome.DELETED, Code.NAMED_DELETE, "the folder's name marks it for deletion"),
     file_names.FUTURE_FOLDER: (StartOutcome.FUTURE, Code.NAMED_FUTURE, "a replica that a broker is moving here"),
@@ -53,7 +54,7 @@ _BY_STATE: Final = {
 
 
 class StopsError(Exception):
-    """A log cannot be loaded. If ``is_io``, its log dir goes offline; otherwise the broker stops.
+    """A log cannot be loaded. With ``is_io`` the log dir goes offline; otherwise the broker does not start.
 
     ``is_late``: the log dir goes offline after the start, when a client reads from the log.
     """
@@ -64,7 +65,7 @@ class StopsError(Exception):
 
 
 class LogDirFiles:
-    """A log dir, listed at most once. ``path`` may be absent or a file. ``listed`` is an earlier listing, if any."""
+    """A log dir, which is listed at most once: ``listed`` is an earlier listing. ``path`` may be absent or a file."""
 
     def __init__(self, files: Files, path: str, listed: Partition | None = None) -> None:
         self.files, self.path, self._listed = files, path, listed
@@ -116,7 +117,7 @@ class LogDirFiles:
                 yield from (path for path in paths if not may_write(owner, os.stat(path)))  # noqa: PTH116  as above
 
     def is_full_folder(self, entry: Entry) -> bool:
-        """Return whether an entry is a folder with files, which a broker cannot delete. It can delete a link."""
+        """Return whether an entry is a folder with files: a broker cannot delete it. It can delete a link."""
         is_link = self.files is LOCAL and os.path.islink(entry.path)  # noqa: PTH114  pathlib is slow to import
         return entry.is_folder and not is_link and next(iter(self.files.entries(entry.path)), None) is not None
 
@@ -132,7 +133,7 @@ def may_write(owner: os.stat_result, found: os.stat_result) -> bool:
 
 
 class LogFolder:
-    """A partition folder of a log dir. It is listed only once: ``listed`` is an earlier listing with all leftovers."""
+    """A partition folder, which is listed at most once: ``listed`` is an earlier listing with all leftovers."""
 
     def __init__(
         self,
@@ -174,7 +175,7 @@ class LogFolder:
 
     @cached_property
     def partition(self) -> Partition:
-        """The folder as a partition; its segments include ``.swap``, ``.cleaned`` and ``.deleted`` files.
+        """The folder as a partition, whose segments include ``.swap``, ``.cleaned`` and ``.deleted`` files.
 
         As in a broker, only regular files are segments (``LogLoader.loadSegmentFiles``).
         """
@@ -206,7 +207,7 @@ NOTHING: Final = KnownLog()
 
 
 class Loading(NamedTuple):
-    """The values from other files that decide how a log is loaded: see :func:`kdump.recovery.log_loader.dry_run`."""
+    """The facts outside the folder that decide the loading of a log: see :func:`kdump.recovery.log_loader.dry_run`."""
 
     clean: bool
     recovery_point: int
@@ -217,7 +218,7 @@ class Loading(NamedTuple):
 
 
 def load(folder: LogFolder, how: Loading) -> LogStart:
-    """Return the result of loading a log. Raises StopsError if a broker cannot load it, and UnreadableError."""
+    """Return the result of loading the log of a folder. Raises UnreadableError, and StopsError if it cannot load."""
     known = how.known
     if (loaded := _loaded_unchanged(folder, how)) is not None:
         return loaded
@@ -251,7 +252,7 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
 
 
 def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
-    """Return the result for a plain folder that a check found valid; None in other cases."""
+    """Return the result for a plain folder that a check found valid, without a dry run; None in other cases."""
     sound, logs = how.known.sound, () if folder.listed is None else folder.listed.segments
     if sound is None or not (sound.is_plain and how.known.has_sound_files and sound.has_sound_indexes and logs):
         return None
@@ -293,7 +294,7 @@ def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: Find
 
 
 def _check_names(folder: LogFolder) -> None:
-    """Raise StopsError if a file lacks the offset at the start of its name."""
+    """Raise StopsError if the name of a file does not begin with an offset, as it must."""
     for entry in folder.inside.values():
         if (
             entry.name.endswith(_NAMED_BY_OFFSET)
@@ -307,7 +308,7 @@ def _check_names(folder: LogFolder) -> None:
 
 
 def _check_first_log(folder: LogFolder, log_start: int) -> None:
-    """Raise StopsError if a log has no segments, and a folder, pipe or socket has the name of its first segment.
+    """Raise StopsError if a log has no segment, and a folder, pipe or socket has the name of the one to create.
 
     A broker can open a device. It cannot set the position of a pipe (``FileRecords.openChannel``).
     """
@@ -320,14 +321,19 @@ def _check_first_log(folder: LogFolder, log_start: int) -> None:
 
 
 def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
-    """Return causes for folders and sockets with the names of time indexes that a broker does not open while loading.
+    """Find folders, sockets, pipes and devices with names of indexes. Return causes for those that a start ignores.
 
-    Raises StopsError for a folder or socket that a broker opens: a ``.txnindex``; an index of a segment that is the
-    newest, is recovered, or is read for the producer state; the ``.index`` of an older segment, which the first fetch
-    opens (``LazyIndex.get``). A broker can open a pipe or a device, and reads no entries from it. But it cannot resize
-    one as an index of the newest or of a recovered segment (``AbstractIndex.resize``), nor set the position of a pipe
-    as a ``.txnindex`` (``TransactionIndex.openChannel``). From 4.0 on, recovery then truncates the
-    segment, and NullPointerException ends the broker, because the index has no memory map (4.2.2, 4.4.0).
+    Raises StopsError for a folder or socket that a broker opens:
+
+    - a ``.txnindex``;
+    - an index of the newest segment, of a recovered one, or of one that is read for the producer state;
+    - the ``.index`` of an older segment, which the first fetch opens (``LazyIndex.get``).
+
+    So the result has only folders and sockets with the names of other time indexes. A broker can open a pipe or a
+    device, and reads no entries from it. But it cannot resize one as an index of the newest or of a recovered segment
+    (``AbstractIndex.resize``), nor set the position of a pipe as a ``.txnindex`` (``TransactionIndex.openChannel``).
+    From 4.0 on, recovery then truncates the segment, and NullPointerException ends the broker, because the index has
+    no memory map (4.2.2, 4.4.0).
     """
     logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     bases = [each.base_offset or 0 for each in logs]
@@ -359,14 +365,14 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
 
 
 def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
-    """Return whether a broker reads a segment to rebuild producer state: all snapshots are before its ``end``."""
+    """Return whether a broker reads a segment for producer state: all producer snapshots are before its ``end``."""
     ends = (f".{file_names.PRODUCER_SNAPSHOT}",)
     snapshots = [file_names.offset_of(name) or 0 for name in folder.inside if name.endswith(ends)]
     return max(snapshots, default=0) < end and bool(snapshots or not how.clean)
 
 
 def _refusal(entry: Entry) -> str:
-    """Return the error of a broker that opens a folder, pipe, socket or device as a file."""
+    """Return the text of the error if a broker opens a folder, pipe, socket or device as a file."""
     texts = {"": "Is a directory", "socket": "No such device or address: it is a socket"}
     return texts.get(entry.special, f"Invalid argument: it is a {entry.special}")
 

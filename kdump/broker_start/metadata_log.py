@@ -1,8 +1,9 @@
-"""The result of a start for the metadata log (:func:`start`), with the image of the cluster that the node then has.
+"""Predicts the start of a node for the metadata log (:func:`start`), and makes the metadata image that the node loads.
 
 A node always recovers the whole log, as after an unclean stop. If a snapshot ends after the log, the node deletes the
-log. Sources: Kafka's classes KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore, KafkaRaftClient,
-KRaftControlRecordStateMachine and RecordsSnapshotReader; QuorumController for the replay.
+log. Broken snapshots and ``bootstrap.checkpoint`` prevent the start. Sources: Kafka's classes KafkaMetadataLog
+(KafkaRaftLog from 4.1), FileQuorumStateStore, KafkaRaftClient, KRaftControlRecordStateMachine and
+RecordsSnapshotReader; QuorumController for the replay.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ TOPIC_ID: Final = bytes(15) + b"\x01"
 _SNAPSHOT_ENDS: Final = tuple(
     f".{file_names.KRAFT_SNAPSHOT}{state}" for state in ("", f".{file_names.PART}", f".{file_names.DELETED}")
 )
-"""The ends of the names from which a node reads an end offset and an epoch."""
+"""The ends of the file names that must begin with an end offset and an epoch."""
 
 
 class MetadataStart(NamedTuple):
-    """The metadata log after a start. ``image`` is None if the log is missing or empty, or if the node fails early."""
+    """The metadata log after a start. ``image`` is None if the log is missing or empty, or cannot be loaded."""
 
     log: LogStart
     image: ClusterImage | None
@@ -62,7 +63,7 @@ class MetadataStart(NamedTuple):
 class Opening(NamedTuple):
     """The parameters for opening a metadata log. ``limit`` is the size of the largest valid batch in bytes.
 
-    ``sound`` is set if a check found the log valid. ``image`` is the image of the whole log if it was made before.
+    ``sound`` is set if a check found the log valid. ``image`` is the image of the whole log, if it is already made.
     """
 
     release: StartRelease
@@ -73,7 +74,7 @@ class Opening(NamedTuple):
     def image_at(self, end: int) -> ClusterImage | None:
         """Return ``image`` if it is the image of a log that ends at ``end``, else None.
 
-        None for older releases too: only reading each record shows whether such a release supports it.
+        For older releases the result is None: each record must be read to find those that the release lacks.
         """
         if self.image is None or self.sound is None or not self.release.is_newest:
             return None
@@ -136,7 +137,7 @@ def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[S
 def _with_snapshots(
     folder: log_folder.LogFolder, loaded: LogStart, of: Opening, fatal: list[StartCause]
 ) -> MetadataStart:
-    """Drop a loaded log if the newest snapshot ends after it. Then make the image."""
+    """Drop the loaded log if the newest snapshot is beyond it. Then make the image, and find what stops the node."""
     fatal += _snapshot_names(folder)
     begin, end = loaded.log_start_offset or 0, loaded.log_end_offset or 0
     found = [
@@ -194,7 +195,7 @@ def _is_beyond(
     folder: log_folder.LogFolder,
     whole: ClusterImage | None,
 ) -> bool:
-    """Return whether a snapshot has a newer epoch than the log or ends after it (``truncateToLatestSnapshot``)."""
+    """Return whether a snapshot has a newer epoch than the log, or ends after it (``truncateToLatestSnapshot``)."""
     if whole is not None and newest.epoch <= whole.epoch and newest.end_offset <= end:
         return False
     epoch = max((entry.epoch for entry in folder.epochs if entry.start_offset < end), default=0)
@@ -229,7 +230,7 @@ def _replay(
     release: StartRelease,
     folder: log_folder.LogFolder,
 ) -> tuple[ClusterImage, list[StartCause]]:
-    """Return the image of the newest snapshot with the records after it, and the causes that stop the node."""
+    """Return the image of the newest snapshot and the later records, and the causes that stop the node."""
     broken: list[StartCause] = []
 
     def breaks(found: Break) -> None:
@@ -259,7 +260,7 @@ def _replay(
 def _levels(
     image: ClusterImage, newest: SnapshotFile | None, release: StartRelease, folder: log_folder.LogFolder
 ) -> Iterator[StartCause]:
-    """Yield the cause if the release does not support the metadata.version, or needs a record of it."""
+    """Yield the cause if the release does not support the metadata.version, or if the record of it is missing."""
     level = image.features.metadata_version
     if METADATA_VERSION in image.features.levels:
         if not release.lowest_level <= level <= release.highest_level:
@@ -271,7 +272,7 @@ def _levels(
 
 
 def _batches(segment: Segment, end: int) -> Iterator[Batches]:
-    """Yield the batches of a segment below offset ``end``, up to the first damaged range."""
+    """Yield the batches of a segment that begin below offset ``end``, up to the first damage."""
     with segment.open() as source:
         for region in walk(source, runs=DATA):
             if not isinstance(region, Batches):
@@ -282,7 +283,7 @@ def _batches(segment: Segment, end: int) -> Iterator[Batches]:
 
 
 def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCause]:
-    """Yield the cause if a snapshot stops the node. A truncated batch at the end is ignored."""
+    """Yield the cause if a snapshot prevents the start. A truncated batch at the end is ignored."""
     count = 0
     with snapshot.files.open(snapshot.path) as source:
         source.limit = snapshot.limit
@@ -309,7 +310,7 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
 
 
 def bootstrap(log_dir: LogDirFiles) -> Iterator[StartCause]:
-    """Yield the cause if ``bootstrap.checkpoint`` stops the node (BootstrapDirectory). Raises UnreadableError."""
+    """Yield the cause if ``bootstrap.checkpoint`` prevents the start (BootstrapDirectory). Raises UnreadableError."""
     name = file_names.BOOTSTRAP_SNAPSHOT
     entry = log_dir.entry(name)
     if entry is None:

@@ -16,7 +16,7 @@ Checkpointed: TypeAlias = dict[tuple[str | None, int | None], dict[str, int]]
 CONTROLLERS_HAVE_IT: Final = (
     "the node fetches the metadata from the controllers: its own copy may lack the newest records"
 )
-"""The reason why a start does not depend on the metadata log of a node that is not a controller."""
+"""The reason why the metadata log of a node that is not the only controller does not decide its start."""
 
 
 class StartOutcome(StrEnum):
@@ -29,7 +29,7 @@ class StartOutcome(StrEnum):
     TRUNCATED = "truncated"
     """Bytes of ``.log`` files are removed: see :attr:`LogStart.cuts`."""
     CREATED_EMPTY = "created-empty"
-    """The broker creates an empty log, because no folder is in use."""
+    """The broker creates an empty log, because the partition has no folder in use."""
     STRAY = "stray"
     """The folder has a ``-stray`` name, or a start gives it one: the broker neither serves nor removes it."""
     DELETED = "deleted"
@@ -54,7 +54,7 @@ class StartCause(NamedTuple):
     offset: int | None = None
     """The offset of a record of the metadata log."""
     records: int = 0
-    """The number of records in ``file`` if the broker does not read that file, else 0."""
+    """The number of records in ``file`` that the broker does not read; else 0."""
 
 
 class LogStart(NamedTuple):
@@ -70,7 +70,7 @@ class LogStart(NamedTuple):
     """The state after the start; None if the files do not determine it."""
     log_start_offset: int | None = None
     log_end_offset: int | None = None
-    """The log start offset and the log end offset right after the start."""
+    """The log start offset and the log end offset right after the start; None if the log is not served or unknown."""
     causes: tuple[StartCause, ...] = ()
     """The reasons for the outcome, the gravest first. Empty if the log is intact."""
     cuts: tuple[Cut, ...] = ()
@@ -93,7 +93,7 @@ class LogStart(NamedTuple):
     """High watermark, recovery point and log start offset in the checkpoints of the log dir."""
 
     def with_causes(self, *causes: StartCause) -> LogStart:
-        """Return the log with ``causes`` before its own causes. They must be graver."""
+        """Return the log with ``causes``, which must be graver, before its own causes."""
         return self._replace(causes=(*causes, *self.causes))
 
     def not_served(self, outcome: StartOutcome | None) -> LogStart:
@@ -132,7 +132,7 @@ class BrokerStart(NamedTuple):
     checkpointed: Mapping[str, Checkpointed] = {}
     """Log dir -> the end offsets in its checkpoints."""
     lacks_remote_storage: bool = False
-    """Whether the first log dir shows that the broker has no remote storage: RemoteIndexCache makes a folder in it."""
+    """Whether the broker has no remote storage: with it, RemoteIndexCache makes a folder in the first log dir."""
 
     @property
     def offline_log_dirs(self) -> tuple[str, ...]:

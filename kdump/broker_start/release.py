@@ -28,7 +28,7 @@ FEATURES: Final[Mapping[str, Mapping[tuple[int, ...], int]]] = {
     "share.version": {(4, 1): 1, (4, 4): 2},
     "streams.version": {(4, 2): 1},
 }
-"""Feature -> the first release of each highest level. Source: ``QuorumFeatures.defaultSupportedFeatureMap``."""
+"""Feature -> first release -> the highest level from it on. Source: ``QuorumFeatures.defaultSupportedFeatureMap``."""
 
 
 class StartRelease(NamedTuple):
@@ -51,7 +51,7 @@ class StartRelease(NamedTuple):
         return 7 if self.number >= (4, 0) else 1
 
     def highest_of(self, feature: str) -> int:
-        """Return the highest level of a feature other than metadata.version; 0 if the release does not know it."""
+        """Return the highest supported level of a feature other than metadata.version; 0 if the release lacks it."""
         return max((level for since, level in FEATURES.get(feature, {}).items() if since <= self.number), default=0)
 
     @property
@@ -66,7 +66,7 @@ class StartRelease(NamedTuple):
 
     @property
     def ends_leaderships(self) -> bool:
-        """Whether each partition of a killed broker loses its leader when the broker registers again (measured)."""
+        """Whether a killed broker's partitions lose their leader when the broker registers again (measured)."""
         return self.number >= (4, 0)
 
     @property
@@ -103,7 +103,7 @@ class StartRelease(NamedTuple):
                 return
 
     def _unsupported(self, value: bytes, messages: dict[int, MessageSchema]) -> str:
-        """Return why a controller refuses a record with the level of a feature (``FeatureControlManager.replay``)."""
+        """Return why a controller refuses a feature level in a record, or "" (``FeatureControlManager.replay``)."""
         from kdump.answers.metadata.records import METADATA_VERSION
         from kdump.internal_topics.decode import decode
 
@@ -117,7 +117,7 @@ class StartRelease(NamedTuple):
 
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:
-    """Return why a release cannot read a record, or "". Bytes 1 and 2 are its type and version."""
+    """Return why a release cannot read a record, or "". ``value`` has the type in byte 1, the version in byte 2."""
     from kdump.internal_topics import cluster_metadata
     from kdump.internal_topics.interpreter import FRAME
     from kdump.internal_topics.schema import by_type

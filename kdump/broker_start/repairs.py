@@ -1,4 +1,4 @@
-"""Advice and shell commands against the causes that stop a broker or take a log dir offline. None of them is run."""
+"""Makes advice and shell commands for causes that prevent a start or take a log dir offline. It runs no command."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ DISK_IS_LOST: Final = ": 'only if the disk is lost' && "
 class Repairs:
     """The advice and commands for one broker.
 
-    ``ids``: topic name -> topic id. ``nodes``: broker id -> registered directory ids. ``directories``: log dir -> id.
+    ``ids``: topic name -> topic id. ``nodes``: broker id -> registered directory ids. ``directories``: path of a log
+    dir -> directory.id.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class Repairs:
             yield from self._begin_with_a_snapshot(cause)
 
     def _later(self, cause: StartCause) -> str:
-        """Return a text on the records after the broken metadata record. A start from a snapshot also loses these."""
+        """Return a text on the records after the broken metadata record, which a start from a snapshot loses too."""
         ends = [log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA]
         end = max((each for each in ends if each is not None), default=None)
         lists = "kdump metadata --events lists them"
@@ -163,7 +164,8 @@ class Repairs:
     def _is_unneeded(self, cause: StartCause) -> bool:
         """Return whether the broken file can be moved away because the node starts from the metadata log alone.
 
-        Only a node without metadata log needs ``bootstrap.checkpoint``; only a log without its start needs a snapshot.
+        Only a node without a metadata log needs ``bootstrap.checkpoint``. Only a log that does not begin at offset 0
+        needs a snapshot.
         """
         logs = [log for log in self._start.logs if log.topic == CLUSTER_METADATA]
         if cause.code not in SPARE or not any(log.log_end_offset for log in logs):
@@ -193,7 +195,7 @@ class Repairs:
         ]
 
     def _directory(self, cause: StartCause) -> str | None:
-        """Return the registered directory id that no log dir has; None if there are none or several such ids."""
+        """Return the registered directory id that no other log dir has; None if there are none or several such ids."""
         file = posixpath.dirname(_properties(cause.file or ""))
         known = {each for path, each in self._directories.items() if posixpath.normpath(path) != file}
         candidates = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]

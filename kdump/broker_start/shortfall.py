@@ -1,7 +1,7 @@
-"""Finds partitions that lack all their records: their folder is missing, or their log is empty.
+"""Finds partitions that lack all their records: the folder is missing, or the log is empty.
 
-The evidence is in other files: the assignment in the metadata log, checkpoints, producer snapshots, indexes, leader
-epochs, and committed offsets of groups. Only ``kdump check`` finds logs that lack only their last records.
+Other files prove that there were records: the assignment in the metadata log, checkpoints, producer snapshots, indexes,
+leader epochs, and committed offsets of groups. Only ``kdump check`` finds logs that lack just their last records.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def absent_text(name: str, broker: str, where: str, reached: Mapping[str, int]) 
 
 
 def missing_text(end: int, reached: Mapping[str, int]) -> str:
-    """Return the message on a log that ends at ``end``, although higher offsets were written."""
+    """Return the message on a log that ends at ``end``, but had higher offsets. ``reached``: kind of file -> end."""
     most = max(reached.values())
     return (
         f"{many_are(most - end, 'record')} missing: the log ends at offset {end}, but offsets below {most} were "
@@ -72,7 +72,7 @@ def missing_text(end: int, reached: Mapping[str, int]) -> str:
 
 
 class CommittedOffsets:
-    """For each partition the highest offset that any group has committed. Offsets are read at first use."""
+    """The highest offset that any group has committed for each partition. The offsets are read at first use."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
         """``partitions`` may include topics other than ``__consumer_offsets``."""
@@ -94,7 +94,7 @@ class CommittedOffsets:
 
 
 def _offsets(log_dir: LogDirFiles, name: str) -> Offsets:
-    """Return the offsets of a checkpoint by partition; empty if it is absent or broken (a check reports that)."""
+    """Return partition -> offset of a checkpoint; empty if it is absent or broken (a check reports a broken one)."""
     data = log_dir.read_if_present(name)
     try:
         entries = () if data is None else checkpoints.read(data)
@@ -116,7 +116,7 @@ def checkpointed(offsets: Callable[[str], Offsets]) -> Checkpointed:
 
 
 def highest(dirs: Mapping[Place, Checkpointed], topic: str, number: int) -> dict[str, int]:
-    """Return the highest end offset that the checkpoints of any log dir have for a partition, by their kind."""
+    """Return kind of checkpoint -> the highest end offset of a partition in the checkpoints of all log dirs."""
     found: dict[str, int] = {}
     for each in dirs.values():
         for what, offset in each.get((topic, number), {}).items():
@@ -186,7 +186,7 @@ class _BrokerShortfalls:
                 yield self._of(topic, number, folder.name, missing_text(end, reached), max(reached.values()) - end)
 
     def _absent(self, image: ClusterImage, node: int) -> Iterator[Shortfall]:
-        """Yield a shortfall for each partition that metadata assigns to these log dirs, but that has no folder."""
+        """Yield a shortfall for each partition without a folder that the metadata log assigns to these log dirs."""
         here = {found.directory_id: each for each, found in self._ids.items() if found.directory_id is not None}
         for name, topic in sorted(image.topics.by_name.items()):
             for number, state in sorted(topic.partitions.items()):

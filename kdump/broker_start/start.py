@@ -1,7 +1,9 @@
 """A dry start: predicts from the files what a starting broker does to its log dirs (:func:`dry_start`).
 
-It does not read the clock or write a file. Sources: Kafka's classes KafkaRaftServer, LogManager (``loadLogs``,
-``isStrayReplica``, ``recoverAbandonedFutureLogs``, ``getOrCreateLog``), ReplicaManager and BrokerMetadataPublisher.
+The steps are those of a broker: verify ids, open the metadata log, load the logs of each log dir, find stray folders,
+replace current folders by -future folders, create empty logs. The clock is not read, and no file is written. Sources:
+Kafka's classes KafkaRaftServer, LogManager (``loadLogs``, ``isStrayReplica``, ``recoverAbandonedFutureLogs``,
+``getOrCreateLog``), ReplicaManager and BrokerMetadataPublisher.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ def dry_start(
     """Return the result of a broker's start. Raises StoreError; other unreadable files are causes in ``unknown``.
 
     ``known``: path of a folder in messages -> facts from a check. ``image`` is the image of the metadata log, if all
-    its records could be applied. ``states``: path of a log dir in messages -> the state that was read before.
+    its records could be applied. ``states``: path of a log dir in messages -> its state, if it was read before.
     """
     return _BrokerRun(broker, options, known or {}, image, states or {}).run()
 
@@ -172,7 +174,7 @@ class _BrokerRun:
         )
 
     def _metadata_log(self) -> MetadataStart | None:
-        """Open the metadata log. Set ``decides`` to False if it does not determine the node's partitions."""
+        """Predict the start of the metadata log. Set ``decides`` to False if it does not determine the partitions."""
         from kdump.broker_start import metadata_log
 
         try:
@@ -199,7 +201,7 @@ class _BrokerRun:
         return found
 
     def _voter(self, directory: bytes | None) -> None:
-        """Add a fatal cause if this node is the only voter, and ``directory`` is not the voter's directory id.
+        """Add a fatal cause if this node is the only voter, but ``directory`` is not the directory id of the voter.
 
         Such a node waits for a leader until its start fails (``VoterSet.isVoter``). Other voters elect a leader.
         """
@@ -311,9 +313,9 @@ class _BrokerRun:
         return None if state is None else state.offsets.get(name)
 
     def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> Offsets:
-        """Return the offsets of a checkpoint. A broken file takes the log dir offline, unless ``late``.
+        """Return the offsets of a checkpoint. A broken file takes the log dir offline.
 
-        ``late``: a checkpoint that a broker reads after the logs (:meth:`_late_checkpoints`).
+        ``late``: a broker reads this checkpoint after the logs, so :meth:`_late_checkpoints` handles a broken file.
         """
         if (known := self._read_before(log_dir, name)) is not None:
             return known
@@ -381,7 +383,10 @@ class _BrokerRun:
         return DEFAULT_INTERVAL if number is None or number < 0 else number
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return the log, as STRAY if the broker makes its folder stray (``LogManager.isStrayReplica``)."""
+        """Return the log with the outcome STRAY if the broker makes the folder stray (``LogManager.isStrayReplica``).
+
+        The outcome is None if the files do not determine it.
+        """
         if self.image is not None:
             topic = self.image.topics.by_name.get(log.topic)
             log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
@@ -445,7 +450,7 @@ class _BrokerRun:
                 self.fatal.append(StartCause(code=Code.TWO_FOLDERS, file=folder.name, text=text))
 
     def _promote(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Replace current folders by -future folders that metadata assigns (``recoverAbandonedFutureLogs``)."""
+        """Replace current folders by -future folders in the assigned log dir (``recoverAbandonedFutureLogs``)."""
         for number, (log_dir, folder, log) in enumerate(self.loaded):
             if folder.parsed.state != file_names.FUTURE_FOLDER or log.outcome is not StartOutcome.FUTURE:
                 continue
@@ -479,7 +484,7 @@ class _BrokerRun:
         return state.directories[state.replicas.index(self.node_id)]
 
     def _assign(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Create an empty log for each partition that metadata assigns to the broker and that has no folder in use."""
+        """Create an empty log for each partition without a folder in use that metadata assigns to the broker."""
         if self.image is None or not self.decides or self.node_id is None:
             return
         used = {
@@ -503,8 +508,8 @@ class _BrokerRun:
     ) -> None:
         """Create an empty log in the assigned log dir, or in the first live log dir if none is assigned.
 
-        If a log dir is offline, the log may be in it. Then a log with a directory id that no live log dir has is
-        created only if the id is ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
+        An offline log dir may have the log. So while one is offline, a partition whose directory id no live log dir has
+        gets a log only if the id is ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
         """
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, but none of its log dirs has the folder"
@@ -554,16 +559,16 @@ class _BrokerRun:
         Later partitions and followers are not processed.
 
         Then the controller marks the failed log dirs as offline
-        (``ReplicationControlManager.handleDirectoriesOffline``). Their partitions that lose the leader or an in-sync
-        replica are new to the broker (``TopicDelta.localChanges``). It creates empty logs for them
-        (``Partition.createLogInAssignedDirectoryId``).
+        (``ReplicationControlManager.handleDirectoriesOffline``). If a partition in them was not processed, and loses
+        its leader or an in-sync replica, it is new to the broker (``TopicDelta.localChanges``): the broker creates an
+        empty log (``Partition.createLogInAssignedDirectoryId``).
 
         Before 4.0 this happens only for log dirs that fail while logs are loaded. From 4.0 on all partitions of a
-        killed broker lose their leader when it registers again, so it also happens for log dirs that were offline
-        before. After a clean stop the broker leads no partition, and all partitions are processed.
+        killed broker lose their leader when it registers again. So it also happens for log dirs that were offline
+        before. After a clean stop the broker leads no partition, so all partitions are processed.
 
-        From 4.0 on two threads decide which of these logs are created: ``LogDirFailureHandler`` may already have
-        removed the id of the log dir, and then ``onlineLogDirId`` is False. Of 22 logs, brokers created 0, 6 or 22.
+        From 4.0 on two threads race: ``LogDirFailureHandler`` may already have removed the id of the log dir, and then
+        ``onlineLogDirId`` is False. Of 22 such logs, brokers created 0, 6 or 22.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
         if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:
@@ -608,7 +613,7 @@ class _BrokerRun:
                     yield topic, number, state.directories[state.replicas.index(self.node_id)]
 
     def _loses_replica(self, topic: Topic, number: int) -> bool:
-        """Return whether leader or ISR change if this replica goes offline (``generateLeaderAndIsrUpdates``)."""
+        """Return whether leader or ISR change when this replica goes offline (``generateLeaderAndIsrUpdates``)."""
         state = topic.partitions[number]
         return state.leader == self.node_id or (self.node_id in state.isr and len(state.isr) > 1)
 
@@ -633,8 +638,8 @@ class _BrokerRun:
         """Add a cause to each served log that can be without a leader for some minutes after the start.
 
         A controller elects a replica only if its assigned directory id is that of a live log dir of the broker
-        (``DirectoryId.isOnline``). The broker corrects the assignment (``AssignmentsManager``). If this is after the
-        controller unfences the broker, the partition waits for the next election (brokers of 3.9.2 and 4.4.0).
+        (``DirectoryId.isOnline``). The broker corrects a wrong assignment (``AssignmentsManager``). If the controller
+        unfences the broker first, the partition waits for the next election (brokers of 3.9.2 and 4.4.0).
         """
         if self.image is None or not self.decides:
             return
@@ -657,7 +662,7 @@ class _BrokerRun:
                 self.loaded[number] = (log_dir, folder, log._replace(causes=(*log.causes, cause)))
 
     def _late_checkpoints(self) -> None:
-        """Read the checkpoints that a broker reads after the logs: high watermarks and cleaner offsets.
+        """Verify the checkpoints that a broker reads after the logs: high watermarks and cleaner offsets.
 
         A malformed number in the high watermarks ends ``ReplicaManager.applyDelta`` with the first image: the broker
         becomes the leader of no partition, also in its other log dirs (3.9.2, 4.4.0).
@@ -700,7 +705,7 @@ class _BrokerRun:
         return log.not_served(StartOutcome.OFFLINE).with_causes(cause, self.offline[log_dir])
 
     def _of_dirs_not_loaded(self, logs: Sequence[LogStart]) -> Iterator[LogStart]:
-        """Yield the partition folders of log dirs that go offline before their logs are loaded."""
+        """Yield a log with the outcome OFFLINE for each partition folder of an offline log dir that was not loaded."""
         have = {(log.log_dir, log.folder) for log in logs}
         for each, cause in self.offline.items():
             for name in sorted(names(each)):
@@ -716,7 +721,7 @@ class _BrokerRun:
 
 
 def _is_old(log_dir: LogDirFiles) -> bool:
-    """Return whether a log dir has no KRaft files: it may belong to a broker of 0.8, without meta.properties."""
+    """Return whether a log dir has no KRaft files. It may then be of a broker of 0.8, which has no meta.properties."""
     if names(log_dir) & {METADATA_FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)

@@ -1,7 +1,7 @@
-"""The findings of a dry start: the reasons why a broker does not start, and records that are lost or missing.
+"""Makes findings from the result of a dry start: why a broker does not start, and the records that are lost or missing.
 
 Records are missing if other files prove that the log had more offsets: checkpoints, producer snapshots, leader epochs,
-or the metadata log. The result of the dry start is input; :mod:`~kdump.broker_start.repairs` has the advice.
+or the metadata log. :mod:`~kdump.broker_start.repairs` has the advice on causes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LogEvidence(NamedTuple):
     end: int | None = None
     size: int = 0
     evidence: Mapping[str, int] = {}
-    """Kind of file -> the least log end offset that it proves."""
+    """Kind of file -> the lowest log end offset that the file proves."""
     first: Mapping[str, int] = {}
     """Kind of file -> the highest log start offset that the file permits."""
     base: int = 0
@@ -63,20 +63,20 @@ class LogEvidence(NamedTuple):
     cuts_are_reported: bool = False
     """Whether the check reports the records that recovery removes."""
     recovers: bool = False
-    """Whether the check advises to move the clean shutdown marker away, so that a start recovers the log."""
+    """Whether the check advises to move the clean shutdown marker away: a start then recovers the log."""
     is_damaged: bool = False
     """Whether the check found damage in the log, not only missing offsets."""
     is_closed: bool = False
-    """Whether the indexes of the newest segment are trimmed, unlike those of nearly all other logs of the broker."""
+    """Whether the newest segment is closed: its indexes are trimmed, unlike those of nearly all other logs."""
 
 
 class Context(NamedTuple):
-    """The facts to compare with a dry start. Without a metadata log ``replicas``, ``ids`` and ``nodes`` are empty."""
+    """The facts to compare with a dry start. ``replicas``, ``ids`` and ``nodes`` are empty without a metadata log."""
 
     facts: Mapping[str, LogEvidence]
     """Path of a partition folder -> the facts of its log."""
     marks: Callable[[str, int], Mapping[str, int]]
-    """Returns the end offsets that checkpoints and groups prove for a partition, by the kind of file."""
+    """Returns, for a partition, kind of file -> the end offset that checkpoints or committed offsets prove."""
     replicas: Mapping[tuple[str, int], tuple[int, ...]]
     """Partition -> the nodes of its replicas, from the metadata log."""
     ids: Mapping[str, bytes]
@@ -155,9 +155,9 @@ class _StartFindings:
             yield from self._checkpointed()
 
     def _checkpointed(self) -> Iterator[Finding]:
-        """Yield the findings on partitions without a folder that only checkpoints name, because metadata is unknown.
+        """Yield the findings on partitions without a folder that checkpoints name, for unknown metadata.
 
-        A broker that stops writes into each log dir the recovery points and high watermarks of its logs, and no others.
+        At a clean stop, a broker writes recovery points and high watermarks of exactly the logs in each log dir.
         """
         if not set(self.start.log_dirs) <= self.start.clean:
             return
@@ -185,7 +185,7 @@ class _StartFindings:
                 )
 
     def _counts(self, cause: StartCause) -> bool:
-        """Return False for a missing ``meta.properties`` if the log dir may be a copy, or belong to a broker of 0.8."""
+        """Return whether a cause is fatal: not a missing ``meta.properties`` of a log dir that may be a copy or old."""
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 
@@ -251,7 +251,7 @@ class _StartFindings:
         return any(_has(log, Code.METADATA_LOG_EMPTY) for log in self.start.logs if log.topic == CLUSTER_METADATA)
 
     def _controllers_have_it(self) -> bool:
-        """Return whether the node fetches the metadata from controllers, because it is not a controller itself."""
+        """Return whether the node can fetch the metadata from controllers, because it is not the only controller."""
         return any(cause.text == CONTROLLERS_HAVE_IT for cause in self.start.unknown)
 
     def _metadata_is_here(self) -> bool:
@@ -260,7 +260,7 @@ class _StartFindings:
         return self.context.is_complete or any(folders)
 
     def _bootstrap(self) -> str | None:
-        """Return the path of a bootstrap.checkpoint in a log dir that lacks the metadata log, or None."""
+        """Return the path of a bootstrap.checkpoint in a log dir without the metadata log, or None."""
         causes = (cause for cause in self.start.unknown if cause.code is Code.METADATA_ELSEWHERE)
         found = next((cause.file for cause in causes if cause.file is not None), None)
         is_one = found is not None and posixpath.basename(found) == file_names.BOOTSTRAP_SNAPSHOT
@@ -269,8 +269,8 @@ class _StartFindings:
     def _elsewhere_metadata(self) -> Finding:
         """Return the finding that the given paths have no metadata log.
 
-        Its level is LOG if a log dir has a bootstrap.checkpoint: the metadata log of this log dir is missing.
-        ``kafka-storage.sh format`` writes the file there (before 3.9 into each log dir).
+        Its level is LOG if a log dir has a bootstrap.checkpoint, because the metadata log belongs there:
+        ``kafka-storage.sh format`` writes the file into the metadata log dir (before 3.9 into each log dir).
         """
         bootstrap = self._bootstrap()
         count = sum(log.topic_id is not None for log in self.start.logs)
@@ -471,7 +471,7 @@ class _StartFindings:
         return max(found, key=self._end, default=None)
 
     def _future_ahead(self, future: LogStart, current: LogStart, name: str) -> Finding:
-        """Return the finding on a -future folder ahead of the current log: a start truncates the -future folder."""
+        """Return the finding on a -future folder that a start truncates to the end of the shorter current log."""
         where = future.path or future.folder or ""
         records = min(self._end(future) - (current.log_end_offset or 0), self._records(future))
         nodes = self.context.replicas.get((current.topic, current.partition), ())
@@ -516,7 +516,7 @@ class _StartFindings:
         )
 
     def _deleted(self, log: LogStart, name: str, records: int) -> Finding:
-        """Return the finding on the only folder of an assigned partition, which is renamed for deletion."""
+        """Return the finding on the only folder of an assigned partition if it is a -delete folder."""
         where = log.path or log.folder or ""
         return Finding(
             level=Level.LOG,
@@ -532,7 +532,7 @@ class _StartFindings:
     def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:
         """Return the finding on an empty log that a start can create, because the partition's log dir is offline.
 
-        The finding on the offline log dir reports the records in its folders.
+        If the offline log dir has the folder, another finding reports the records.
         """
         held = any(other.outcome is StartOutcome.OFFLINE for other in self.by_partition[log.topic, log.partition])
         most = 0 if held else max(reached.values(), default=0)
@@ -678,7 +678,7 @@ class _StartFindings:
             )
 
     def _unread_indexes(self, log: LogStart) -> Iterator[Finding]:
-        """Yield the findings on folders with the names of time indexes. A broker opens these after its start."""
+        """Yield the findings on folders with the names of time indexes, which a broker opens only after the start."""
         for cause in log.causes:
             if cause.code is Code.INDEX_UNREADABLE:
                 yield Finding(
@@ -729,7 +729,7 @@ class _StartFindings:
             )
 
     def _cut(self, log: LogStart, cuts: list[Cut], name: str) -> Finding:
-        """Return the finding on the records that recovery removes from a log whose batches are valid."""
+        """Return the finding on the records that recovery removes, and that the check does not report."""
         first = next((cut for cut in cuts if cut.blocked_by is not None), cuts[0])
         records = sum(cut.records for cut in cuts)
         is_blocked = first.blocked_by is not None
@@ -751,10 +751,10 @@ class _StartFindings:
         )
 
     def _of_another_topic(self, log: LogStart, where: str, name: str) -> Finding:
-        """Return the finding on a folder with the id of another topic, if the broker also has the other topic's folder.
+        """Return the finding on a folder with the topic id of another topic that is on this broker too.
 
-        It does not become stray, because ``LogManager.isStrayReplica`` compares only the id. But the first image fails
-        with InconsistentTopicIdException. A broker of 4.3 starts, but answers no client.
+        The folder does not become stray, because ``LogManager.isStrayReplica`` compares only the id. But the first
+        image fails with InconsistentTopicIdException. A broker of 4.3 starts, but answers no client.
         """
         return Finding(
             level=Level.LOG,
@@ -770,7 +770,7 @@ class _StartFindings:
         )
 
     def _begins_late(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
-        """Yield the finding on records that are missing before the first segment and that no broker deleted."""
+        """Yield the finding on records before the first segment that are missing, but were not deleted by a broker."""
         first, deleted = log.log_start_offset or 0, log.checkpoint_start or 0
         tiered = self.context.tiered
         reached = {
@@ -804,7 +804,7 @@ class _StartFindings:
         )
 
     def _may_be_compacted(self, log: LogStart) -> bool:
-        """Return whether the metadata log says that the topic is compacted: then the number of records is unknown."""
+        """Return whether the topic is compacted by the metadata log: the number of its records is then unknown."""
         return bool(self.context.ids) and log.topic in self.context.compacted
 
     def _start_raised(self, log: LogStart, least: int) -> Finding:
@@ -869,7 +869,7 @@ class _StartFindings:
         )
 
     def _hiding_swap(self, log: LogStart, swap: str) -> Finding:
-        """Return the finding on a ``.swap`` that becomes a segment without a batch of its offsets.
+        """Return the finding on a ``.swap`` that becomes a segment, but has no batch at or above its base offset.
 
         Brokers of 4.2.2 and 4.4.0 started so. Each produce failed, and consumers stopped before the segment.
         """
@@ -886,9 +886,9 @@ class _StartFindings:
         )
 
     def _start_beyond_end(self, log: LogStart, name: str, reason: str) -> Finding:
-        """Return the finding on a log whose end is below its log start offset, in the files or only after recovery.
+        """Return the finding on a log whose end is below the log start offset, in the files or only after recovery.
 
-        ``reason`` has both offsets. The findings on the recovery of a damaged log already have the lost records.
+        ``reason`` has both offsets. Lost records that the check reports as recovery are not counted again.
         """
         checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)
         facts, given = self._facts(log), log.checkpoint_start or 0
@@ -925,7 +925,7 @@ class _StartFindings:
 
 
 def _may_be_served(log: LogStart) -> bool:
-    """Return whether a log is promoted, or is loaded and the metadata log does not show whether it becomes stray."""
+    """Return whether a broker may serve a log: a promoted one, or one that may become stray (metadata unknown)."""
     if log.outcome is StartOutcome.FUTURE:
         return _has(log, Code.PROMOTED)
     return log.outcome is None and log.folder is not None and log.log_end_offset is not None

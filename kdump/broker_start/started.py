@@ -1,4 +1,4 @@
-"""Adds findings and verdicts to the results of dry starts, with the facts that checks of the same partitions found.
+"""Makes findings and verdicts from the results of dry starts, and from the checks of the same partitions.
 
 :mod:`.start` makes the results, :mod:`.start_findings` the findings, :mod:`kdump.findings.verdict` the verdicts.
 """
@@ -61,7 +61,7 @@ def metadata_image(
 
 
 def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) -> dict[str, KnownLog]:
-    """Return the facts that the checks found on each log, by folder. A dry start then need not find them again."""
+    """Return folder -> the facts that its check has found. A dry start then need not read the log again."""
     listed = {part.files.shown(part.folder): part for part in partitions if part.is_listed}
     found = {}
     for one in results:
@@ -76,12 +76,12 @@ class Started:
     def __init__(self, result: BrokerStart, found: Sequence[Finding]) -> None:
         self.result, self.findings = result, found
         self.label = self.name
-        """The broker in sentences; with its cluster if the paths have log dirs of several clusters."""
+        """The name of the broker in sentences. It has the cluster id if the paths have log dirs of several clusters."""
 
     def join(self, found: list[Finding]) -> list[Finding]:
         """Return the findings to add to ``found``.
 
-        A fatal finding on a file for which ``found`` has a fatal finding is not added: the latter gets its commands.
+        If ``found`` already has a fatal finding on a file, a second one is left out, and its commands go to the first.
         """
         new = []
         for one in self.findings:
@@ -187,8 +187,8 @@ def started(
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
     """Return a verdict on each broker. If there are several brokers, the first verdict lists the log dirs of each.
 
-    ``found``: all findings. ``unreadable``: a file could not be read. Without a dry start, grave findings get a
-    verdict.
+    ``found``: all findings. ``unreadable``: a file could not be read. Without a dry start, there is a verdict only if a
+    finding is grave.
     """
     if not started:
         return [verdict(found, "the broker")] if any(one.is_grave for one in found) else []
@@ -218,8 +218,8 @@ def _closed(partitions: Sequence[Partition]) -> set[str]:
     """Return the folders whose log was closed before the broker was killed (:attr:`LogEvidence.is_closed`).
 
     A broker preallocates both indexes of the newest segment (AbstractIndex), and trims them when it closes the log. If
-    more than a fifth of a log dir's logs are trimmed, none counts as closed. A log with one index of the size that a
-    broker preallocates in this log dir is not closed: another program changed the other index.
+    more than a fifth of the logs in a log dir are trimmed, none counts as closed. If one index of a log still has the
+    preallocated size that is usual in the log dir, the log is not closed: another program changed the other index.
     """
     found: set[str] = set()
     by_dir: dict[str, dict[str, tuple[int, int]]] = {}

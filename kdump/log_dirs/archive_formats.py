@@ -27,7 +27,7 @@ _READ: Final = (
     (ZIP, b"PK\x05\x06"),  # an empty zip
     *((BZIP2, b"BZh%d" % level + block) for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
 )
-"""Formats and their first bytes; for bzip2 these include the start of the first block or the end mark."""
+"""Formats and their first bytes. For bzip2 these include the start of the first block, or the end mark."""
 SUFFIXES: Final = (
     *(".tar", ".tgz", ".tar.gz", ".taz", ".tzst", ".tar.zst", ".txz", ".tar.xz", ".tbz", ".tbz2", ".tar.bz2"),
     *(".tar.lz4", ".zip"),
@@ -75,7 +75,7 @@ def foreign(head: bytes) -> Foreign | None:
 
 
 def name_inside(name: str) -> str:
-    """Return a name without the suffix of a compressed file."""
+    """Return the name of a compressed file without the suffix of the compression."""
     return next((name.removesuffix(suffix) for suffix in _COMPRESSED if name.endswith(suffix)), name)
 
 

@@ -39,7 +39,7 @@ _FOLDERS_DEEP: Final = 100
 _SHOWN: Final = 100
 """Maximum number of characters of a name in messages."""
 _LARGE_FILE: Final = 1 << 32
-"""Largest size in bytes of a sparse or truncated member, if the archive is smaller. No segment is larger."""
+"""Largest size in bytes of a sparse or truncated member that is larger than its archive. No segment is larger."""
 _NEWLINE: Final = 0x0A
 _FAR: Final = 1e12
 """The lowest invalid time of a member, in seconds since 1970."""
@@ -176,12 +176,12 @@ class Archive:
         raise NotImplementedError
 
     def _stop_at(self, limit: LimitError, unread: str) -> None:
-        """Report a limit of kdump that the archive exceeds. ``unread`` is the subject of the sentence."""
+        """Set ``broken`` and ``hint`` for a limit of kdump that the archive exceeds. ``unread`` begins the text."""
         self.broken = f"{unread} not read, because {limit.reason} (a limit of kdump, not damage)"
         self.hint = "extract the archive, then name the folder; or name an archive with fewer members"
 
     def _takes(self, path: str, linkname: str = "") -> bool:
-        """Return whether a member's path and link target are short enough. If not, add the member to ``left_out``."""
+        """Return whether a member's path and link target are short enough. If not, add it to ``left_out``."""
         if max(len(path), len(linkname)) > _LONGEST_NAME:
             self.left_out.append((path[:_SHOWN] + "...", f"has a name of more than {_LONGEST_NAME} bytes"))
         elif path.count("/") > _FOLDERS_DEEP:
@@ -326,7 +326,7 @@ class ZipArchive(Archive):
             self.hint = f"7z x {shell_path(self.name)}, then name the folder"
 
     def _begin(self) -> None:
-        """Begin without a temporary file. After a fork each process needs its own temporary file."""
+        """Begin without a temporary file. This also runs after a fork: each process needs its own."""
         self._process, self._lock = os.getpid(), threading.Lock()
         self._spool: Spool | None = None
         self._unpacked: dict[ZipMember, Extent] = {}
@@ -377,10 +377,10 @@ class _Headers:
         self._fd, self._position, self._members = descriptor, 0, 0
         self._left = _ABOUT_A_MEMBER
         self.pax_size: int | None = None
-        """The size in bytes of the PAX header, if the next read is of a PAX header; else None."""
+        """The size in bytes of the PAX header that the next call reads, or None if it reads something else."""
 
     def next_member(self) -> None:
-        """Begin to count the bytes of the next member's headers. Raises LimitError for too many members."""
+        """Start the count of header bytes for the next member. Raises LimitError for too many members."""
         self._left, self._members = _ABOUT_A_MEMBER, self._members + 1
         if self._members > _MEMBERS:
             raise _too_many()
@@ -392,7 +392,7 @@ class _Headers:
         self._position = position
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes; of a PAX header only the needed records, padded with zeros.
+        """Return the next bytes. Of a PAX header return only the needed records, padded with zeros.
 
         Raises ReadError for an invalid PAX header, and LimitError for headers of more than _ABOUT_A_MEMBER bytes.
         """
@@ -457,7 +457,7 @@ def _inside(path: str) -> str:
 
 
 def _member(info: tarfile.TarInfo, end: int) -> Member:
-    """Return a member of an archive that ends at byte ``end``, which may truncate the last member."""
+    """Return a member. The archive ends at byte ``end``, so the last member may be truncated."""
     sparse: list[tuple[int, int]] | None = getattr(info, "sparse", None)
     modified = _milliseconds(info)
     if sparse is None:
@@ -547,7 +547,7 @@ def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:
     """Return the archive at the beginning of ``path``, and the path in it: ``bundle.tgz:d1/orders-0``.
 
     An archive may be in another archive: ``outer.tgz:bundle.zip:d1``. Names may contain colons. The path in the archive
-    need not exist. Return None if no text before a colon is the path of an archive. Raises UnreadableError.
+    need not exist. The result is None if no text before a colon is the path of an archive. Raises UnreadableError.
     """
     nowhere = None
     at = path.find(":")

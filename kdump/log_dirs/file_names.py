@@ -125,7 +125,7 @@ SIBLING_NAME: Final = NamePattern(
 PLAIN_NAME: Final = NamePattern(
     rf"00\d{{18}}\.{_any(*PREALLOCATED, PRODUCER_SNAPSHOT)}|{_any(LEADER_EPOCHS, PARTITION_METADATA)}"
 )
-"""The files beside the segments of nearly every partition. Larger offsets may not fit into a Java long."""
+"""The files beside the segments of nearly every partition. Names with an offset of 10^18 or more are not plain."""
 LOG_DIR_FILE: Final = NamePattern(
     rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN)
 )
@@ -135,7 +135,7 @@ TIERED_FOLDER: Final = r"(?P<topic>.+)-(?P<id>[A-Za-z0-9_-]{22})"
 _FOLDER_STATE: Final = NamePattern(
     rf"\S+-\S+\.\S+-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})".replace(r"\S", r"[^ \t\n\v\f\r]")
 )
-"""``\\S`` is replaced, because in Java it excludes only ASCII white space."""
+"""Java's ``\\S`` excludes only ASCII white space, so ``\\S`` is replaced."""
 
 
 class FolderName(NamedTuple):
@@ -174,14 +174,14 @@ def offset_of(name: str) -> int | None:
 def snapshot_id(name: str) -> tuple[int, int] | None:
     """Return end offset and epoch in the name of a snapshot of the metadata log, or None if Java throws.
 
-    Java reads them at fixed positions, whatever follows (``Snapshots.parse``).
+    Java reads both at fixed positions, and accepts any text after them (``Snapshots.parse``).
     """
     offset, epoch = java_integer(name[:20], 64), java_integer(name[21:31], 32)
     return None if offset is None or epoch is None or len(name) < 31 else (offset, epoch)
 
 
 def opened_name(name: str) -> str | None:
-    """Return the name, with 20 digits, under which a broker opens a ``.log`` file (any state); None without offset."""
+    """Return the name of 20 digits that a broker opens for a listed ``.log`` file of any state; None without offset."""
     offset = offset_of(name)
     if offset is None:
         return None

@@ -25,7 +25,7 @@ MOST_WHOLE: Final = (1 << 31) - 1
 
 
 SMALL: Final = 1 << 16
-"""Size in bytes up to which reading a hole is as fast as asking for it."""
+"""Size in bytes up to which reading is as fast as a query for holes."""
 
 
 class Source(Protocol):
@@ -167,7 +167,7 @@ def read_file(files: Files, path: str) -> bytes:
 
 
 def read_index(files: Files, path: str) -> bytes:
-    """Return the bytes of an ``.index`` or ``.timeindex``; for a file that ends with a hole, a BeforeHole."""
+    """Return the bytes of an ``.index`` or ``.timeindex``, without a hole at the end (as a BeforeHole)."""
     with files.open(path) as source:
         hole = source.size if source.size <= SMALL else next_hole(source, 0)
         if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):

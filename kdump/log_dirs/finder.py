@@ -65,7 +65,7 @@ class Wanted(NamedTuple):
     max_batch_bytes: int = DEFAULT_LIMIT
     """Largest batch accepted, compressed or decompressed, in bytes. The limit does not select files."""
     log_dirs: bool = False
-    """Whether folders with only snapshots of the metadata log, or only files of a log dir, are selected."""
+    """Whether folders without a log are selected if they have metadata snapshots or the files of a log dir."""
     every_folder: bool = False
     """Whether all folders are selected, regardless of their contents."""
     remote: RemoteStorage | None = None
@@ -80,11 +80,11 @@ class Wanted(NamedTuple):
         return not self.partitions or name.partition in self.partitions
 
     def for_form(self, form: str) -> Self:
-        """Return the same with the limit of a batch for an output format or command."""
+        """Return a copy with the batch limit of an output format or command."""
         return self._replace(max_batch_bytes=limit_for(form, self.max_batch_bytes))
 
     def missing(self, names: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
-        """Yield a sentence for each --topic, or a --partition alone, that selects none of ``names`` in ``paths``."""
+        """Yield a sentence for each --topic that selects none of ``names``, or for --partition without --topic."""
         numbers = " with a number in --partition" if self.partitions else ""
         for topic in self.topics or ([None] if self.partitions else []):
             one = self._replace(topics=() if topic is None else (topic,))
@@ -138,11 +138,11 @@ class Finder:
         self.report = report
         self.note, self.fail = report.note, report.fail
         self.found_names: set[Name] = set()
-        """The names of all folders with a log, and of folders that are not read but have the name of a partition."""
+        """The names of all folders with a log, and of unread folders with the name of a partition."""
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
         self.without_log: list[UnreadableError] = []
-        """The errors on given folders without a log. With :attr:`Wanted.every_folder` they are not reported."""
+        """The errors on named folders without a log, if :attr:`Wanted.every_folder` prevents their report."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
         self._packed: list[Entry] = []
@@ -201,7 +201,7 @@ class Finder:
         self._say_skipped()
 
     def _named(self, paths: Iterable[str], files: Files) -> Iterator[_Named]:
-        """Yield the folders and files that ``paths`` name. An archive is yielded as its root folder."""
+        """Yield the folders and files that ``paths`` name. For an archive yield its root folder."""
         for path in paths:
             try:
                 if path == "-" and files is LOCAL:
@@ -297,7 +297,7 @@ class Finder:
         yield Partition(place, "", None, None, (segment,), limit=limit, is_named=True, is_listed=False)
 
     def _fail_if_broken(self, place: Files) -> bool:
-        """Report an archive or a compressed file if a part of it cannot be read. Return whether this is the case."""
+        """Return whether a part of an archive or compressed file cannot be read. If so, report it as a failure."""
         archive = _archive(place)
         if archive is None or archive.broken is None:
             return False
@@ -305,9 +305,9 @@ class Finder:
         return True
 
     def _doubt(self, head: bytes, shown: str, *, may_begin_damaged: bool) -> None:
-        """Raise UnreadableError for a file that neither has the name of a segment nor begins like a segment.
+        """Raise UnreadableError if a file, which has not the name of a segment, does not begin like a segment.
 
-        If ``may_begin_damaged`` (the name is a ``.log``, or is unknown), only text is refused; other files get a note.
+        With ``may_begin_damaged`` (a ``.log``, or an unknown name), this is only for text. Other files get a note.
         """
         wrong = _no_segment(head)
         if wrong is None:
@@ -447,7 +447,7 @@ class Finder:
             left += [(named, entry, *state) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
 
     def _is_packed(self, inside: Iterable[Entry], folder: str, files: Files) -> bool:
-        """Return whether the segments of a folder are compressed or encrypted objects, and report the folder."""
+        """Return whether the segments of a folder are compressed or encrypted objects. If so, report the folder."""
         if not [entry for entry in inside if entry.name.endswith(".rsm-manifest")]:
             return False
         from kdump.log_dirs.tiered_storage import refuse_packed
@@ -513,7 +513,7 @@ class Finder:
         return Partition(files, path, *name, tuple(segments), tuple(others), limit=limit, folders=folders)
 
     def _takes(self, name: Name, path: str | None) -> bool:
-        """Return whether a folder is selected. If not, report the file that the user named (``path``) as a note."""
+        """Return whether a folder is selected. If not, report a note on ``path``, the file that the user named."""
         takes = self.wanted.takes(name)
         if not takes and path is not None:
             self.note(f"{path} is left out: its folder is of another topic or partition")
@@ -621,7 +621,7 @@ def _folder_order(below: tuple[Name, Entry]) -> tuple[str, int, str]:
 
 
 def _apart(segments: list[Segment]) -> list[list[Segment]]:
-    """Divide the segments of a folder into logs. A copy with a name that no broker writes is a log of its own."""
+    """Divide the segments of a folder into logs. A copy of a segment under another name is a log of its own."""
     logs: list[list[Segment]] = [[]]
     for segment in segments:
         is_brokers = segment.base_offset is None or SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))

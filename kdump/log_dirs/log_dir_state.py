@@ -116,7 +116,7 @@ class LogDirStates:
         return self._known[key]
 
     def inside(self, partition: Partition) -> LogDirState:
-        """Return the state of a partition folder as a log dir. Its files are read in order of name."""
+        """Return the state of a folder that may itself be a log dir. Its files are read in order of name."""
         key = partition.files, partition.folder
         if key not in self._known:
             path_of = partial(posixpath.join, partition.folder)
@@ -181,7 +181,7 @@ class LogDirStates:
 
 
 def _is_folder(files: Files, path: str) -> bool:
-    """Return whether the clean shutdown marker is a folder, which a broker accepts too."""
+    """Return whether the clean shutdown marker is a folder. A broker accepts a folder too."""
     marker = files.look(path)
     return marker is not None and marker.is_folder
 

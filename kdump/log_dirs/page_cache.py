@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = mmap.PAGESIZE
 AHEAD: Final = (16 << 20) // PAGE
-"""After a read that meets cached pages, this many more pages are noted: the system may read them ahead."""
+"""If a read meets cached pages, this many later pages are noted too: the system may read them ahead."""
 FOLIO: Final = (2 << 20) // PAGE
 """Number of pages of the largest folio of Linux. Linux does not evict a part of a folio."""
 _BEYOND: Final = (64 << 20) // PAGE
@@ -27,7 +27,7 @@ _MISSING: Final = re.compile(rb"\0+")
 
 
 class Guard:
-    """Notes which pages of an open file of ``size`` bytes are cached, and evicts the others after they are read.
+    """Notes which pages of an open file are cached before a read, and evicts the others after it. ``size``: in bytes.
 
     Raises OSError if the system does not report the cached pages.
     """

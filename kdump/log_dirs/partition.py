@@ -1,6 +1,6 @@
 """Partitions and segments as the finder returns them: paths, sizes and offsets of files. No batch is decoded here.
 
-Also the state of a partition folder after a start (``.swap`` files), and groups of partitions for workers.
+Other functions: index ``.swap`` files that a start renames, groups of partitions for workers, the search of an offset.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Segment(NamedTuple):
     disk_size: int | None = None
     """The occupied disk space in bytes; None if unknown."""
     until: int | None = None
-    """The offset before which the segment ends: the next segment has the later ones. None: the end of the file."""
+    """The segment is read only up to this offset (exclusive), because the next one has the later ones; None: whole."""
     start: int = 0
     """The first byte of the file that belongs to the segment. It is not 0 for a part of a split segment."""
     special: str = ""
@@ -141,7 +141,7 @@ class Partition(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the folder has only segments with an index, and PLAIN_NAMEs: no ``.txnindex``, nothing unfinished."""
+        """Whether the folder has only segments with an index, and PLAIN_NAME files: no ``.txnindex``, no ``.swap``."""
         if self.folders or not self.is_listed:
             return False
         for each in self.segments:
@@ -152,7 +152,7 @@ class Partition(NamedTuple):
 
     @property
     def state_dir(self) -> str:
-        """The folder that may have the files of a log dir: the log dir, or the folder itself if it has no topic."""
+        """The folder with the files of a log dir: the log dir, or the folder itself if its name has no topic."""
         return self.folder if self.topic is None else self.log_dir
 
     def file(self, name: str) -> bytes | None:
@@ -200,7 +200,7 @@ class Partition(NamedTuple):
 
 
 def index_swaps(partition: Partition) -> dict[str, str]:
-    """Return the index ``.swap`` files that a start renames, except those of a ``.log.swap``: new name -> path.
+    """Return new name -> path of the index ``.swap`` files that a start renames, except those of a ``.log.swap``.
 
     A start renames each ``.swap`` file whose offset is below the offsets of all ``.cleaned`` files (LogLoader,
     ``removeTempFilesAndCollectSwapFiles`` and ``load``).
@@ -232,7 +232,7 @@ def stem_offset(name: str) -> int:
 
 
 def with_index_swaps(segments: Sequence[Segment], lone: Mapping[str, str]) -> list[Segment]:
-    """Return segments with the index files that they have after a start. ``lone``: result of :func:`index_swaps`."""
+    """Return segments with the index files that they have after a start. ``lone`` is from :func:`index_swaps`."""
     return [each._replace(siblings=each.siblings | _renamed(each, lone)) for each in segments] if lone else [*segments]
 
 

@@ -107,7 +107,7 @@ def shown_paths(paths: Iterable[str]) -> str:
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Return whether the file ``shown``, a path as in messages (no credentials), exists in the stores of ``paths``."""
+    """Return whether a file exists in the stores of ``paths``. ``shown`` is its path in messages: no credentials."""
     for files, _ in places(paths):
         if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
             return True
@@ -115,9 +115,9 @@ def is_there(shown: str, paths: Iterable[str]) -> bool:
 
 
 class RemoteFiles:
-    """A ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). ``prefix`` begins its paths in messages.
+    """A ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). Its paths in messages begin with ``prefix``.
 
-    Methods retry after errors (:class:`Retries`), then raise StoreError. Not so :meth:`put_once` and :meth:`delete`.
+    Methods retry after errors (:class:`Retries`), then raise StoreError. :meth:`put_once` and :meth:`delete` do not.
     """
 
     def __init__(self, system: Any, prefix: str, retries: Retries | None = None) -> None:
@@ -132,7 +132,7 @@ class RemoteFiles:
 
     @classmethod
     def of(cls, uri: str) -> tuple[RemoteFiles, str]:
-        """Return the place of ``uri`` and the path in this place. The text after ``?`` has Arrow's options."""
+        """Return the place of ``uri`` and the path in it. The text after ``?`` has Arrow's options."""
         try:
             from pyarrow import ArrowInvalid, ArrowNotImplementedError
         except ImportError:
@@ -343,7 +343,7 @@ class Retries:
         return {"_has_answered": self._has_answered, "_given_up": set()}
 
     def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
-        """Return the result of ``what``, which may raise OSError, ArrowException. Raises StoreError after the last try.
+        """Call ``what`` again after an OSError or ArrowException; return its result. Raises StoreError at the last try.
 
         The message of the error has the ``name`` of the file and the word ``done``, "read" or "written".
         """

@@ -40,11 +40,11 @@ _FEW_TRIES: Final = {
     "dfs.client.failover.sleep.base.millis": "100",
     "dfs.client.failover.sleep.max.millis": "500",
 }
-"""Few retries in a call of hdfs-native: its defaults take four minutes, and kdump itself repeats failed calls."""
+"""Settings for few retries in hdfs-native: its defaults take four minutes, and kdump itself repeats failed calls."""
 
 
 def relevant(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the Hadoop settings for stores."""
+    """Return those of Hadoop's settings that are for stores."""
     return {name: value for name, value in settings.items() if name.startswith(PREFIXES)}
 
 
@@ -171,8 +171,8 @@ _AWS_REGION: Final = re.compile(r"s3[.-]([a-z0-9-]+)\.amazonaws\.com")
 class HdfsSystem:
     """HDFS through hdfs-native, with the methods of a ``pyarrow.fs`` file system that kdump calls.
 
-    ``url`` is the URL of the name node or name service; None means ``fs.defaultFS``. The methods raise OSErrors of one
-    line; ``connect`` raises RuntimeError for a missing or wrong setting.
+    ``url`` is the URL of the name node or name service; None means ``fs.defaultFS``. The methods raise OSErrors with a
+    text of one line. ``connect`` raises RuntimeError for a missing or wrong setting.
     """
 
     url: str | None

@@ -1,4 +1,4 @@
-"""Remote storage of tiered topics (KIP-405): its segments as files of a log dir, and joined with local segments.
+"""Remote storage of tiered topics (KIP-405): lists its segments as files of a log dir, and joins them with local ones.
 
 For each segment Aiven's remote storage manager writes a ``.log``, an ``.indexes`` and a ``.rsm-manifest``
 (:mod:`kdump.formats.rsm_manifest`) below ``<prefix>/<topic>-<topic id>/<partition>``. :class:`TieredFiles` lists them
@@ -6,9 +6,9 @@ as a decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txn
 snapshot, which has the state at the end of the segment; a snapshot in a log dir has the state at the start. Files
 without a manifest, such as plain copies by other managers, are listed unchanged.
 
-A broker deletes copied segments from its disk later. So the log begins in remote storage and ends on the broker's disk.
-A segment in both is read from the disk. Remote segments overlap each other after a change of leader, because the new
-leader's segments have other base offsets. Each offset is read once (:func:`joined`).
+A broker copies a segment to remote storage, and later deletes it from its disk. So the log begins in remote storage and
+ends on the disk. A segment in both is read from the disk. Remote segments overlap each other after a change of leader,
+because the new leader's segments have other base offsets. Each offset is read once (:func:`joined`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "rsm-manifest"
 INDEXES: Final = "indexes"
-"""The suffixes of the other objects of a segment."""
+"""MANIFEST and INDEXES are the suffixes of the objects that a segment has beside its ``.log``."""
 INDEX_FILES: Final = {INDEX: "offset", TIME_INDEX: "timestamp", TXN_INDEX: "transaction"}
 """Suffix of an index file -> its name in a manifest."""
 UNREADABLE: Final = b"\xff"
@@ -58,7 +58,7 @@ KEPT_BYTES: Final = 64 << 20
 
 
 def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
-    """Raise UnreadableError if a folder's first valid manifest shows that its segments are compressed or encrypted."""
+    """Raise UnreadableError if the first valid manifest in a folder describes a compressed or encrypted segment."""
     for entry in entries:
         if entry.name.endswith(f".{MANIFEST}"):
             try:
@@ -136,7 +136,7 @@ class TieredFiles:
         return sorted(found)
 
     def _segment(self, stem: str, log: Entry, there: Mapping[str, Entry]) -> list[Entry]:
-        """Return a segment's files as in a log dir: only ``log`` without a manifest and indexes, none if unreadable."""
+        """Return a segment's files as in a log dir: none if unreadable, only ``log`` without manifest and indexes."""
         manifest_entry, indexes = there.get(f"{stem}.{MANIFEST}"), there.get(f"{stem}.{INDEXES}")
         if manifest_entry is None and indexes is None:
             return [log]
@@ -348,7 +348,7 @@ class RemotePartitions:
             self._left.setdefault((one.topic, one.partition), []).append(one)
 
     def join(self, local: Partition) -> Partition:
-        """Return a local partition with its segments in remote storage, unless these have another topic id."""
+        """Return a local partition joined with its remote segments, or unchanged if these have another topic id."""
         there = self._left.get((local.topic, local.partition), [])
         topic_id = local_id(local, self._report) if there else None
         for one in there:
@@ -384,8 +384,8 @@ def folder_id(remote: Partition) -> str | None:
 def joined(local: Partition, remote: Partition) -> Partition:
     """Return a partition with the segments of both, each offset once. Local segments are preferred.
 
-    Each remote segment is read up to the start of the next one. A segment is left out if another of the same or a later
-    epoch has all its offsets, or if one of a later epoch has the same base offset.
+    Each remote segment is read up to the start of the next one. A segment is left out if another one of the same or a
+    later epoch has all its offsets. Of segments with the same base offset, the one with the latest epoch is kept.
     """
     live = [one for one in local.segments if one.path.endswith(f".{file_names.LOG}")]
     begins = min((one.base_offset for one in live if one.base_offset is not None), default=None)

@@ -1,4 +1,4 @@
-"""Decompresses streams in steps of bounded memory, into a temporary file without a name (in ``TMPDIR``)."""
+"""Decompresses streams in steps of bounded memory, and stores bytes in a temporary file without a name (``TMPDIR``)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MEMORY: Final = 1 << 27
 
 
 class OwnedDescriptor:
-    """A duplicate of the descriptor of ``file``; ``file`` is closed. The duplicate is closed with this object."""
+    """A duplicate of the descriptor of ``file``, which is closed. The duplicate is closed with this object."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.fd = os.dup(file.fileno())
@@ -79,7 +79,7 @@ class Spool:
 
 
 def _readable(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Yield the blocks. An OSError of their source becomes UnreadableError, to differ from errors of the spool."""
+    """Yield ``blocks``. An OSError while they are read becomes UnreadableError, so it differs from write errors."""
     try:
         yield from blocks
     except OSError as reason:

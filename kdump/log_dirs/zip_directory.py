@@ -57,7 +57,7 @@ class ZipMember(NamedTuple):
 
 
 class ZipContent(NamedTuple):
-    """The members of a zip. ``unread`` (unreadable) and ``left_out`` (neither file, link nor folder) have reasons."""
+    """The members of a zip. With reasons: ``unread`` (unreadable), ``left_out`` (neither file, link nor folder)."""
 
     members: list[ZipMember]
     folders: list[str]
@@ -66,7 +66,7 @@ class ZipContent(NamedTuple):
 
 
 class _Bounded:
-    """The file that zipfile reads. Raises LimitError for a directory of more than _LARGEST bytes."""
+    """The file object that zipfile reads. Raises LimitError for a directory of more than _LARGEST bytes."""
 
     def __init__(self, descriptor: int) -> None:
         self._fd, self._position = descriptor, 0
