@@ -152,7 +152,7 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``. A value replaces that of the same key only if its rank is higher."""
+    """Add ``others`` to ``best``. A new value of a known key counts only if its rank is higher."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value

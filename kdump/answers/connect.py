@@ -242,7 +242,7 @@ class ConnectCluster:
         return self._connectors.setdefault(name, _Connector())
 
     def lines(self) -> Iterator[ConnectLine]:
-        """Yield connectors by name, each with its tasks and source offsets. A deleted one may have only offsets."""
+        """Yield connectors by name, each with its tasks and source offsets. A deleted one has no line, only offsets."""
         offsets: dict[str, list[SourceOffsetLine]] = {}
         for key in sorted(self._offsets):
             name, partition, offset, timestamp = self._offsets[key]
@@ -327,7 +327,7 @@ class ConnectTopics:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
-        """Return the topics of each cluster: those in ``named``, else those identified by the keys of their records.
+        """Return the topics of each cluster: the topics ``named``, else topics with keys like those of Connect.
 
         A cluster gets the status and offsets topics whose names are most similar to that of its configs topic.
         """

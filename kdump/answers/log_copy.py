@@ -382,7 +382,7 @@ class Lineage:
 
 
 def lineage(partition: Partition, report: Reporter) -> Lineage:
-    """Return the leader epochs in ``leader-epoch-checkpoint``, and newer ones that only batches have.
+    """Return the leader epochs in ``leader-epoch-checkpoint``, and newer epochs that only batches have.
 
     Epochs that start after the log end offset are left out. ``report`` receives a malformed checkpoint as damage.
     """

@@ -131,6 +131,7 @@ class PartitionOffsets:
     leader_epoch: int | None
     """The leader epoch in the metadata log, else the newest epoch in leader-epoch-checkpoint."""
     max_timestamp_ms: int | None
+    """The largest timestamp."""
     max_timestamp_offset: int | None
     """The first offset with the largest timestamp."""
     by_time: tuple[TimeAnswer, ...] = ()

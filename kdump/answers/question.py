@@ -138,7 +138,7 @@ class LogQuestion(Generic[O]):
     """Whether the question compares brokers. Each broker then has its own paths."""
     unit: Unit = "topic"
     once: type[AnswerLine] | None = None
-    """A class of lines that all Spark tasks would return, but only the first one does."""
+    """A class of lines that only the first Spark task returns, because they are equal in all tasks."""
     prepare: Callable[[Any, Asking], None] | None = None
     """Reads, before Spark tasks start, the facts that each of them needs."""
     takes_remote: bool = False
@@ -210,7 +210,7 @@ class Asking:
         self.states = LogDirStates(report) if states is None else states
         self.found_names: Collection[Name] = ()
         self.unread: Collection[Name] = ()
-        """``found_names`` and ``unread`` are those of :class:`kdump.log_dirs.finder.Finder`, which describes them."""
+        """:class:`kdump.log_dirs.finder.Finder` sets and describes ``found_names`` and ``unread``."""
 
     def takes(self, partition: Partition) -> bool:
         return self.asked.takes(Name(partition.topic, partition.partition))

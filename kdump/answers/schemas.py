@@ -30,9 +30,11 @@ class SchemaLine:
     schema_type: str
     """AVRO, PROTOBUF or JSON."""
     references: tuple[Reference, ...]
+    """The schemas to which this schema refers."""
     metadata: dict[str, Any] | None
     rule_set: dict[str, Any] | None
     schema: str
+    """The text of the schema."""
     state: str
     """``current``, ``soft-deleted`` or ``hard-deleted``."""
     context: str

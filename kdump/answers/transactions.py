@@ -126,7 +126,7 @@ class PartitionTransaction:
 
 @dataclass(frozen=True)
 class ReplicaDifference:
-    """An open transaction that only one replica has: the one in ``log_dir``, or the reported one."""
+    """An open transaction that either only the replica in ``log_dir`` has, or only the reported replica."""
 
     kind: ClassVar[str] = "difference"
     topic: str

@@ -45,7 +45,7 @@ class ManyHeaders(Sequence[Header]):
         self._data, self._count, self._change = data, count, change
 
     def changed(self, change: Callable[[Header], Header]) -> ManyHeaders:
-        """Return the same stored headers, with ``change`` in place of any earlier function."""
+        """Return the stored headers with ``change``, which replaces any earlier function."""
         return ManyHeaders(self._data, self._count, change)
 
     def __len__(self) -> int:

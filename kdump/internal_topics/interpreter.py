@@ -123,7 +123,7 @@ class Reader:
 
 
 def _varint_error(data: bytes, position: int) -> str | None:
-    """Return Kafka's error for a varint above 5 bytes (ByteUtils.readUnsignedVarint); None for a truncated one."""
+    """Return Kafka's error for a varint above 5 bytes (ByteUtils.readUnsignedVarint); None for a truncated varint."""
     if len(data) - position < 5:
         return None
     value = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[position : position + 4]))

@@ -106,7 +106,7 @@ def _without_shared(
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
     """Remove columns whose cells are all equal. Return column -> cell for them, and the table, rows and widths left.
 
-    Dashes are not returned. If all columns are such, none is removed.
+    Dashes are not returned. If this holds for all columns, none is removed.
     """
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):

@@ -72,7 +72,7 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Return the text of the first payload with a frame, by plain Python. Cache the text before "data"."""
+        """Return the text of the first payload of a schema, made by plain Python. Cache the text before "data"."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)

@@ -60,7 +60,7 @@ def content(column: Column, data: bytes, encoding: Encoding) -> str:
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Yield :func:`payload` in pieces, then the text ``before``, then a field ``mark`` with an encoding but utf8."""
+    """Yield :func:`payload` in pieces, then the text ``before``, then the encoding as field ``mark``, unless utf8."""
     from kdump.rows.pieces import to_pieces
 
     pieces = to_pieces(data, encoding)

@@ -102,7 +102,7 @@ class KernelRows:
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         """Return the literals and slots of a row; None if compiled code does not support a column.
 
-        ``nulls`` has those of ``record.key`` and ``record.value`` that are null in the row.
+        ``nulls`` has ``record.key`` or ``record.value`` if the row has a null key or value.
         """
         raise NotImplementedError
 

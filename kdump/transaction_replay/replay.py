@@ -165,7 +165,7 @@ class Replay:
 
 
 def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
-    """Yield each transaction that ends. Afterwards ``replay`` has the open ones. Raises DamageError like ``add``."""
+    """Yield each transaction that ends. Open transactions stay in ``replay``. Raises DamageError like ``add``."""
     replay = replay or Replay()
     for batch in batches:
         transaction = replay.add(batch)

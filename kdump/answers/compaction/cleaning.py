@@ -503,7 +503,7 @@ class Cleaning:
             newest.latest = end - 1
 
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
-        """Add to ``done`` the outcomes of records whose keys belong to a part. The first part has those without key."""
+        """Add to ``done`` the outcomes of records with keys of a part. The first part also has those without a key."""
 
         def report(text: str) -> None:
             done.damage = done.damage or text
@@ -524,7 +524,7 @@ class Cleaning:
                 done.add(newest.judge(discards=data.discards, keeps=keeps, listed=self._listed))
 
     def _judge_marker(self, done: Cleaned, marker: RecordBatch, *, goes: bool) -> None:
-        """Add the records of a marker to ``done``, as removed if ``goes``. An unreadable one was reported before."""
+        """Add the records of a marker to ``done``, as removed if ``goes``. CleanerWalk reports unreadable markers."""
         try:
             offsets = [record.offset for record in marker.records()]
         except DamageError:

@@ -101,7 +101,7 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield the first limit in each segment. Its size is that of the segments up to the next one with a limit."""
+    """Yield the first limit in each segment, with the bytes of the segments up to the next segment with a limit."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)

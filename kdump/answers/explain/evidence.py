@@ -100,7 +100,7 @@ class OtherCopy(NamedTuple):
 
 
 class ListedFolders(NamedTuple):
-    """The partitions that have a folder in the given paths. The folders of those in ``unread`` cannot be listed."""
+    """Partitions with a folder in the given paths: all of them (``names``), and those with an unreadable folder."""
 
     names: Collection[Name] = ()
     unread: Collection[Name] = ()
@@ -326,7 +326,7 @@ class Block:
 
     @cached_property
     def newest(self) -> dict[bytes, int]:
-        """Key -> its newest offset in the log. The keys are those of records that exist only in deleted segments."""
+        """Key -> its newest offset in the log, for each key that a record in only deleted segments has."""
         records = self.deleted.records.items()
         keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
         return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}
@@ -369,9 +369,9 @@ class Block:
 def evidence_of(
     topic: str, number: int, places: Iterable[Place], history: TopicHistory, folders: ListedFolders
 ) -> PartitionEvidence:
-    """Return the evidence of the first broker with a folder of the partition. Other brokers' folders are replicas.
+    """Return the evidence of the first broker with a folder of the partition. Other brokers have replicas.
 
-    Log dirs with the same broker id in meta.properties belong to one broker. A log dir without an id counts as one.
+    Log dirs with the same broker id in meta.properties belong to one broker. A log dir without an id is a broker.
     """
     brokers: dict[str, list[Place]] = {}
     for place in places:

@@ -76,7 +76,7 @@ class Sightings:
     damaged: list[tuple[str, int, str]] = field(default_factory=list)
     """Every damaged range, even at other offsets: file, first byte, reason."""
     older: dict[int, list[Sighting]] = field(default_factory=dict)
-    """Offset -> its records that do not count (:meth:`add`). Two leaders may have written the same offset."""
+    """Offset -> records that a newer leader epoch or an earlier record at this offset replaces (:meth:`add`)."""
     _sorted: list[Span] = field(default_factory=list)
 
     def covering(self, offset: int) -> Span | None:
@@ -133,7 +133,7 @@ class Sightings:
         self.waiting.clear()
 
     def end_transaction(self, producer_id: int, offset: int, marker: str) -> None:
-        """Set the outcome of the records in ``waiting`` of a producer that are before ``offset``, its marker."""
+        """Set the outcome of a producer's records in ``waiting`` that come before its marker at ``offset``."""
         still_waiting = []
         for number in self.waiting.pop(producer_id, []):
             if number < offset:

@@ -166,7 +166,7 @@ def record_text(record: SnapshotRecord, *, show_secrets: bool = False) -> str:
 
 
 def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[SnapshotRecord]:
-    """Yield the records of an image; if topics are ``wanted``, only those of these topics."""
+    """Yield the records of an image; if topics are ``wanted``, only their records."""
     ids = {topic.id for name, topic in image.topics.by_name.items() if takes(wanted, name)}
     for record in image.records():
         fields = record.fields

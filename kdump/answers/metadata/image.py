@@ -109,7 +109,7 @@ class Copies:
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
-        """Yield the batches from the one with offset ``start`` on. Only those of a single copy come in runs.
+        """Yield the batches from the one with offset ``start`` on, in runs if there is only one copy.
 
         If copies differ, the batches of the newer leader epoch are used.
         """

@@ -24,7 +24,7 @@ BOUNDS = frozenset((BEGIN, END, ABORT))
 
 
 class Break(NamedTuple):
-    """A place where a replay skips records: one that cannot be applied, or missing ones."""
+    """A problem in a replay: a record that cannot be applied and is skipped, or missing records."""
 
     offset: int
     timestamp: int
