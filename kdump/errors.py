@@ -144,7 +144,7 @@ class LimitError(DamageError):
 
 
 class DamageWarning(UserWarning):
-    """Damage that a Python function found and left out, in the words of the command."""
+    """Damage that a Python function found and left out. The text is that of the command."""
 
 
 class NoteWarning(UserWarning):

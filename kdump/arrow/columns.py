@@ -126,7 +126,7 @@ class Rows:
 
     @property
     def is_full(self) -> bool:
-        """Whether the caller should call :meth:`take`."""
+        """Whether the rows fill a record batch, so that the caller should call :meth:`take`."""
         return len(self) >= self._most_rows or self.size >= BYTES or bool(self._done)
 
     def add(self, item: SelectedBatch) -> None:

@@ -69,8 +69,9 @@ class ScannedCopy:
     """The contents of a folder: the spans in the order of the files, and the invalid bytes.
 
     ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours (no checksum covers these
-    two fields). Their base offset is already corrected, their leader epoch is not. ``left_out``: damaged ranges, with
-    the offsets that may be missing because of them; ``missing_until`` is None if the log ends with the range.
+    two fields). A corrected base offset replaces the wrong one; a leader epoch is as in the file. ``left_out``: damaged
+    ranges and batches with a wrong base offset. Offsets from ``missing_from`` to before ``missing_until`` (None: the
+    end of the log) may be missing because of a range.
     """
 
     def __init__(

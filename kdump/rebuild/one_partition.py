@@ -647,7 +647,7 @@ def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
 
 
 def _missing(one: LeftOutRange) -> tuple[int, int]:
-    """Return the first offset of a range, and the offset after it; all offsets if they are unknown."""
+    """Return the offsets that a range may have: the first, and the one after the last (0 and NEVER if unknown)."""
     start = 0 if one.missing_from is None else one.missing_from
     stop = NEVER if one.missing_until is None else one.missing_until
     return start, max(start, stop)

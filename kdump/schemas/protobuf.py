@@ -196,7 +196,7 @@ def _packed(name: str, read: Read, field_number: int) -> _Put:
 
 
 def _message(kind: MessageType, reader: ProtobufReader, group: int) -> Read:
-    """Return the reader of a message: after a length or, if ``group`` is a field number, of a group."""
+    """Return the reader of a message that follows its length, or of the group with the field number ``group``."""
 
     def read(data: bytes, position: int, end: int, walk: _Walk) -> tuple[Any, int]:
         if group:

@@ -71,7 +71,7 @@ class SubjectRows:
 
     @property
     def is_full(self) -> bool:
-        """Whether the caller should call :meth:`take`."""
+        """Whether the rows fill a record batch, so that the caller should call :meth:`take`."""
         rows = self._rows.values()
         return sum(map(len, rows)) >= ROWS or sum(one.size for one in rows) >= BYTES
 
