@@ -190,10 +190,7 @@ LOG_DIR_FILES: Final = frozenset({*READERS, file_names.BOOTSTRAP_SNAPSHOT})
 def log_dirs(
     paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
 ) -> list[tuple[Files, str]]:
-    """Return the log dirs for dry starts: all PATHs if ``configs`` has a node.id, else the log dirs in the PATHs.
-
-    Raises StoreError.
-    """
+    """Return log dirs for dry starts: all PATHs with a node.id in ``configs``, else those inside. Raises StoreError."""
     if node_id(configs) is not None:
         return _each_once(place for path in paths for place in _place(path))
     given = [each for path in paths for each in _given(path)]

@@ -84,10 +84,7 @@ class UnreadableError(KdumpError):
 
 
 class StoreError(UnreadableError):
-    """A store in the network did not answer, returned an error, or does not have the object. This is not damage.
-
-    :mod:`kdump.log_dirs.remote` has retried the operation.
-    """
+    """A store in the network did not answer, returned an error (after retries), or lacks the object: no damage."""
 
 
 class PartlyUnreadableError(UnreadableError):

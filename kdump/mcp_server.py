@@ -477,10 +477,7 @@ class ChildRun:
         return self._process.wait()
 
     def messages(self) -> list[tuple[str, str]]:
-        """Return the level and the text of each line of the command's standard error, each once.
-
-        Text of other programs has the level "".
-        """
+        """Return level ("" for other programs) and text of each line of the command's standard error, each once."""
         found = []
         for line in b"".join(self._said).decode("utf-8", "replace").split("\n"):
             level = re.match(LEVEL, line)

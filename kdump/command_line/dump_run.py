@@ -1,7 +1,4 @@
-"""One run of ``kdump dump`` in one process: :class:`Dump` prints records, batches and damage as its options require.
-
-:func:`write_columns` writes records as Parquet or Arrow instead.
-"""
+"""Runs ``kdump dump`` in one process: :class:`Dump` prints text, :func:`write_columns` writes Parquet and Arrow."""
 
 from __future__ import annotations
 

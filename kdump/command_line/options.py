@@ -51,10 +51,7 @@ def in_list(
 
 
 def topics_of_paths(ctx: click.Context) -> list[str]:
-    """Return the topics with partition folders in the paths given so far, for shell completion.
-
-    Names with control characters are skipped, because shells print completions unchanged.
-    """
+    """Return the topics in the paths given so far, for shell completion, without names with control characters."""
     found: set[str] = set()
     for path in ctx.params.get("paths") or ctx.args:  # if the value is missing, click leaves paths here
         if os.path.isdir(path):  # noqa: PTH112  pathlib is slow to import

@@ -16,10 +16,7 @@ _PROMOTIONS: Final = {
 
 
 def is_match(writer: AvroType, reader: AvroType, *, promoted: bool) -> bool:
-    """Return whether values of ``writer`` can be read as ``reader``, without a comparison of the types inside them.
-
-    ``promoted``: accept a wider primitive type too, such as ``long`` for ``int``.
-    """
+    """Return whether ``writer`` matches ``reader``, apart from inner types. ``promoted``: accept a wider type too."""
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
         if reader.kind != writer.kind and not (promoted and reader.kind in _PROMOTIONS.get(writer.kind, ())):
             return False

@@ -197,8 +197,7 @@ class SchemaStore:
     def referenced(self, version: SchemaVersion, reference: Reference) -> SchemaVersion | None:
         """Return the version that a schema refers to, in any state.
 
-        A subject without a context is first looked up in the schema's own context (Confluent's
-        ``QualifiedSubject.qualifySubjectWithParent``).
+        A subject without a context is first looked up in the schema's own (QualifiedSubject.qualifySubjectWithParent).
         """
         subject, number = reference.subject, reference.version
         if version.context != DEFAULT_CONTEXT and split_context(subject)[0] == DEFAULT_CONTEXT:

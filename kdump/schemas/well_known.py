@@ -1,7 +1,4 @@
-"""Protobuf's well-known types as JSON, and the .proto files that schemas import without a reference.
-
-A value outside its type's range, such as a timestamp after the year 9999, stays an object with its fields.
-"""
+"""Protobuf's well-known types as JSON, and their .proto files. A value out of range stays an object with its fields."""
 
 from __future__ import annotations
 

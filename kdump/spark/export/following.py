@@ -134,10 +134,9 @@ class Follower:
         checkpoint.write_manifest()
 
     def _fail(self, error: UnreadableError) -> None:
-        """Handle a read error in one folder: raise it, or keep it (with a note if the run follows) and return.
+        """Raise a read error, or keep it so that the step ends before the unreadable bytes of this folder only.
 
-        It is kept if the mode is not FAILFAST and the run follows, or if ``skip_unreadable`` and the disk fails. The
-        step then ends before the unreadable bytes of this folder, and the run continues with the other folders.
+        In mode FAILFAST errors are raised. Else ``--follow`` keeps them, and ``skip_unreadable`` those of a disk.
         """
         skips = self._options.skip_unreadable and isinstance(error, FailingDiskError)
         if self._options.mode == words.FAILFAST or not (self._forever or skips):

@@ -68,10 +68,7 @@ class Listings:
             self._known[key_of(partition)] = [_listed(segment) for segment in partition.segments]
 
     def transactions(self, partition: Partition, split_bytes: int) -> list[HeaderOutcomes]:
-        """Return the transactions of each segment. The headers of a segment are read again if the file has changed.
-
-        The last segment is always read. Raises UnreadableError.
-        """
+        """Return the transactions of each segment. Read changed segments and the last one. Raises UnreadableError."""
         before, now = self._transactions.get(key_of(partition), {}), {}
         for segment in partition.segments:
             key = (_listed(segment), segment.start, segment.until)
