@@ -169,15 +169,15 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
 
 
 def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
-    """Yield each ``.deleted`` segment with records whose offsets no live segment has, and the number of these records.
+    """Yield each ``.deleted`` segment with records whose offsets no segment has after a start, and their number.
 
-    Records that compaction removes do not count. Segments before the first live segment are skipped, because retention
-    deletes them.
+    Records that compaction removes do not count. Segments before the first one that stays are skipped, because
+    retention deletes them. Retention always leaves a segment (``UnifiedLog.deleteSegments``).
     """
     suffix = f".{file_names.LOG}.{file_names.DELETED}"
-    deleted = [each for each in partition.segments if each.path.endswith(suffix)]
-    live = [each for each in partition.segments if each.path.endswith(f".{file_names.LOG}")]
-    deleted = [each for each in deleted if each.size and live and base_of(each) > base_of(live[0])]
+    deleted = [each for each in partition.segments if each.path.endswith(suffix) and each.size]
+    live = after_swaps(partition, "last_offset").segments if deleted else []
+    deleted = [each for each in deleted if not live or base_of(each) > base_of(live[0])]
     if not deleted:
         return
     missing = _missing(deleted, live)

@@ -103,3 +103,16 @@ def test_an_aborted_transaction_may_go_though_its_marker_is_in_the_next_segment(
     (folder / f"{7:020}.txnindex").write_bytes(entries)
     (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
     assert list(swaps.only_in_deleted(found)) == []
+
+
+@pytest.mark.parametrize(("first", "lost"), [("log.deleted", [(0, 6), (6, 2)]), ("log.swap", [(6, 2)])])
+def test_deleted_segments_have_the_only_copy_if_no_later_segment_stays(folder, first, lost):
+    """Retention always leaves a segment. A ``.swap`` file is a segment after the start."""
+    for base, suffix in ((0, first), (6, "log.deleted")):
+        (folder / f"{base:020}.log").rename(folder / f"{base:020}.{suffix}")
+    for path in folder.iterdir():
+        if "deleted" in path.name:  # without keys compaction removes nothing
+            base = int(path.name[:20])
+            path.write_bytes(batch(base, *[None] * (2 if base else 6)))
+    (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
+    assert [(each.base_offset, records) for each, records in swaps.only_in_deleted(found)] == lost
