@@ -25,7 +25,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
-from kdump.recovery import first_recovered
+from kdump.recovery import MAX_OFFSET, first_recovered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -265,7 +265,7 @@ def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
         partition=folder.parsed.partition,
         folder=folder.base,
         log_dir=folder.log_dir.name,
-        outcome=StartOutcome.LOADED if how.clean else StartOutcome.RECOVERED,
+        outcome=StartOutcome.RECOVERED if recovered else StartOutcome.LOADED,
         log_start_offset=max(how.log_start, bases[0]),
         log_end_offset=sound.end,
         recovered=tuple([each.name for each in recovered]),
@@ -392,7 +392,8 @@ def _result(folder: LogFolder, how: Loading, outcome: Outcome, topic_id: bytes |
     if cuts:
         word = StartOutcome.TRUNCATED
     else:
-        word = StartOutcome.LOADED if how.clean or not (logs or outcome.swapped) else StartOutcome.RECOVERED
+        is_read = not how.clean and how.recovery_point != MAX_OFFSET and (logs or outcome.swapped)
+        word = StartOutcome.RECOVERED if is_read else StartOutcome.LOADED
     result = LogStart(
         topic=folder.parsed.topic,
         partition=folder.parsed.partition,

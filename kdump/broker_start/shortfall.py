@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump.broker_start import log_folder
 from kdump.broker_start.broker_dirs import RESERVED, StartOptions, brokers
-from kdump.checks.evidence import committed, epochs_of, evidence_of
+from kdump.checks.evidence import committed, epochs_of, evidence_of, is_credible
 from kdump.errors import SILENT, DamageError, UnreadableError, many_are
 from kdump.formats import checkpoints
 from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS
@@ -84,7 +84,7 @@ class CommittedOffsets:
         for part in self._partitions:
             if part.topic == CONSUMER_OFFSETS:
                 for key, offset in committed(CONSUMER_OFFSETS, part, {}):
-                    found[key] = max(offset, found.get(key, 0))
+                    found[key] = max(offset if is_credible(offset) else 0, found.get(key, 0))
         return found
 
     def of(self, topic: str, number: int) -> dict[str, int]:
@@ -111,7 +111,7 @@ def checkpointed(offsets: Callable[[str], Offsets]) -> Checkpointed:
         ("recovery point", file_names.RECOVERY_POINTS),
     ):
         for key, offset in offsets(name).items():
-            found.setdefault(key, {})[what] = max(offset, 0)
+            found.setdefault(key, {})[what] = offset if is_credible(offset) else 0
     return found
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text, named_in
-from kdump.checks.evidence import proves_end
+from kdump.checks.evidence import is_credible, proves_end
 from kdump.checks.repair_commands import aside, in_turn, metadata_command, swaps_aside
 from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import first_of, many, many_are
@@ -626,11 +626,8 @@ class _StartFindings:
 
     def _ends_early(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
         where = log.path or ""
-        evidence = dict(facts.evidence)
-        if log.high_watermark:
-            evidence["high watermark"] = log.high_watermark
-        if log.recovery_point:
-            evidence["recovery point"] = log.recovery_point
+        checkpoints = {"high watermark": log.high_watermark or 0, "recovery point": log.recovery_point or 0}
+        evidence = {**facts.evidence, **{what: at for what, at in checkpoints.items() if is_credible(at)}}
         end = log.log_end_offset if facts.end is None else max(facts.end, log.log_end_offset or 0)
         most = max(evidence.values(), default=0)
         is_in_stray = not self._records(log) and any(

@@ -17,7 +17,7 @@ from kdump.log_dirs.file_names import INDEX, INDEX_NAME, LOG, TIME_INDEX
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.internal_topics.decode import DecodedRecord
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 
 SNAPSHOT: Final = "producer snapshot"
+INCREDIBLE: Final = 1 << 56
+"""No log reaches this offset: ten million records a second reach it after 228 years. A file that has it is wrong."""
+
+
+def is_credible(offset: int) -> bool:
+    """Return whether an offset of a file can prove that a log had a record below it."""
+    return 0 < offset < INCREDIBLE
 
 
 def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
@@ -41,21 +48,22 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
     A broker names a producer snapshot after the log end offset (ProducerStateManager.takeSnapshot), and an index after
     the base offset of its segment. An epoch begins at the log end offset (LeaderEpochFileCache.assign).
     """
-    found: dict[str, int] = {}
     snapshots = [
         int(stem)
         for entry in part.others
         if entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}")
         and file_names.is_padded(stem := entry.name.partition(".")[0])
     ]
-    if any(snapshots):
-        found[SNAPSHOT] = max(snapshots)
-    bases = [base for base, _ in _index_bases(part)]
-    if any(bases):
-        found["index file"] = max(bases)
-    if epochs and epochs[-1].start_offset > 0:
-        found["leader epochs"] = epochs[-1].start_offset
-    return found
+    found = {
+        SNAPSHOT: _highest(snapshots),
+        "index file": _highest(base for base, _ in _index_bases(part)),
+        "leader epochs": epochs[-1].start_offset if epochs and is_credible(epochs[-1].start_offset) else 0,
+    }
+    return {what: offset for what, offset in found.items() if offset}
+
+
+def _highest(offsets: Iterable[int]) -> int:
+    return max(filter(is_credible, offsets), default=0)
 
 
 def proves_end(

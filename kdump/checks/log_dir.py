@@ -6,7 +6,9 @@ import posixpath
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import SILENT, StoreError, UnreadableError, raise_it
+from kdump.checks.evidence import INCREDIBLE
+from kdump.checks.repair_commands import aside
+from kdump.errors import SILENT, StoreError, UnreadableError, first_of, raise_it
 from kdump.findings import Finding, Level, remark, text_of
 from kdump.findings.codes import Code
 from kdump.formats import clean_shutdown, meta_properties
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from kdump.errors import DamageError
     from kdump.formats.meta_properties import MetaProperties
     from kdump.log_dirs.files import Files
+    from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition
     from kdump.primitives.wire import Bytes
 
@@ -126,6 +129,7 @@ class LogDirs(LogDirStates):
         self._wrong_files: set[str] = set()
         self._identities: dict[tuple[Files, str], object] = {}
         self._checked: set[object] = set()
+        self._compared: set[str] = set()
         self._news: list[Finding] = []
 
     def news(self) -> list[Finding]:
@@ -140,6 +144,9 @@ class LogDirs(LogDirStates):
             self._checked.add(log_dir)
             self._news += check(partition, fail)
         state, here = self.of(partition), (partition.topic, partition.partition)
+        if state.path not in self._compared:
+            self._compared.add(state.path)
+            self._news += _incredible(partition, state)
         for error in state.failed:
             fail(error)
         return LogDir(
@@ -169,6 +176,24 @@ class LogDirs(LogDirStates):
     def is_dispensable(self, log_dir: str) -> bool:
         """Return whether a broker starts without this log dir (path in messages)."""
         return (log_dir or ".") in self._dispensable
+
+
+def _incredible(partition: Partition, state: LogDirState) -> Iterator[Finding]:
+    """Yield the findings on checkpoints with offsets that no log reaches. A broker lowers them to the log end."""
+    for name in (file_names.RECOVERY_POINTS, file_names.HIGH_WATERMARKS):
+        found = {f"{topic}-{number}": at for (topic, number), at in state.offsets.get(name, {}).items()}
+        wrong = {of: at for of, at in found.items() if at >= INCREDIBLE}
+        if wrong:
+            path = partition.files.shown(posixpath.join(partition.log_dir, name))
+            yield Finding(
+                level=Level.DERIVED,
+                file=path,
+                kind=Code.CHECKPOINT_OFFSET,
+                text=f"no log reaches the offsets that the file has for {first_of(list(wrong), 10)}",
+                found=max(wrong.values()),
+                advice=f"Move the file away before a broker starts. {IF_BROKEN[name].advice}",
+                commands=(aside(path),),
+            )
 
 
 def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:

@@ -382,26 +382,27 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         word = "after an unclean stop a broker" if place.clean else "a broker"
         yield from _outcome(where, unclean, word, would=place.clean)
         end = unclean.log_end_offset
-    if place.high_watermark is None or end is None or place.high_watermark <= end:
+    mark = place.high_watermark or 0
+    if end is None or mark <= end or not evidence.is_credible(mark):
         return
     swaps = any(
         each.path.endswith(f".{file_names.SWAP}") for each in part.segments
     )  # only the dry start of the broker finds the end
     if swaps or part.lacks_end or folder.leftover_of(part) is not None:  # the checkpoint is of the current replica
         return
-    reached = evidence.evidence_of(part, None) | {"high watermark": place.high_watermark}
+    reached = evidence.evidence_of(part, None) | {"high watermark": mark}
     if not (place.clean and evidence.proves_end(end, place.recovery_point, reached)):
         yield Finding(
             level=Level.LOG,
             file=where,
             kind=Code.HIGH_WATERMARK,
-            text=f"the log ends at offset {end}, below the high watermark {place.high_watermark}"
+            text=f"the log ends at offset {end}, below the high watermark {mark}"
             + ("" if place.clean else COPY_OF_A_RUNNING_BROKER),
             offset=end,
-            expected=f"{place.high_watermark} or more",
+            expected=f"{mark} or more",
             found=end,
             advice=MAY_HAVE,
-            missing=place.high_watermark - end,
+            missing=mark - end,
         )
 
 

@@ -102,6 +102,7 @@ class Code:
     SNAPSHOT_AHEAD = FindingCode("snapshot-ahead", "log", "A snapshot ends after the metadata log: a node deletes the log.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     # a start: files of a log dir
     CHECKPOINT_BROKEN = FindingCode("checkpoint-broken", "log", "A checkpoint file of the log dir cannot be read.", _START, "LogManager")
+    CHECKPOINT_OFFSET = FindingCode("checkpoint-offset", "derived", "A recovery point or high watermark is so high that no log reaches it.", _START, "LogLoader.recoverLog, UnifiedLog")
     CLEANER_CHECKPOINT_BROKEN = FindingCode("cleaner-checkpoint-broken", "log", "cleaner-offset-checkpoint cannot be read.", _START, "LogManager")
     FOLDER_IS_FILE = FindingCode("folder-is-file", "log", "The path of a partition folder is a file.", _START, "LogManager")
     FOLDER_IS_DANGLING = FindingCode("folder-is-dangling", "log", "The path of a partition folder is a broken link.", _START, "LogManager")

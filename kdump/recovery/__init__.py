@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+MAX_OFFSET: Final = (1 << 63) - 1
 
 
 class SoundLog(NamedTuple):
@@ -20,5 +22,8 @@ class SoundLog(NamedTuple):
 
 
 def first_recovered(bases: Sequence[int], recovery_point: int) -> int:
-    """Return the index, in the sorted ``bases``, of the first segment that recovery reads after an unclean stop."""
-    return max(bisect_right(bases, recovery_point) - 1, 0)
+    """Return the index, in the sorted ``bases``, of the first segment that recovery reads after an unclean stop.
+
+    For the highest 64-bit number no segment is read: ``LogSegments.values`` finds an empty range.
+    """
+    return len(bases) if recovery_point == MAX_OFFSET else max(bisect_right(bases, recovery_point) - 1, 0)

@@ -32,7 +32,7 @@ from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import Segment
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.recovery import first_recovered
+from kdump.recovery import MAX_OFFSET, first_recovered
 from kdump.recovery.segment_end import (
     Cut,
     FailsError,
@@ -221,7 +221,7 @@ def dry_run(
         if not clean:
             left = start.recover_from(left, recovery_point)
         end = start.next_offset(left[-1]) if left else log_start
-        if clean and left:
+        if left and (clean or recovery_point == MAX_OFFSET):
             start.find_new_records(left[-1], end)
         if left and end < log_start:
             reason = f"the log would end at offset {end}, below its log start offset {log_start}"

@@ -1326,3 +1326,17 @@ def test_a_future_folder_takes_the_place_of_a_folder_that_becomes_stray(broker):
     start, logs = started(broker)
     assert (start["starts"], logs["plain", 0, "plain-0"][0]) == (True, "stray")
     assert findings(broker) == (0, set())
+
+
+@pytest.mark.parametrize(("point", "outcome"), [((1 << 63) - 1, "loaded"), ((1 << 63) - 2, "recovered")])
+def test_an_offset_that_no_log_reaches_proves_no_records(broker, point, outcome):
+    """After a kill brokers of 4.4.0 and 3.9.2 recover no segment if the recovery point is the highest number."""
+    (broker / "d2" / ".kafka_cleanshutdown").unlink()
+    for name in ("recovery-point", "replication"):
+        (broker / "d2" / f"{name}-offset-checkpoint").write_text(f"0\n1\nidem 0 {point}\n")
+    (broker / "d2" / "idem-0" / f"{(1 << 63) - 1:020}.snapshot").write_bytes(b"")
+    assert started(broker)[1]["idem", 0, "idem-0"] == (outcome, 0, 2)
+    status, found = findings(broker)
+    assert (status, "checkpoint-offset" in dict(found), "records-missing" in dict(found)) == (4, True, False)
+    done = kdump("check", *(str(broker / each) for each in DIRS))
+    assert b"no log reaches the offsets that the file has for idem-0" in done.stdout
