@@ -234,7 +234,7 @@ def skip_equal(left: LogCopy, right: LogCopy) -> None:
 
 
 def _equal(left: LogCopy, right: LogCopy, size: int) -> int:
-    """Return how many bytes from the positions of both copies on are equal, at most ``size``."""
+    """Return the number of equal bytes of both copies, from their positions on, up to ``size``."""
     done, block = 0, FIRST
     while done < size:
         wanted = min(block, size - done)

@@ -134,7 +134,7 @@ class WriterLine:
 
 @dataclass(frozen=True)
 class MissingLine:
-    """Lost records of a coordinator's partition. The true state of its groups may be newer than the lines."""
+    """Lost records of a coordinator's partition. The true state of its groups may be newer than the answer."""
 
     kind: ClassVar[str] = "missing"
     topic: str

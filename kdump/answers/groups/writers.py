@@ -23,7 +23,7 @@ Ranking: TypeAlias = Literal["bytes", "commits"]
 
 @dataclass(slots=True)
 class GroupTally:
-    """The records of a group in a partition: bytes and timestamps (ms)."""
+    """The records of a group in a partition: bytes, numbers and timestamps (ms)."""
 
     first_timestamp: int
     last_timestamp: int = -1

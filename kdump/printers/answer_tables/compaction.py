@@ -1,4 +1,4 @@
-"""The tables of ``kdump compaction``: partitions whose cleaning is due come first."""
+"""The tables of ``kdump compaction``: partitions (due first), records to remove, limits of the cleaner, large keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of ``kdump du``: totals of each log dir, then folders, the largest first."""
+"""The tables of ``kdump du``: totals of log dirs, then folders, topics or segments (largest first), and other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of ``kdump rebuild-cluster``: topics, losses, differences, nodes, groups, transactions, and warnings."""
+"""The tables of ``kdump rebuild-cluster``: topics, losses, changes, nodes, metadata, groups, transactions, warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of ``kdump stats``: the largest partitions first."""
+"""The tables of ``kdump stats``: partitions (largest first), records, producers, hours, and sizes in other codecs."""
 
 from __future__ import annotations
 
