@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
-from kdump.errors import DamageError
+from kdump.errors import DamageError, UnreadableError
 from kdump.findings.codes import Code, FindingCode
 from kdump.formats import leader_epoch, partition_metadata
 from kdump.formats.checkpoint_text import NumberDamageError
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kdump.broker_start.release import StartRelease
-    from kdump.errors import UnreadableError
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.partition import Partition
@@ -112,9 +111,12 @@ class LogDirFiles:
     def closed(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the paths in a local log dir that the owner of the log dir may not write (:func:`may_write`)."""
         if self.files is LOCAL:
-            with suppress(OSError):
+            with suppress(OSError):  # the part of the start that reads the log dir reports it
                 owner = os.stat(self.path or ".")  # noqa: PTH116  pathlib is slow to import
-                yield from (path for path in paths if not may_write(owner, os.stat(path)))  # noqa: PTH116  as above
+                for path in paths:
+                    with suppress(OSError):  # as above
+                        if not may_write(owner, os.stat(path)):  # noqa: PTH116  as above
+                            yield path
 
     def is_full_folder(self, entry: Entry) -> bool:
         """Return whether an entry is a folder with files: a broker cannot delete it. It can delete a link."""
@@ -186,6 +188,13 @@ class LogFolder:
         name = file_names.Name(self.parsed.topic, self.parsed.partition)
         regular = [entry for entry in self.inside.values() if entry.is_regular]
         return finder.partition(self.path, name, regular, self.files)
+
+    @property
+    def newest_log(self) -> list[str]:
+        """The path of the newest ``.log`` file; empty if there is none, or if the folder cannot be listed."""
+        with suppress(UnreadableError):  # loading the log reports it
+            return [each.path for each in self.partition.segments if each.path.endswith(f".{file_names.LOG}")][-1:]
+        return []
 
     @cached_property
     def epochs(self) -> tuple[EpochEntry, ...]:

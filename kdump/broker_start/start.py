@@ -303,8 +303,7 @@ class _BrokerRun:
                     checkpoint_start=starts.get(here),
                 )
                 self.loaded.append((log_dir, folder, log))
-                logs = [each.path for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
-                opened += [entry.path, *logs[-1:]]
+                opened += [entry.path, *folder.newest_log]
         if closed := [log_dir.files.shown(path) for path in log_dir.closed(opened)]:
             self.closed[log_dir.name] = tuple(closed)
 
