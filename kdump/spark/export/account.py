@@ -38,7 +38,7 @@ class SplitAccount(NamedTuple):
 
 
 def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
-    """Return the account of a split from the counts in its batch headers, or None if one of the counts is not in them.
+    """Return the account of a split from the counts in its batch headers, or None if they lack a count.
 
     ``control``: control records are rows. ``filtered``: a filter selects single records, so ``rows`` is unknown.
     """

@@ -39,8 +39,8 @@ _NEVER_MOVED: Final = {MANIFEST, COMMIT}
 _MARKS: Final = {MANIFEST, COMMIT, "_SUCCESS", f"{DAMAGED}/_SUCCESS"}
 
 Commit: TypeAlias = dict[str, Any]
-"""The commit of a run: the ``request``, the manifest entry (``run``), the name of the ``staging`` folder, whether the
-run ``replaces`` the output, and the files that it ``removes`` and ``moves``.
+"""The commit of a run, as JSON: ``request`` (its settings), ``run`` (its manifest entry), ``staging`` (the folder's
+name), ``replaces`` (whether the old output goes), ``removes`` and ``moves`` (paths of files).
 """
 
 

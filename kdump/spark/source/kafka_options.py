@@ -325,8 +325,8 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
 def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
     """Return the edge of the option that is used, and notes on the given options that it overrides.
 
-    ``names`` are in order of precedence; the first is one time for all partitions. The edge is None for this option,
-    because kdump's source has an option for it, and if no option is given.
+    ``names`` are in order of precedence. The edge is None if no option is given, or if the first is used (one time for
+    all partitions), because kdump's source has an option for this.
     """
     by_time, by_offset = names[1:]
     used = [name for name in names if name in taken or name.lower() in rest]
