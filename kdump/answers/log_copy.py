@@ -86,7 +86,7 @@ class LogCopy:
         return next_data(self.source, self._position + ahead) - self._position
 
     def move(self, size: int) -> None:
-        """Move the position forward by ``size`` bytes. At the end of a segment it moves to the next segment."""
+        """Move the position forward by ``size`` bytes. After the end of a segment comes the next segment."""
         self._position += size
         self._report.progress(size)
         if self._position >= self.source.size:

@@ -141,7 +141,7 @@ class _Run(NamedTuple):
 
 @lru_cache
 def _runs(schema: Struct) -> tuple[Values, list[_Run]]:
-    """Return a template of a struct's values (all None), and its untagged fields in runs."""
+    """Return a template of a struct's values, in which all are None, and the runs of its untagged fields."""
     runs = []
     for fixed, slots in groupby(schema.plain, lambda slot: slot.type in FIXED and not slot.array):
         found = list(slots)
@@ -351,7 +351,7 @@ _LARGEST: Final = 0x7FFF
 
 
 def frame_number(reader: Reader, name: str) -> int:
-    """Return the next number of a frame of ``__cluster_metadata`` or ``__remote_log_metadata``; errors have ``name``.
+    """Return the next number of a frame of ``__cluster_metadata`` or ``__remote_log_metadata``; ``name`` is for errors.
 
     A frame precedes the message. It has three unsigned varints: its own version (0 in 2.8, 1 since 3.0), and the type
     and the version of the message. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde``
