@@ -250,11 +250,9 @@ def brokers(
     """Return the log dirs grouped by broker. Raises StoreError.
 
     If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
-    cluster.id belong to one broker, with these exceptions:
-
-    - Two log dirs with the same directory.id and a common partition are copies. Each counts as a broker.
-    - A log dir without ids counts as a broker. But if its ``meta.properties`` is broken, it belongs to the broker of
-      the other log dirs, if these are of one broker and have no partition in common with it.
+    cluster.id do. But two with the same directory.id and a common partition are copies: each counts as a broker. A log
+    dir without ids also counts as one. But if its ``meta.properties`` is broken, it belongs to the broker of the other
+    log dirs, if these are of one broker and have no partition in common with it.
 
     ``partitions`` are the result of a finder: log dirs among them are not listed again.
     """

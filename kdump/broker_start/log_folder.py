@@ -332,17 +332,14 @@ def _check_first_log(folder: LogFolder, log_start: int) -> None:
 def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
     """Find folders, sockets, pipes and devices with names of indexes. Return causes for those that a start ignores.
 
-    Raises StopsError for a folder or socket that a broker opens:
+    Raises StopsError for a folder or socket that a broker opens: a ``.txnindex``; an index of the newest segment, of a
+    recovered one, or of one that is read for the producer state; the ``.index`` of an older segment, which the first
+    fetch opens (``LazyIndex.get``). So the result has only folders and sockets with the names of other time indexes.
 
-    - a ``.txnindex``;
-    - an index of the newest segment, of a recovered one, or of one that is read for the producer state;
-    - the ``.index`` of an older segment, which the first fetch opens (``LazyIndex.get``).
-
-    So the result has only folders and sockets with the names of other time indexes. A broker can open a pipe or a
-    device, and reads no entries from it. But it cannot resize one as an index of the newest or of a recovered segment
-    (``AbstractIndex.resize``), nor set the position of a pipe as a ``.txnindex`` (``TransactionIndex.openChannel``).
-    From 4.0 on, recovery then truncates the segment, and NullPointerException ends the broker, because the index has
-    no memory map (4.2.2, 4.4.0).
+    A broker can open a pipe or a device, and reads no entries from it. But it cannot resize one as an index of the
+    newest or of a recovered segment (``AbstractIndex.resize``), nor set the position of a pipe as a ``.txnindex``
+    (``TransactionIndex.openChannel``). From 4.0 on, recovery then truncates the segment, and NullPointerException ends
+    the broker, because the index has no memory map (4.2.2, 4.4.0).
     """
     logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
     bases = [each.base_offset or 0 for each in logs]

@@ -87,8 +87,7 @@ DISK_IS_LOST: Final = ": 'only if the disk is lost' && "
 class Repairs:
     """The advice and commands for one broker.
 
-    ``ids``: topic name -> topic id. ``nodes``: broker id -> registered directory ids. ``directories``: path of a log
-    dir -> directory.id.
+    ``ids``: topic name -> topic id. ``nodes``: broker id -> directory ids. ``directories``: log dir -> directory.id.
     """
 
     def __init__(
@@ -164,8 +163,7 @@ class Repairs:
     def _is_unneeded(self, cause: StartCause) -> bool:
         """Return whether the broken file can be moved away because the node starts from the metadata log alone.
 
-        Only a node without a metadata log needs ``bootstrap.checkpoint``. Only a log that does not begin at offset 0
-        needs a snapshot.
+        Only a node without a metadata log needs ``bootstrap.checkpoint``, only a log that begins above 0 a snapshot.
         """
         logs = [log for log in self._start.logs if log.topic == CLUSTER_METADATA]
         if cause.code not in SPARE or not any(log.log_end_offset for log in logs):

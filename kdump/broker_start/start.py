@@ -1,9 +1,8 @@
 """A dry start: predicts from the files what a starting broker does to its log dirs (:func:`dry_start`).
 
-The steps are those of a broker: verify ids, open the metadata log, load the logs of each log dir, find stray folders,
-replace current folders by -future folders, create empty logs. The clock is not read, and no file is written. Sources:
-Kafka's classes KafkaRaftServer, LogManager (``loadLogs``, ``isStrayReplica``, ``recoverAbandonedFutureLogs``,
-``getOrCreateLog``), ReplicaManager and BrokerMetadataPublisher.
+It follows Kafka's order: verify ids, open the metadata log, load logs, find stray folders, replace current folders by
+-future ones, create empty logs. It writes no file. Sources: KafkaRaftServer, LogManager (``loadLogs``,
+``isStrayReplica``, ``recoverAbandonedFutureLogs``, ``getOrCreateLog``), ReplicaManager, BrokerMetadataPublisher.
 """
 
 from __future__ import annotations
@@ -382,7 +381,7 @@ class _BrokerRun:
         return DEFAULT_INTERVAL if number is None or number < 0 else number
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return the log with the outcome STRAY if the broker makes the folder stray (``LogManager.isStrayReplica``).
+        """Return the log as STRAY if the broker makes it stray (``LogManager.isStrayReplica``), else unchanged.
 
         The outcome is None if the files do not determine it.
         """

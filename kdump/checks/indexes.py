@@ -226,7 +226,7 @@ class IndexCheck:
         return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Yield a remark if one of the two indexes ends with zeros, but their sizes are not those of preallocation.
+        """Yield a remark if an index ends with zeros, but no broker preallocates files of these two sizes.
 
         A broker preallocates and trims both indexes together. An empty ``.index`` with several time entries is normal:
         each clean stop adds a time entry (LogSegment.close).
@@ -244,7 +244,7 @@ class IndexCheck:
 
 
 def is_preallocated(index_size: int, time_size: int) -> bool:
-    """Return whether both sizes (bytes) are one ``segment.index.bytes``, rounded down to whole entries."""
+    """Return whether a broker preallocates such index files: one ``segment.index.bytes`` gives both sizes (bytes)."""
     entry, step = TimeIndex.layout.size, OffsetIndex.layout.size
     return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 

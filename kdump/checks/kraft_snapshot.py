@@ -129,10 +129,7 @@ def _wrong(file: str, kind: str, text: str, position: int | None, expected: str)
 
 
 def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_end: int | None) -> Iterator[Finding]:
-    """Yield the findings on a log that begins or ends at other offsets than its snapshots require.
-
-    ``log_end`` is exclusive; None without a valid batch.
-    """
+    """Yield the findings on a log that begins or ends elsewhere than snapshots require. ``log_end``: None if empty."""
     found = list(snapshots)
     newest = max((each.end_offset for each in found if each.end_offset is not None), default=None)
     sound = max((each.end_offset for each in found if each.sound and each.end_offset is not None), default=None)

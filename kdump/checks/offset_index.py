@@ -239,8 +239,7 @@ class OffsetIndexCheck(IndexFileCheck):
     def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
         """Yield the findings. ``valid_end`` is the position after the last batch that was read.
 
-        ``closed``: no broker writes to the segment. If ``readable`` is false, damage follows, and later entries are not
-        checked.
+        ``closed``: no broker writes to the segment. ``readable``: no damage follows, so later entries are checked.
         """
         if self._pending is not None:
             if readable:

@@ -116,10 +116,7 @@ def check(
 def _with_logs(
     partition: Partition, fail: Callable[[UnreadableError], None]
 ) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
-    """Return the segments, even if only their index was given, and the index files without a log.
-
-    For these the second value has stem of the name -> suffix -> content.
-    """
+    """Return the segments, even if only an index was given; and stem -> suffix -> content of indexes without a log."""
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}
     missing: list[str] = []

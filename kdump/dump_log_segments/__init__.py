@@ -1,7 +1,6 @@
-"""The clone of kafka-dump-log.sh (``DumpLogSegments``), with the output of every release from 0.8.0 on.
+"""The options of the clone of kafka-dump-log.sh (``DumpLogSegments``), which prints what each release since 0.8.0 does.
 
-This module has the options of the command line. :mod:`.dispatch` dumps files, :mod:`.run` has the state of a dump run,
-:mod:`.dialects` the differences between releases.
+:mod:`.dispatch` dumps files, :mod:`.run` has the state of a run, :mod:`.dialects` the differences between releases.
 """
 
 from __future__ import annotations

@@ -152,8 +152,7 @@ class LogPrinter(LineValues):
     def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
         """Print what compiled code left of a batch: if ``deep``, the records after the first ``done``.
 
-        The line of the batch comes first if ``head`` is true and ``done`` is 0. Raises DamageError with path and
-        position.
+        The line of the batch comes first if ``head`` is true and ``done`` is 0. DamageError has path and position.
         """
         try:
             if head and not done:

@@ -28,7 +28,6 @@ class FindingCode(str):
     source: str
 
     def __new__(cls, code: str, level: str = "", sentence: str = "", hint: str = "", source: str = "") -> FindingCode:
-        """Create a row."""
         row = str.__new__(cls, code)
         row.level, row.sentence, row.hint, row.source = level, sentence, hint, source
         return row

@@ -274,8 +274,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 
 
 class ErrorKind(Enum):
-    """The kind of a store's error."""
-
     TRANSPORT = "no answer, or an answer that another try may change"
     RIGHTS = "access denied"
     FINAL = "no other try changes it"

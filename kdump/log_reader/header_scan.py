@@ -190,10 +190,7 @@ def _plain(source: files.Source, chunks: list[ChunkSummary], follower: Transacti
 
 
 def _headers(source: files.Source, start: int) -> Iterator[Region]:
-    """Yield the batches from ``start`` on, and the padding. Only small batches and those of transactions are verified.
-
-    Raises _AstrayError.
-    """
+    """Yield batches and padding from ``start`` on. Verify only small and transactional batches. Raises _AstrayError."""
     for region in log.walk(source, start):
         if isinstance(region, RecordBatch):
             if not 0 <= region.magic <= MAGIC_2:

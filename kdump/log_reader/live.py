@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads new batches of one partition at each :meth:`poll`, beginning after offset ``after`` (None: at the start).
-
-    The batches have no outcomes of transactions.
-    """
+    """Reads new batches of a partition at each :meth:`poll`, after offset ``after``, without transaction outcomes."""
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader

@@ -55,13 +55,11 @@ class PartitionReader:
     """Reads partitions through a filter."""
 
     offer: Offer | None = None
-    """Explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
     offer_all = False
-    """Explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
     for_columns = False
-    """Explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
+    """These three are explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
     stats: ReadStats | None = None
-    """The object that counts the regions that are read, or None."""
+    """Counts the regions that are read."""
     begin: ReadStart | None = None
     """The position at which to start in the partition that has this file. Others are read from their first byte."""
 

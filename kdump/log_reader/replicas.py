@@ -1,8 +1,7 @@
-"""Chooses among several replicas of one partition: each offset is read from the replica with the highest leader epoch.
+"""Chooses among a partition's replicas (:func:`choose`): each offset is read from the one with the newest leader epoch.
 
-After an unclean election replicas may hold different records at one offset. The cluster continued with the records of
-the later leader (KIP-101). With equal leader epochs the records are equal, and the first replica is read.
-:func:`choose` does this per range of offsets; :func:`each_once` leaves out all but the best replica of each partition.
+After an unclean election replicas may hold different records at one offset. The cluster continued with those of the
+later leader (KIP-101). With equal epochs the first replica is read. :func:`each_once` returns only the best replica.
 """
 
 from __future__ import annotations
@@ -259,8 +258,7 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
 def _links(folder: str) -> int:
     """Return the number of links to a folder, or 0 if it is unknown.
 
-    A folder has two hard links, and one more for each folder in it. On btrfs, and on ext4 with 65,000 or more folders,
-    the number is 1.
+    It is 2 plus the number of subfolders; on btrfs, and on ext4 with 65,000 or more subfolders, it is 1.
     """
     try:
         return os.stat(folder).st_nlink  # noqa: PTH116  pathlib is slow to import

@@ -1,8 +1,7 @@
 """Chains: the consecutive valid batches of a replica, for the merge of replicas (:mod:`.merge`).
 
-A chain keeps offsets, counts and one checksum, so memory does not grow with the number of batches. If chains of two
-replicas overlap and differ, their batches are read again and compared one by one. The checksum of a chain also shows
-whether its file has changed since the first read.
+A chain keeps offsets, counts and one checksum. If chains of two replicas overlap and differ, their batches are read
+again and compared one by one. The checksum also shows whether the file has changed since the first read.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ election; then that with the lowest base offset; then that of the replica that w
 batches are in order needs only one pass (:func:`in_one_pass`).
 
 No checksum covers the offset of a magic 2 batch, so each offset is compared with the batches before and after. A batch
-that contradicts both is left out. An exception is a batch that continues its own leader epoch, because batches of two
-leaders may alternate.
+that contradicts both is left out, unless it continues its own leader epoch: batches of two leaders may alternate.
 """
 
 from __future__ import annotations
@@ -45,9 +44,8 @@ UNREADABLE: Final = "unreadable"
 class Account:
     """The account of a merge: what was placed in the merged log, and what was left out.
 
-    ``first_offset`` and ``last_offset`` are those of the merged log, ``gaps`` its missing offsets. ``lost`` has the
-    ranges that were left out. ``duplicates`` is the number of batches that equal a placed batch, ``padding`` the number
-    of bytes of padding.
+    ``first_offset`` and ``last_offset`` are those of the merged log, ``gaps`` its missing offsets. ``lost``: the ranges
+    left out. ``duplicates``: the number of batches that equal a placed one. ``padding``: its size in bytes.
     """
 
     def __init__(self) -> None:

@@ -141,7 +141,6 @@ class _ChunkThreads(Generic[C]):
         self._is_taking = False
         """Whether a thread reads ``chunks``. Only one thread may do so at a time."""
         self._is_over = False
-        """Whether there are no more chunks."""
         self.has_too_much = False
         self._threads: list[threading.Thread] = []
 
@@ -168,10 +167,7 @@ class _ChunkThreads(Generic[C]):
             self._changed.notify_all()
 
     def next(self) -> _ChunkTask[C] | None:
-        """Return the next task; None at the end. Make results of later chunks while a thread works on it.
-
-        A task without a result is left to the caller.
-        """
+        """Return the next task, perhaps without a result; None at the end. Make later results while a thread works."""
         while True:
             with self._changed:
                 while not self._tasks and self._is_taking:

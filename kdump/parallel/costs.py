@@ -98,9 +98,8 @@ class Effort(Enum):
 class SegmentPart:
     """A part of a segment: the batches that begin at byte ``start`` or later, and before byte ``stop``.
 
-    Its reader sets the other attributes. ``reached`` is the position of the first batch after the part. ``is_over``:
-    later parts are not needed. ``skips_left`` is the unused rest of BUDGET. ``lost`` is the number of bytes by which
-    the file became shorter.
+    Its reader sets the other attributes. ``reached``: the position of the first batch after the part. ``is_over``:
+    later parts are not needed. ``skips_left``: the unused rest of BUDGET. ``lost``: bytes by which the file shrank.
     """
 
     __slots__ = ("is_over", "lost", "reached", "skips_left", "start", "stop")

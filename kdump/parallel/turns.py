@@ -1,8 +1,7 @@
 """Forked processes that write standard output in turns, with the same bytes as one process.
 
-Each of N processes makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output of a chunk until the
-chunk's turn, when all earlier chunks are written, and then writes it. Forked processes can read the files that their
-parent has open.
+Each of N processes makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output of a chunk until all
+earlier chunks are written. Forked processes can read the files that their parent has open.
 """
 
 from __future__ import annotations

@@ -47,8 +47,7 @@ class Message(RecordBatch):
 
     As in Kafka, an entry is a batch and, if it is not compressed, also the only record of that batch. Fields are read
     on first use, because DumpLogSegments prints the fields before an invalid one. A field raises DamageError if the
-    message is too short. Inner messages of a magic 1 wrapper have its timestamp type, with LogAppendTime also its
-    timestamp.
+    message is too short. Inner messages of a magic 1 wrapper have its timestamp type, with LogAppendTime its timestamp.
     """
 
     __slots__ = (

@@ -191,8 +191,7 @@ class Batch(RecordBatch):
     def unpack(self, room: int = AHEAD) -> int:
         """Decompress the records for a later :meth:`payload`. Return their size in bytes, 0 if not compressed.
 
-        Raises DamageError if the stream is malformed, and LimitError if the records have more bytes than ``room`` or
-        the batch's own limit.
+        Raises DamageError for a malformed stream, LimitError for more bytes than ``room`` or the batch's own limit.
         """
         if self.size >= BATCH_HEADER.size and self.header.attributes & CODEC_MASK and self.header.records_count:
             data, self._empty = self._decompress(min(room, self.limit))

@@ -98,8 +98,7 @@ class Batches:  # no ABC: isinstance(), called for each batch, would take five t
 class RecordBatch(Batches):
     """A batch of magic 2, or one entry (message or wrapper) of magic 0 or 1.
 
-    In magic 0 and 1, fields that only magic 2 has are None, and its flags are False. Properties raise DamageError for
-    an invalid stored value.
+    In magic 0 and 1, fields that only magic 2 has are None or False. Properties raise DamageError for an invalid value.
     """
 
     __slots__ = ("limit", "position", "size")

@@ -136,8 +136,7 @@ class Outcome(NamedTuple):
     """The file that hides the end of the log from the broker, or None.
 
     It is an ``.index`` with an entry that points past the last batch of its segment, or a ``.log.swap`` whose batches
-    are all below its base offset. The log then ends at the base offset of the segment, or consumers do not receive new
-    records.
+    are all below its base offset. The log then ends at the segment's base offset, or consumers get no new records.
     """
     discarded: tuple[str, ...]
     """``.swap`` files that are deleted because of a ``.cleaned`` file."""
@@ -152,11 +151,10 @@ class _BackwardsError(Exception):
 
 
 class _Recovered(NamedTuple):
-    """A recovered segment.
+    """A recovered segment: ``valid`` is its size in bytes after recovery, ``reason`` why recovery stopped.
 
-    ``valid`` is its size in bytes after recovery, ``reason`` why recovery stopped, ``next_offset`` the offset after its
-    last batch. The last entry of its new index has the position ``indexed`` and the offset ``indexed_offset``, which is
-    None without an entry.
+    ``next_offset`` is the offset after its last batch. The last entry of its new index has the position ``indexed`` and
+    the offset ``indexed_offset``; None without an entry.
     """
 
     valid: int
@@ -542,7 +540,7 @@ def _invalid(region: RecordBatch) -> str:
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
-    """Return why a transaction marker is malformed: recovery ends after it. Return "" for any other batch.
+    """Return why a transaction marker is malformed, so that recovery ends after it; "" for any other batch.
 
     Raises FailsError if a producer's control batch holds another control record.
     """

@@ -1,7 +1,7 @@
 """Simulates how a start finishes a log cleaner's interrupted swap: ``.swap`` files replace segments, without a check.
 
-:func:`after_swaps` also finds the lost records, :func:`only_in_deleted` the records that only ``.deleted`` files have.
-Source: Kafka's classes LogLoader (``removeTempFilesAndCollectSwapFiles``) and LogCleaner (``shouldRetainRecord``).
+:func:`after_swaps` also finds the lost records, :func:`only_in_deleted` those that only ``.deleted`` files have.
+Source: Kafka's LogLoader (``removeTempFilesAndCollectSwapFiles``) and LogCleaner (``shouldRetainRecord``).
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ MOST_KEYS: Final = 1 << 18
 def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
     """Return ``cuts`` that count only the records of ``gone`` whose offsets no segment of ``left`` has.
 
-    An offset in two segments counts once. ``superseded`` is the number of these records that compaction removed. If a
-    swap file is damaged, return ``cuts`` unchanged.
+    An offset in two segments counts once. ``superseded``: how many of these records compaction removed. If a swap file
+    is damaged, return ``cuts`` unchanged.
     """
     if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
         return cuts

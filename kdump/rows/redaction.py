@@ -177,8 +177,7 @@ def _of_topic(topic: str) -> Mask | None:
 def _mask_of(item: SelectedBatch) -> tuple[Mask | None, bool]:
     """Return the mask of a segment, and whether it is certain. It is not if only transaction markers can be read.
 
-    If the topic is unknown, or may have Connect's configs under an unusual name, the content of the first record
-    decides.
+    The first record decides if the topic is unknown, or may have Connect's configs under an unusual name.
     """
     topic = item.file.topic
     known = None if topic is None else _of_topic(topic)

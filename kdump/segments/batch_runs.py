@@ -190,8 +190,8 @@ class Entries(Batches):
 def entries(first: Message, block: memoryview, start: int, stop: int | None = None) -> Entries | None:
     """Return the consecutive uncompressed messages that begin with ``first``; None if there are fewer than two.
 
-    ``block`` begins at position ``start`` of the file. Messages that end after byte ``stop`` are left out. Checksums
-    are not verified.
+    ``block`` begins at position ``start`` of the file. The messages end at byte ``stop`` or before. Checksums are not
+    verified.
     """
     at = first.position - start
     block = block if stop is None else block[: max(0, stop - start)]

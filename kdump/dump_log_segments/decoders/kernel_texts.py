@@ -115,8 +115,7 @@ def json(
 ) -> StructText:
     """Return a writer of a struct as :func:`.java.json` prints it, between the texts ``before`` and ``after``.
 
-    ``embedded``: the release that decodes the bytes of group members, None for no decoding. ``states``: write the names
-    of transactions' states.
+    ``embedded``: the release that decodes group members' bytes, or None. ``states``: write names of transaction states.
     """
     fields = [
         FieldText(f'"{STATUS}":'.encode(), STATUS, "name", STATE_NAMES)

@@ -59,8 +59,8 @@ class SkippingParser:
     def read(self, entry: Record | Message) -> Texts:
         """Return the texts of a record, or :meth:`skipped` if its key or value is larger than its message.
 
-        Source: the parsers of ``DumpLogSegments`` call ``record.key()`` and ``record.value()`` inside their ``try`` and
-        ``record.hasKey()`` before it. ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
+        DumpLogSegments catches this error of ``record.key()`` and ``record.value()``, not of ``record.hasKey()``.
+        ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
         """
         if self.reads_key and entry.key_size < 0:
             raise no_key(entry.offset)

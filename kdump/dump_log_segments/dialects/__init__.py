@@ -1,8 +1,7 @@
 """The output of each Kafka release's DumpLogSegments, as data, in one module per kind of output.
 
-A dialect is the output of consecutive releases: the previous dialect with changed fields. Printers read the fields, so
-only this package depends on releases. This module parses release numbers, and finds a release's dialect
-(:func:`newest`).
+A dialect is the output of consecutive releases: the previous dialect with changed fields. Only this package depends on
+releases; printers read the fields. This module parses release numbers and finds their dialects (:func:`newest`).
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ class Dialect(NamedTuple):
     options: frozenset[str]
     """The options of the release, without dashes."""
     decoders_imply_print: bool = False
-    """Whether an option for a decoder implies --print-data-log."""
     print_is_deep: bool = False
     """Whether --print-data-log implies --deep-iteration."""
 
