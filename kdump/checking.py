@@ -112,6 +112,7 @@ def prepared(
             from kdump.broker_start import broker_dirs
 
             options = _options(release, given, wanted)
+            how = how._replace(release=options.release.number)
             brokers = broker_dirs.brokers(places, options, partitions)
     except StoreError as error:
         fail(error)

@@ -20,7 +20,7 @@ from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Leve
 from kdump.findings.codes import Code
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
-from kdump.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kdump.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from kdump.log_dirs.file_names import folder_name
 from kdump.log_dirs.partition import start_of
 from kdump.primitives.terminal import shell_path, shell_pattern
@@ -33,11 +33,12 @@ from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.formats.record import Record
     from kdump.internal_topics.decode import DecodedRecord
+    from kdump.internal_topics.schema import Versions
     from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import RecordBatch
     from kdump.rows.redaction import AnyDamage
@@ -188,12 +189,15 @@ class LogCheck:
         gaps: GapLimits = UNKNOWN,
         at: int | None = None,
         log_start: int = 0,
+        release: tuple[int, ...] = (),
     ) -> None:
+        """``release``: the number of the release whose coordinators load the topic; () for the newest."""
         self._records = records
         self._log_start = log_start
         self._remarks = LogRemarks(at)
         self._topic = topic
         self._decode = _decoder(topic)
+        self._loaded = _loaded_versions(topic, release)
         self._is_payload = _is_payload(topic)
         self._epochs, self._epochs_file = epochs, epochs_file
         self._starts = [entry.start_offset for entry in epochs or ()]
@@ -776,6 +780,7 @@ class LogCheck:
         odd: list[str] = []
         offsets: list[int] = []
         unread: list[tuple[bool, str]] = []
+        stops: list[str] = []
         try:
             if isinstance(batch, Batch) and self._agrees(batch):
                 return
@@ -787,7 +792,10 @@ class LogCheck:
                 if batch.is_control:
                     self._control(batch, control.read_key(record.key).type)
                 elif self._decode is not None:
-                    unread += _payload_faults(self._decode(record.key, record.value), record.offset)
+                    made = self._decode(record.key, record.value)
+                    reason = _refusal(made, self._loaded)
+                    stops += [f"offset {record.offset}: {reason}"] if reason else ()
+                    unread += () if reason else _payload_faults(made, record.offset)
         except DamageError as damage:
             self._unreadable(batch, damage)
             return
@@ -797,6 +805,15 @@ class LogCheck:
         if odd:
             self._stops(batch, Code.RECORDS, f"Kafka never writes such records: {_first_of(odd)}")
         self._unread(batch, unread)
+        if stops:
+            self._report(
+                Code.COORDINATOR_VERSION,
+                f"the coordinator cannot load this partition: {_first_of(stops)}",
+                batch.position,
+                offset=batch.last_offset,
+                advice="Start a release that knows this version. Until then the groups of this partition cannot commit "
+                "offsets or read them.",
+            )
         if last is None:
             return
         if last > batch.last_offset:
@@ -892,6 +909,29 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
     from kdump.internal_topics.decode import decoder_of
 
     return decoder_of(topic)
+
+
+def _loaded_versions(topic: str | None, release: tuple[int, ...]) -> Mapping[int, Versions]:
+    """Return record type -> the versions of its value, for the topics whose coordinators fail at an unknown version.
+
+    They ignore unknown types (``CoordinatorLoaderImpl``). The transaction coordinator of 4.4 ignores both.
+    """
+    if topic not in {CONSUMER_OFFSETS, SHARE_GROUP_STATE}:
+        return {}
+    from kdump.internal_topics.decode import COORDINATORS
+    from kdump.internal_topics.schema import NEWEST, by_type
+
+    of = release or NEWEST
+    found = by_type(COORDINATORS[topic], "Value", of)
+    return {number: versions for number, message in found.items() if (versions := message.versions(of)) is not None}
+
+
+def _refusal(made: DecodedRecord, loaded: Mapping[int, Versions]) -> str:
+    """Return why a coordinator that loads these versions of values fails at a record, or ""."""
+    value, versions = made.value, loaded.get(-1 if made.type is None else made.type)
+    if value is None or value.version is None or versions is None or versions.has(value.version):
+        return ""
+    return f"version {value.version} of {value.name} is unknown"
 
 
 def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], bool] | None:

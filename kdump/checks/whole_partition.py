@@ -59,6 +59,8 @@ class CheckOptions(NamedTuple):
     """The topics with one replica, from the metadata log."""
     ids: Mapping[str, str] = {}
     """Topic name -> id in base64, from the metadata log."""
+    release: tuple[int, ...] = ()
+    """The number of the release of the dry starts; () for the newest."""
     dispensable: frozenset[str] = frozenset()
     """The log dirs that may be missing when their broker starts: see :class:`kdump.checks.log_dir.LogDirs`."""
 
@@ -264,6 +266,7 @@ def _log(
         ),
         at=options.at,
         log_start=place.log_start or 0,
+        release=options.release,
     )
     of_indexes: list[Finding] = []
 

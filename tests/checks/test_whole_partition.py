@@ -369,8 +369,26 @@ def test_records_of_kafkas_own_topics(tmp_path):
     log.write_bytes(forge.batch([record]))
     assert "payload" in checks(place)
     assert "payload" not in checks(place, "--headers-only", status=4)
+    unknown = forge.record(b"\0\x63\0\2g1", b"\0\3\0\0")
+    log.write_bytes(forge.batch([unknown]))
+    found = kdump("check", "--notes", place).stdout
+    assert b"a record comes from a newer release, or a byte of it has changed" in found
     log.write_bytes(forge.batch([newer]))
-    assert b"a record comes from a newer release, or a byte of it has changed" in kdump("check", place).stdout
+    assert "coordinator version" in checks(place)
+
+
+@pytest.mark.parametrize(("release", "loads"), [("3.3.2", False), ("3.9.2", True), ("4.4.0", True)])
+def test_a_coordinator_fails_at_a_version_that_its_release_lacks(tmp_path, release, loads):
+    """Brokers of 3.9.2 and 4.4.0 fail to load the partition, and ignore a record of an unknown type."""
+    place = tmp_path / "d" / "__consumer_offsets-0"
+    place.mkdir(parents=True)
+    key, empty = b"\0\1\0\2g1\0\1t\0\0\0\0", bytes(8)
+    value = b"\0\4" + empty + b"\xff\xff\xff\xff" + b"\1" + empty + b"\0"
+    batch = forge.batch([forge.record(key, value), forge.record(b"\0\x63\0\2g1", b"\0\3\0\0", offset=1)])
+    (place / f"{0:020}.log").write_bytes(batch)
+    (tmp_path / "d" / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")
+    done = kdump("check", tmp_path / "d", "-o", "jsonl", "--release", release)
+    assert (b"coordinator-version" in done.stdout) != loads
 
 
 def test_an_index_that_lies_is_a_derived_file(tmp_path):
