@@ -21,10 +21,7 @@ FLAGS: Final = {
 
 
 def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
-    """Return the arguments of :func:`classic` for a command line with only --files and flags, else None.
-
-    This avoids importing click, which takes as long as the dump of a small file.
-    """
+    """Return the arguments of :func:`classic` for only --files and flags, else None. Importing click takes longer."""
     files: list[str] = []
     flags: dict[str, Any] = {}
     rest = iter(words)

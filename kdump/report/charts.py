@@ -117,10 +117,7 @@ def drawn(specs: Sequence[Spec]) -> list[str]:
 
 
 def _within_page(svg: str, number: int) -> str:
-    """Return an SVG without namespaces, which look like URLs and are not needed in a page.
-
-    ``number`` makes its identifiers unique in the page: each process that draws counts from 1.
-    """
+    """Return an SVG without namespaces, which look like URLs, and with identifiers made unique by ``number``."""
     svg = re.sub(r'(<clipPath id="|clip-path="url\(#)clip', rf"\g<1>chart{number}-clip", svg)
     svg = svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
     return svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "", 1).replace(' version="1.1"', "", 1)
