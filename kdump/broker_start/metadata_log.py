@@ -1,9 +1,8 @@
 """Predicts the start of a node for the metadata log (:func:`start`), and makes the metadata image that the node loads.
 
-A node always recovers the whole log, as after an unclean stop. If a snapshot ends after the log, the node deletes the
-log. Broken snapshots and ``bootstrap.checkpoint`` prevent the start. Sources: Kafka's classes KafkaMetadataLog
-(KafkaRaftLog from 4.1), FileQuorumStateStore, KafkaRaftClient, KRaftControlRecordStateMachine and
-RecordsSnapshotReader; QuorumController for the replay.
+A node always recovers the whole log. If a snapshot ends after the log, the node deletes the log. Broken snapshots and
+``bootstrap.checkpoint`` prevent the start. Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1),
+FileQuorumStateStore, KafkaRaftClient, KRaftControlRecordStateMachine, RecordsSnapshotReader and QuorumController.
 """
 
 from __future__ import annotations

@@ -635,9 +635,9 @@ class _BrokerRun:
     def _leaderless(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
         """Add a cause to each served log that can be without a leader for some minutes after the start.
 
-        A controller elects a replica only if its assigned directory id is that of a live log dir of the broker
-        (``DirectoryId.isOnline``). The broker corrects a wrong assignment (``AssignmentsManager``). If the controller
-        unfences the broker first, the partition waits for the next election (brokers of 3.9.2 and 4.4.0).
+        A controller elects a replica only if its assigned directory id is that of a live log dir
+        (``DirectoryId.isOnline``). The broker corrects a wrong one (``AssignmentsManager``). If the controller unfences
+        the broker first, the partition waits for the next election (brokers of 3.9.2 and 4.4.0).
         """
         if self.image is None or not self.decides:
             return

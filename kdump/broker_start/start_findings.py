@@ -155,7 +155,7 @@ class _StartFindings:
             yield from self._checkpointed()
 
     def _checkpointed(self) -> Iterator[Finding]:
-        """Yield the findings on partitions without a folder that checkpoints name, for unknown metadata.
+        """Yield the findings on partitions that have checkpoints but no folder, if the metadata is unknown.
 
         At a clean stop, a broker writes recovery points and high watermarks of exactly the logs in each log dir.
         """

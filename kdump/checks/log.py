@@ -1,9 +1,8 @@
 """Checks the batches of a partition: their order, and defects that a correct CRC does not reveal (:class:`LogCheck`).
 
-Open transactions at the end of the log and timestamps in the future are remarks (:class:`LogRemarks`).
-
 Offsets, leader epochs and producers are followed across segments. Compaction and lost batches both leave gaps in
-offsets. Only the whole partition shows the cause of a gap, so gaps are reported after the last segment.
+offsets. Only the whole partition shows the cause of a gap, so gaps are reported after the last segment. Open
+transactions and timestamps in the future are remarks (:class:`LogRemarks`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _START: Final = "Run the command of the finding, if it has one."
 class FindingCode(str):
     """A row: the code, its level, the condition, the action, and Kafka's class or KIP.
 
-    The level is the highest that its findings can have. For a file that a broker removes anyway they are remarks.
+    The level is the highest of its findings. Findings on a file that a broker removes anyway are remarks.
     """
 
     level: str

@@ -1,9 +1,9 @@
 """The interface of places that hold Kafka's files: a place lists folders and opens files read-only.
 
-Places are the local disk (:mod:`kdump.log_dirs.local`), archives (:mod:`kdump.log_dirs.archives`), object stores
-(:mod:`kdump.log_dirs.remote`) and remote storage (:mod:`kdump.log_dirs.tiered_storage`).
+Places are the local disk (:mod:`.local`), archives (:mod:`.archives`), object stores (:mod:`.remote`) and remote
+storage (:mod:`.tiered_storage`).
 
-Holes of sparse files occupy no disk space and read as zeros. Readers skip them. The file system reports the holes of a
+Holes of sparse files occupy no disk space and read as zeros; readers skip them. The file system reports the holes of a
 local file (``SEEK_DATA``), and a tar lists the extents of its members. Other sources have no holes.
 """
 

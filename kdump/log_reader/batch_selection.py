@@ -87,10 +87,9 @@ class BatchSelection:
         """Create the selection of one partition.
 
         ``outcomes`` returns the outcomes of the partition's transactions; without it, transactional batches have the
-        outcome None. ``offer`` is called with batches of magic 2; a batch for which it returns True is yielded without
-        records. A filter with conditions on fields of records prevents these calls, except with ``offer_all``:
-        ``offer`` must then apply the filter. With ``for_columns``, the memory of a record's headers as Arrow columns
-        also counts for the limit of a batch.
+        outcome None. ``offer`` is called with batches of magic 2; if it returns True, the batch is yielded without
+        records. If the filter has conditions on fields of records, only ``offer_all`` permits calls, and ``offer``
+        must apply the filter. ``for_columns``: headers as Arrow columns count for the limit of a batch.
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._chunks = _for_columns if for_columns else _in_chunks

@@ -1,9 +1,8 @@
-"""The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`).
+r"""The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`).
 
-RE2 (google-re2) searches expressions in linear time. In Python's ``re``, ``\\w+@`` takes quadratic time and ``(a+)+b``
-exponential time. But ``re`` must search the expressions that RE2 lacks or reads differently: references to groups,
-lookaround, atomic groups, possessive or over 1,000 repetitions, flags other than ``(?s)`` and ``(?m)``, ``\\Z``, and
-a ``$`` before the end.
+RE2 (google-re2) searches expressions in linear time. In Python's ``re``, ``\w+@`` takes quadratic and ``(a+)+b``
+exponential time. But ``re`` must search what RE2 lacks or reads differently: references to groups, lookaround,
+atomic groups, possessive or over 1,000 repetitions, flags other than ``(?s)`` and ``(?m)``, ``\Z``, inner ``$``.
 """
 
 from __future__ import annotations

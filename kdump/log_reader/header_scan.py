@@ -38,8 +38,8 @@ FAR: Final = 4096
 class ChunkSummary:
     """Counts of a chunk: the part of a segment from ``start`` to ``end`` (bytes) that one task reads.
 
-    ``counts_known`` is False if a wrapper of magic 0 or 1 cannot be decompressed, or if the disk fails. Offsets are
-    None if there is no batch. Malformed records do not count as damage. Wrong checksums do if :func:`survey` verifies.
+    ``counts_known`` is False if a wrapper cannot be decompressed or the disk fails. Offsets are None without a batch.
+    Malformed records do not count as damage. Wrong checksums do if :func:`survey` verifies.
     """
 
     start: int

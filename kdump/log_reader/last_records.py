@@ -46,7 +46,7 @@ class TailRanges:
     def __init__(
         self, items: Iterable[SelectedBatch | DamagedRange], most: int, size: Callable[[SelectedBatch], int]
     ) -> None:
-        """Find the ranges of the last ``most`` records or batches, or a few more. ``size`` counts those of an item."""
+        """Find the ranges of the last ``most`` records or batches, or a few more. ``size`` counts them in an item."""
         self.lost: list[DamagedRange] = []
         self.held = 0
         self._most = most

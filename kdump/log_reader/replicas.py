@@ -169,9 +169,9 @@ def spares(partitions: Sequence[Partition], note: Callable[[str], None], what: s
 def _spare_replicas(partitions: Iterable[Partition]) -> list[Partition]:
     """Return all replicas except the best replica of each partition.
 
-    The best replica has the newest leader epoch, then the highest log end offset, then the lowest first offset,
-    then the first place in the list. Folders count as replicas of one partition if their topic ids do not differ, and
-    they have common offsets or one is empty. Leftover folders (deleted, stray, future) do not count.
+    The best replica has the newest leader epoch, then the highest log end offset, then the lowest first offset, then
+    the first place in the list. Folders are replicas of one partition if their topic ids do not differ, and they have
+    common offsets or one is empty. Leftover folders (deleted, stray, future) do not count.
     """
     same: defaultdict[tuple[str, int], list[Partition]] = defaultdict(list)
     for one in partitions:

@@ -179,7 +179,7 @@ def write(
 
     ``out`` must be outside of ``inputs``; it appears after the last partition. ``progress`` receives the number of
     bytes done, but not with several processes. Raises UsageError if ``out`` is refused, UnreadableError if it cannot be
-    written or an input has changed, StoreError if an object store does not answer.
+    written or an input changed, and StoreError.
     """
     parts = found.parts
     files.outside(inputs, out, parts)

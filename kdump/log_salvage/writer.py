@@ -109,8 +109,7 @@ def write(
     bytes of the copies; each of two passes counts half of them. New files have the modes of the copies. DeleteRecords
     or retention removed the records below ``log_start``, which is None if no checkpoint has it.
 
-    Raises UnreadableError if a file changes between two passes, StoreError if an object store does not answer, and
-    OSError if a file cannot be written.
+    Raises UnreadableError if a file changes between two passes, StoreError, and OSError if a file cannot be written.
     """
     access = of_sources(copies)
     folder = files.make_folders(out, LOGS, name, access=access)

@@ -1,10 +1,8 @@
 """Runs work on chunks in several workers, although each result depends on the state after the previous chunk.
 
 A worker assumes the state before its chunk and makes a result. When the previous chunk is finished, the state is known.
-If the assumption was wrong, the result is dropped and made again. The results are yielded in the order of the chunks.
-
-There are two executors: :class:`Threads` of this process, and forked processes that write standard output
-(:class:`kdump.parallel.turns.Forks`).
+If the assumption was wrong, the result is made again. The results are yielded in the order of the chunks. There are two
+executors: :class:`Threads`, and processes that write standard output (:class:`kdump.parallel.turns.Forks`).
 """
 
 from __future__ import annotations

@@ -153,8 +153,8 @@ class Forks:
         """Yield the result of each chunk, in order, and the state after the chunk.
 
         ``work.make`` gets an :class:`OutputTurn`. The caller must flush standard output first. An error of ``make`` is
-        raised after the earlier output is written; an OSError becomes an OutputError, except BrokenPipeError. Raises
-        KdumpError if a process ends without a result, or the system starts no more processes.
+        raised after the earlier output; an OSError becomes an OutputError, except BrokenPipeError. Raises KdumpError if
+        a process ends without a result or cannot be started.
         """
         if not chunks:
             return

@@ -213,9 +213,9 @@ class RecordBatch(Batches):
     def records(self, limit: int | None = None) -> Iterator[Record]:
         """Yield the records in order.
 
-        Raises DamageError after the records before a malformed one. A compressed batch of magic 2 raises it before the
-        first record. The error's position counts from the start of the batch, or of the decompressed records. Raises
-        LimitError if the decompressed records have more than ``limit`` bytes (by default the batch's own limit).
+        Raises DamageError after the records before a malformed one; in a compressed batch of magic 2, before the first.
+        Its position counts from the start of the batch, or of the decompressed records. Raises LimitError if the
+        decompressed records have more than ``limit`` bytes (by default the batch's own limit).
         """
 
     @property

@@ -426,7 +426,7 @@ class _Start:
                         raise FailsError(text, last.name, Code.LOG_UNREADABLE) from None
 
     def find_new_records(self, last: Segment, end: int) -> None:
-        """Set ``hidden_by`` if the ``.index`` leads a fetch of the log end offset past the end of the segment."""
+        """Set ``hidden_by`` if the ``.index`` points past the end of the segment for a fetch at the log end offset."""
         is_sound = self.sound is not None and self.sound.has_sound_indexes
         if is_sound or last in self.read or base_of(last) >= end or file_names.INDEX not in last.siblings:
             return

@@ -1,10 +1,8 @@
 """Splits a segment that has an offset 2^31 or more above its base offset, as a broker does when it starts.
 
-The broker copies the batches unchanged. It begins a new segment at each batch that does not fit into the previous one.
-Then it loads the log again from the beginning.
-
-Sources: Kafka's classes LogLoader (``retryOnOffsetOverflow``), LocalLog (``splitOverflowedSegment``) and LogSegment
-(``appendFromFile``) as of 4.2; KAFKA-6264.
+The broker copies the batches unchanged. It begins a new segment at each batch that does not fit into the previous one,
+and finally loads the log again. Sources: Kafka's classes LogLoader (``retryOnOffsetOverflow``), LocalLog
+(``splitOverflowedSegment``) and LogSegment (``appendFromFile``) as of 4.2; KAFKA-6264.
 """
 
 from __future__ import annotations

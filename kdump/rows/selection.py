@@ -38,7 +38,7 @@ class SegmentFacts(NamedTuple):
 
 
 class SelectedBatch(NamedTuple):
-    """A batch and its selected records.
+    """A batch and its selected records, or a run's first batch and the records of the run.
 
     ``base_offset`` is the first offset, also for a wrapper of magic 0 or 1, which does not store it. ``transaction`` is
     a value of the column transactionState.

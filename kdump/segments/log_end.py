@@ -191,7 +191,7 @@ class Tail(NamedTuple):
 
 
 def tail(segment: Segment | None, region: Trailing) -> Tail:
-    """Return whether a truncated batch at the end of a segment is damage, and its sentence. Without a segment it is."""
+    """Return whether a truncated batch at a segment's end is damage, and its sentence. ``segment`` None: damage."""
     if segment is not None and is_being_written(segment):
         return Tail(False, f"{region}: a broker is writing it")
     return Tail(True, f"{region}: truncated, or copied while it was written")

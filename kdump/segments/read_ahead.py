@@ -287,7 +287,7 @@ class LinesAhead(Generic[L]):
         return MadeLines(writer, writer.run(head, shape, AHEAD))
 
     def begin(self, run: Run, row: int, stop: int, made: MadeLines | None) -> MadeLines:
-        """Return ``made`` if it is for ``row`` to ``stop`` (exclusive), else no lines, and a writer that makes them."""
+        """Return ``made`` if it has the lines of ``row`` to ``stop`` (exclusive), else a writer without lines yet."""
         if made is not None and (row, stop) == (0, run.batch_count):
             return made
         self.writer.stack(run.block, run.rows, WIDTH, row, stop)

@@ -4,18 +4,17 @@ A batch is valid if its fields are consistent and its checksum is right. In magi
 length, leader epoch and magic. A batch with a damaged length or magic is not valid, even if its checksum is right.
 
 **A batch inside a batch.** The value of a record may be a copy of a batch. So kdump does not search inside a valid
-batch, and skips a damaged batch as a whole if its end is certain. The end is certain in two cases:
+batch, and skips a damaged batch as a whole if its end is certain:
 
-* The checksum of the batch is right, so that only its magic or its length is wrong.
-* The last record ends at the end of the log, or at a batch that begins with the next offset.
+* its checksum is right, so that only its magic or its length is wrong; or
+* its last record ends at the end of the log, or at a batch that begins with the next offset.
 
-Otherwise the search starts after the first byte of the damaged batch. It may then take a copy in a record's value for a
-batch of the log.
+Otherwise the search starts after the first byte of the batch. It may then take a copy in a record for a batch.
 
 **Time.** The search reads each byte a limited number of times, even if size fields are wrong. The checksum of a batch
 with a large size field is computed from checksums of fixed ranges (``RangeChecksum``). A budget limits the records that
-are skipped to find the end of a damaged batch. A worker that reads only a part of a segment guesses the first batch of
-the part (:func:`guess`); LOOKS and HASHED limit the guess.
+are skipped to find the end of a damaged batch. A worker that reads a part of a segment guesses its first batch
+(:func:`guess`); LOOKS and HASHED limit the guess.
 """
 
 from __future__ import annotations

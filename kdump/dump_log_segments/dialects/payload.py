@@ -68,7 +68,7 @@ class TransactionWords(NamedTuple):
     unknown_key: str = ""
     """The key's text for an unknown type; if empty, such a record ends the run."""
     states: int = 8
-    """The number of known states."""
+    """The number of known states of a transaction."""
     client_versions: int | None = None
     """The highest known transaction version of a client; higher versions end the run. None: not checked."""
     partitions_order: PartitionsOrder = java_hash_order.scala_2_12_sets
