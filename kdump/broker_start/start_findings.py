@@ -185,7 +185,7 @@ class _StartFindings:
                 )
 
     def _counts(self, cause: StartCause) -> bool:
-        """Return whether a cause is fatal: not a missing ``meta.properties`` of a log dir that may be a copy or old."""
+        """Return whether a cause is fatal. A missing ``meta.properties`` is not if the log dir may be a copy or old."""
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 

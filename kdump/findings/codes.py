@@ -43,7 +43,7 @@ class FindingCode(str):
 
 
 class Code:
-    """The codes. They are not members of an enum: 170 members cost more than the other modules of a check."""
+    """The codes. They are not members of an enum: 170 members take longer to import than the rest of a check."""
 
     # fmt: off
     # the effects of a start

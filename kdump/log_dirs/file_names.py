@@ -135,7 +135,7 @@ TIERED_FOLDER: Final = r"(?P<topic>.+)-(?P<id>[A-Za-z0-9_-]{22})"
 _FOLDER_STATE: Final = NamePattern(
     rf"\S+-\S+\.\S+-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})".replace(r"\S", r"[^ \t\n\v\f\r]")
 )
-"""Java's ``\\S`` excludes only ASCII white space, so ``\\S`` is replaced."""
+"""The name of a folder with a state. Java's ``\\S`` excludes only ASCII white space, so ``\\S`` is replaced."""
 
 
 class FolderName(NamedTuple):

@@ -305,9 +305,9 @@ class Finder:
         return True
 
     def _doubt(self, head: bytes, shown: str, *, may_begin_damaged: bool) -> None:
-        """Raise UnreadableError if a file, which has not the name of a segment, does not begin like a segment.
+        """Raise UnreadableError if a file without the name of a segment does not begin like a segment.
 
-        With ``may_begin_damaged`` (a ``.log``, or an unknown name), this is only for text. Other files get a note.
+        With ``may_begin_damaged`` (a ``.log``, or an unknown name), only text is refused. Other files get a note.
         """
         wrong = _no_segment(head)
         if wrong is None:

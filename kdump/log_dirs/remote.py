@@ -283,8 +283,7 @@ _FINAL: Final = (
     r"NO_SUCH_|INVALID_OBJECT_STATE|RESOURCE_NOT_FOUND|NotFound\b|HTTP (404|405|410)\b|[Bb]ucket '.*' not found"
     r"|Unable to load lib(hdfs|jvm)|INVALID_(URI|BUCKET_NAME)|MethodNotAllowed"
 )
-"""Matches errors about a missing bucket or object, an object in an archive class (Glacier), or a missing library.
-"""
+"""Matches errors that are not retried: a missing bucket, object or library, an object in an archive class (Glacier)."""
 _RIGHTS: Final = (
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|INVALID_SIGNATURE"
     r"|EXPIRED_TOKEN|ExpiredToken|MISSING_AUTHENTICATION_TOKEN|REQUEST_EXPIRED|UNRECOGNIZED_CLIENT"

@@ -61,7 +61,7 @@ class PartitionReader:
     stats: ReadStats | None = None
     """Counts the regions that are read."""
     begin: ReadStart | None = None
-    """The position at which to start in the partition that has this file. Others are read from their first byte."""
+    """The position at which to start in the partition that has its file. Other partitions are read from byte 0."""
 
     def __init__(
         self,

@@ -48,8 +48,8 @@ def with_names(
     - Folders without a segment are yielded unchanged. Named files that belong to no segment are skipped.
     - With ``only_known``, folders without a segment and logs of topics that are not Kafka's own are skipped.
 
-    ``note`` is called for each renamed log, each log that is skipped for another reason than ``only_known``, each named
-    file without records, and each folder of which only some segments are named.
+    ``note`` is called for each renamed log, and for each log skipped for another reason than ``only_known``. It is also
+    called for each named file without records, and for each folder if only some of its segments are named.
     """
     of_topics: defaultdict[str, LogCopies] = defaultdict(LogCopies)
     by_path = _PathNames()

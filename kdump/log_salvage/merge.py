@@ -80,7 +80,7 @@ def judged(
     account: Account,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
-    """Yield the batches of a segment, each with False if the batches before and after it contradict its offset.
+    """Yield the batches of a segment, each with True, or False if the batches before and after contradict its offset.
 
     Such batches, damaged and unreadable ranges, and padding are added to ``account``. ``progress`` receives the number
     of bytes read. Raises StoreError.

@@ -74,7 +74,7 @@ AT_ONCE: Final = 1 << 20
 
 
 def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return the bytes of the replaced segments that the ``.swap`` files do not begin with, as losses."""
+    """Return as losses the bytes of the replaced segments after the first difference from the ``.swap`` files."""
     cuts: list[Cut] = []
     left = _same_bytes(gone, swaps)
     for number, each in enumerate(gone):
