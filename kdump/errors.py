@@ -163,7 +163,7 @@ def warn_of_damage(texts: Sequence[str]) -> None:
     """Show a warning if there are reports of damage."""
     if texts:
         more = (
-            f" (the first of {len(texts)} reports of damage: the attribute damage of the result has all)"
+            f" (the first of {len(texts)} reports of damage; the attribute .damage of the result lists all of them)"
             if len(texts) > 1
             else ""
         )

@@ -199,7 +199,7 @@ def _unread(error: Exception) -> types.JSONRPCError | None:
         if sendable(found) != found:
             reason = "a text in it holds half of a surrogate pair, which is not Unicode"
         else:
-            code, reason = types.INVALID_REQUEST, "it is not a message of JSON-RPC"
+            code, reason = types.INVALID_REQUEST, "it is not a JSON-RPC message"
     except RecursionError:
         reason = "it is nested too deeply"
     except ValueError:  # a message that is not JSON has no id

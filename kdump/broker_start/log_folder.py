@@ -433,7 +433,8 @@ def _causes(folder: LogFolder, outcome: Outcome, *, has_logs: bool) -> Iterator[
             if is_swap
             else "an entry of the newest index points past the end of the log"
         )
-        text += f": a start after the clean stop takes offset {outcome.log_end_offset} as the log end"
+        end = outcome.log_end_offset
+        text += f": after the clean stop a broker does not check this log, and takes offset {end} as its end"
         yield StartCause(code=Code.INDEX_BEYOND_LOG, file=outcome.hidden_by, text=text)
     for unread in outcome.unread:
         yield StartCause(code=unread.code, file=unread.file, text=unread.reason, records=unread.records)

@@ -343,7 +343,7 @@ class _StartFindings:
         file = (cause.file if cause is not None else None) or where
         commands: tuple[str, ...] = ()
         if is_second:
-            text = f"another folder of {name} is served: {becomes}, and {served}"
+            text = f"the broker serves another folder of {name} instead: {becomes}, and {served}"
             advice = f"If you need the records of this folder, salvage them first: {salvage([shell_path(where)])}"
         elif code is Code.NO_TOPIC_ID and (wanted or log.is_assigned is None):
             text = f"the file is missing: {becomes}{' and creates an empty log' if wanted else ''}, and {served}"

@@ -120,10 +120,10 @@ class TxnIndexCheck(IndexFileCheck):
         elif first is not None and entry.first_offset < first:
             self._below(slot, Code.FIRST_OFFSET, "begins before its transaction begins", str(first), entry.first_offset)
         elif entry.last_stable_offset > stable:
-            text = "has a last stable offset after the start of the oldest open transaction"
+            text = "has a higher last stable offset than the log had when the transaction ended"
             self.faults[slot] = Fault(Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
         elif entry.last_stable_offset < stable:
-            text = "has a last stable offset at which no transaction was open"
+            text = "has a lower last stable offset than the log had when the transaction ended"
             self._below(slot, Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
 
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:

@@ -454,8 +454,8 @@ def _marker(part: Partition, cut: Cut) -> Finding:
         kind=Code.CLEAN_MARKER,
         text=f"this file makes a broker skip recovery, but {cut.file} is damaged at byte {cut.position}: the broker "
         "would append new records after the damage, and consumers could not read past the damage",
-        advice="Copy the log, and move the marker away before a broker starts. Recovery then truncates the log at the "
-        "damage.",
+        advice="Copy the log, and move .kafka_cleanshutdown away before a broker starts. The broker then truncates the "
+        "log at the damage, and does not append after it.",
         loses=0,
         commands=(aside(marker),),
     )

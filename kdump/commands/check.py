@@ -96,7 +96,10 @@ def command(
         run.absent(wanted.missing(finder.found_names, paths))
     if closed:
         first, segments = closed[0], many(len(closed), "segment")
-        raise UsageError(f"{segments} in remote storage: only objects and sizes are checked, no records: {first}")
+        raise UsageError(
+            f"the records of {segments} in remote storage are not checked, only that the objects exist and have the "
+            f"right sizes. The first error: {first}"
+        )
     return run.status
 
 

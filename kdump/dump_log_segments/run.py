@@ -90,7 +90,8 @@ class DumpRun:
         """Print a warning if the file has shrunk while it was read."""
         if source.lost:
             self.complain(
-                f"kdump: {source.name} became {source.lost} bytes shorter while it was read; the rest is printed"
+                f"kdump: {source.name} became {source.lost} bytes shorter while it was read; kdump prints the bytes "
+                "that are left"
             )
 
     def complain(self, text: str) -> None:

@@ -93,14 +93,13 @@ def check(properties: MetaProperties, *, takes_reserved: bool = False) -> None:
     if value is not None and properties.node_id is None:
         raise DamageError("property", f"{NODE[version]} is not a number", expected="a whole number", found=value)
     directory = properties.directory_id
-    if directory is not None and not _is_directory_id(directory, 0 if takes_reserved else RESERVED_IDS):
-        raise DamageError("property", "a broker does not accept directory.id", expected="a Uuid", found=directory)
-
-
-def _is_directory_id(text: str, least: int) -> bool:
-    """Return whether a text is a ``Uuid`` for Kafka, and its number is at least ``least``."""
-    value = id_of(text)
-    return bool(value) and int.from_bytes(value, "big") >= least
+    if directory is None:
+        return
+    number = id_of(directory)
+    if not number:
+        raise DamageError("property", "directory.id is not a Uuid", expected="22 characters of base64", found=directory)
+    if not takes_reserved and int.from_bytes(number, "big") < RESERVED_IDS:
+        raise DamageError("property", "Kafka reserves this directory.id", expected="a random Uuid", found=directory)
 
 
 def encode(properties: MetaProperties) -> bytes:

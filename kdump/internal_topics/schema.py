@@ -269,7 +269,7 @@ VERSIONS: Final = re.compile(r"(\d+)(\+|-\d+)?")
 def _versions(text: str) -> Versions:
     match = VERSIONS.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a range of versions: 0, 0-3 or 1+")
+        raise ValueError(f"{text!r} is not a range of versions: write it as 0, 0-3 or 1+")
     lowest, rest = int(match[1]), match[2] or ""
     if rest == "+":
         return Versions(lowest, ALL.highest)

@@ -52,7 +52,7 @@ _FOREIGN: Final = (
     (b"Rar!\x1a\x07", Foreign("a RAR archive", "unrar x")),
     (b"PK\x07\x08", Foreign("a part of a zip in several files", "7z x")),
     (b"LZIP\x01", Foreign("an lzip file", "lzip -dk")),
-    (b"\x1f\x9d", Foreign("a file of the program compress", "gzip -d -c")),
+    (b"\x1f\x9d", Foreign("a .Z file of the Unix program 'compress'", "gzip -d -c")),
     (b"070701", Foreign("a cpio archive", "cpio -idF")),
     (b"070707", Foreign("a cpio archive", "cpio -idF")),
     (b"!<arch>\n", Foreign("an ar archive", "ar x")),

@@ -473,7 +473,10 @@ class Finder:
             return False
         if not self.wanted.leftovers and leftover_state(folder.name):
             if self.wanted.takes(name):
-                self.note(f"{files.shown(folder.path)} is left out: it is not a live replica (--leftovers reads it)")
+                self.note(
+                    f"{files.shown(folder.path)} is left out: its name shows that it is not a live replica "
+                    "(--leftovers reads it)"
+                )
             return False
         if name.topic is None or self.wanted.takes(name):
             return True

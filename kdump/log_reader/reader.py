@@ -383,8 +383,8 @@ class PartitionReader:
             for item in selection.select(batch, file):
                 if isinstance(item, DamagedRange):  # the damaged range with this batch is already yielded
                     self.report.note(
-                        f"{file.name}: byte {batch.position}: only a part of the batch with the wrong crc is "
-                        f"printed: {item.damage.kind} at byte {item.damage.at}"
+                        f"{file.name}: byte {batch.position}: the batch has a wrong crc, and is printed only in part "
+                        f"({item.damage.kind} at byte {item.damage.at})"
                     )
                 else:
                     yield item

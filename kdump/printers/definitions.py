@@ -86,7 +86,7 @@ def _topics(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
     own: list[str] = []
     for name, topic in sorted(image.topics.by_name.items()):
         if name.startswith("__"):
-            own.append(f"# {name}: {len(topic.partitions)} partitions, made by the brokers")
+            own.append(f"# {name}: {len(topic.partitions)} partitions; no command, because brokers create this topic")
         else:
             made += _topic(topic, image.configs.topic(name), show_secrets=show_secrets)
     yield from _section("Topics", [*made, *own])
@@ -136,7 +136,7 @@ def _acl(fields: Fields) -> str:
     found = cluster_image.acl_in_words(fields)
     option = RESOURCES.get(found["resourceType"])
     if option is None:
-        return f"# no tool takes this ACL: {harmless_line(str(found))}"
+        return f"# left out, because kafka-acls.sh cannot add this ACL: {harmless_line(str(found))}"
     effect = found["permissionType"].lower()
     words = [
         f"acls --{effect}-principal {shell_text(found['principal'])} --{effect}-host {shell_text(found['host'])}",
@@ -151,7 +151,7 @@ def _acl(fields: Fields) -> str:
 def _quotas(image: ClusterImage) -> Iterator[str]:
     for entity, values in sorted(image.quotas.entities.items(), key=str):
         if any(kind not in QUOTA_TYPES for kind, _ in entity):
-            yield f"# no tool takes quotas of {harmless_line(str(entity))}"
+            yield f"# left out, because kafka-configs.sh cannot set the quotas of {harmless_line(str(entity))}"
             continue
         who = " ".join(
             f"--entity-type {QUOTA_TYPES[kind]} "

@@ -233,7 +233,10 @@ class KernelRows:
     def _stuck(self) -> KdumpError:
         """Return the error for records that compiled code has checked as valid but cannot print (a bug)."""
         name = self.file.name if self.file else "-"
-        return KdumpError(f"{name}: compiled code cannot print records that it found valid: set KDUMP_KERNEL=off")
+        return KdumpError(
+            f"{name}: a bug in kdump: its compiled code accepted records that it cannot print. "
+            "Run again with KDUMP_KERNEL=off"
+        )
 
     def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
         """Return the shape of rows for batches of this kind; None if compiled code does not support a part."""

@@ -388,4 +388,4 @@ def _check(message: MessageType) -> None:
     )
     for found in members:
         if len(set(found)) < len(found):
-            raise SchemaError(f"message {message.full_name!r} has two members of one name or number")
+            raise SchemaError(f"message {message.full_name!r} has two members with the same name or number")

@@ -326,7 +326,9 @@ class ProtobufReader:
         The way that leaves the fewest unknown fields is used; of several such ways, the first.
         """
         best: DecodedMessage | None = None
-        problem = UndecodableError(f"the schema has no message {list(indexes)}")
+        problem = UndecodableError(
+            f"the payload has the message indexes {list(indexes)}, but its schema has no such message"
+        )
         for message in self._messages(indexes):
             walk = _Walk()
             try:

@@ -78,7 +78,9 @@ def _written(
         return _NO_SCHEMA
     if frame.framing == "file":
         return TypedValue(
-            problem="schema-mismatch", why="an Avro container file can hold several records, and a column takes one"
+            problem="schema-mismatch",
+            why="the payload is an Avro container file, which can hold several records, but a typed column holds only "
+            "one for each payload",
         )
     candidates = decoder.candidates(frame)
     if candidates is None:
@@ -185,10 +187,12 @@ class TypedSide:
         message = self._message
         names = written.names(indexes)
         if not names:
-            raise UndecodableError(f"the schema has no message {list(indexes)}")
+            raise UndecodableError(
+                f"the payload has the message indexes {list(indexes)}, but its schema has no such message"
+            )
         if message is None or message.kind.full_name not in names:
             raise MismatchError(
-                f"the payload is a {names[0]}: schema={self.version.subject}#{names[0]} has its columns"
+                f"the payload is a {names[0]}: the columns of schema={self.version.subject}#{names[0]} fit it"
             )
         return self._convert(message.read(payload, position)), len(payload)
 

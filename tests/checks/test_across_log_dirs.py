@@ -39,12 +39,12 @@ def test_sound_ids_are_no_finding(tmp_path):
     [
         (None, "absent", "the file is missing: a KRaft broker does not start without it"),
         ("", "property", "the file cannot be read: the file holds no property"),
-        (f"{IDS}directory.id=nonsense\n", "property", "the file cannot be read: a broker does not accept directory.id"),
-        (f"{IDS}directory.id=\n", "property", "the file cannot be read: a broker does not accept directory.id"),
+        (f"{IDS}directory.id=nonsense\n", "property", "the file cannot be read: directory.id is not a Uuid"),
+        (f"{IDS}directory.id=\n", "property", "the file cannot be read: directory.id is not a Uuid"),
         (
             f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAA*zg\n",
             "property",
-            "the file cannot be read: a broker does not accept",
+            "the file cannot be read: directory.id is not a Uuid",
         ),
     ],
 )

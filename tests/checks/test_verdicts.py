@@ -260,7 +260,7 @@ def test_no_salvage_is_advised_where_no_valid_batch_is_left(cases):
 def test_the_advice_with_a_command_comes_first(cases):
     _, text, _ = check(cases / "verdict" / "torn-clean", "d1")
     advice = [line for line in text.splitlines() if "what to do: " in line]
-    assert advice[0].startswith("  what to do: Copy the log, and move the marker away before a broker starts. ")
+    assert advice[0].startswith("  what to do: Copy the log, and move .kafka_cleanshutdown away before a broker ")
     assert advice[1].startswith("  what to do: The log itself is damaged: copy the log before a broker starts ")
 
 

@@ -41,7 +41,7 @@ def test_of_two_writers_the_later_leader_epoch_wins(cases, tmp_path):
     assert {line["leaderEpoch"] for line in found if 10 <= line["offset"] < 20} == {4}
     said = kdump("explain", "t-0@12", "--in", "two-writers/d1", cwd=cases).stdout
     assert b"(leader epoch 4) holds the record" in said
-    assert b"(leader epoch 3) holds another record" in said
+    assert b"(leader epoch 3) holds a different record" in said
 
 
 def test_an_overview_of_two_writers_names_the_command_that_compares_them(cases):
@@ -49,7 +49,7 @@ def test_an_overview_of_two_writers_names_the_command_that_compares_them(cases):
     (line,) = [line for line in done.stdout.decode().splitlines() if "two brokers wrote this log" in line]
     command = shlex.split(line[line.index("kdump explain") : line.index(" shows each copy")])
     assert command[2:] == ["t-0@10", "--in", "two-writers/d1/t-0"]
-    assert b"(leader epoch 3) holds another record" in kdump(*command[1:], cwd=cases).stdout
+    assert b"(leader epoch 3) holds a different record" in kdump(*command[1:], cwd=cases).stdout
     advice = [finding["advice"] for finding in lines(kdump("check", "two-writers", "-o", "jsonl", cwd=cases))[:-1]]
     assert len([text for text in advice if "two brokers" in text]) == 1
 

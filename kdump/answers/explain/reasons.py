@@ -222,7 +222,7 @@ def replaced(question: Question) -> Cause | None:
         )
     because = (
         f"the record was lost when leader epoch {epochs.newest} began: the leader {leader.name} has "
-        f"{'another record' if covering is not None else 'no record'} at this offset, and this "
+        f"{'a different record' if covering is not None else 'no record'} at this offset, and this "
         f"replica truncates its log to offset {cut} when it follows the leader"
     )
     return Cause("truncated", "log", because, facts=(_holds(seen), fact))
@@ -506,7 +506,7 @@ def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, fac
     alternatives: tuple[Reason, ...] = ("aborted-transaction-cleaned",) if aside.transaction == "unknown" else ()
     newest = question.block.newest.get(aside.key) if aside.key is not None else None
     if aside.key is None:
-        because = "the log cleaner removed the record: it has no key"
+        because = "the log cleaner removed the record: it had no key"
     elif newest is not None and newest > question.offset:
         because = f"the log cleaner removed the record: offset {newest} has the newest record of its key"
     elif aside.is_tombstone:
@@ -593,6 +593,9 @@ def _with_older(question: Question, found: Cause) -> Cause:
         return found
     epochs = " and ".join(sorted({str(one.batch.epoch) for one in older}))
     because = (
-        f"{found.because}; the leader of epoch {epochs} wrote another record at this offset: two brokers wrote this log"
+        f"{found.because}; the log also holds a different record at this offset, which the leader of epoch {epochs} "
+        "wrote: two leaders wrote this log at once, or a follower did not truncate it"
     )
-    return found._replace(because=because, facts=(*found.facts, *(_holds(one, what="another record") for one in older)))
+    return found._replace(
+        because=because, facts=(*found.facts, *(_holds(one, what="a different record") for one in older))
+    )

@@ -205,7 +205,7 @@ TOPICS: Final = LogQuestion(
 )
 EVENTS: Final = LogQuestion(
     "events",
-    "List what happened to the cluster.",
+    "List changes of the cluster, such as new topics and failed brokers.",
     MetadataOptions,
     (Event,),
     answer=_events,

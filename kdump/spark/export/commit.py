@@ -182,7 +182,10 @@ def _put_in_place(output: Output, name: str) -> None:
         return
     commit = _read(output)
     if commit is None:
-        raise KdumpError(f"the commit that replaced the old output {old.path} is missing: move or delete {old.path}")
+        raise KdumpError(
+            f"{old.path} has an old output of {output.path}, but {output.path}/{COMMIT}, which belongs to the new "
+            f"output, is missing: move or delete {old.path}"
+        )
     _clear(output, old, commit["removes"])
 
 

@@ -324,8 +324,9 @@ OPTIONS: Final = (
     Option(
         "mode",
         *_choice(PERMISSIVE, DROPMALFORMED, FAILFAST),
-        "The effect of damage. PERMISSIVE leaves it out and lists it in the output damaged, DROPMALFORMED leaves it "
-        "out, FAILFAST ends the job. Default: FAILFAST for records, PERMISSIVE for other outputs.",
+        "The effect of damage. PERMISSIVE leaves damaged ranges out, and the output 'damaged' lists them. "
+        "DROPMALFORMED leaves them out, FAILFAST ends the job. Default: FAILFAST for records, PERMISSIVE for other "
+        "outputs.",
     ),
     Option(
         "skipUnreadable",
@@ -337,14 +338,15 @@ OPTIONS: Final = (
     Option(
         "output",
         *_choice(RECORDS, BATCHES, DAMAGED, ACCOUNT, FINDINGS, *ANSWERS),
-        "The rows: records, headers of batches, damaged ranges, an account of every byte, the findings of kdump check, "
-        "or the lines of the command with that name.",
+        "What the rows are: records, headers of batches, damaged ranges, the account of every byte of the files, or "
+        "the findings of kdump check. The name of another command, such as retention, returns the lines of that "
+        "command.",
     ),
     Option("columns", _columns, "names, separated by commas", "Return only these columns; others are not computed."),
     Option(
         "decode",
         *_choice(NONE, AUTO, *FORMATS),
-        "auto decodes records of Kafka's own topics and payloads with a schema id, as JSON in the column decoded.",
+        "auto decodes records of Kafka's own topics and payloads with a schema id, as JSON in the column 'decoded'.",
     ),
     Option(
         "schema",
@@ -352,8 +354,8 @@ OPTIONS: Final = (
         "a subject, or subject:version",
         "Columns with the types of this subject: keyDecoded, valueDecoded, schemaId, problem, why.",
     ),
-    Option("schemas", str, "a path", "The path of the schema registry's topic, if it is not in the path."),
-    Option("schemasTopic", str, "a name", "The name of that topic."),
+    Option("schemas", str, "a path", "The path of the topic of the schema registry, if it is elsewhere."),
+    Option("schemasTopic", str, "a name", "The name of the topic of the schema registry. Default: _schemas."),
     Option("splitBytes", *_SIZE, "Divide larger segments between several tasks."),
     Option("minPartitions", *_COUNT, "The approximate minimum number of tasks, if there is enough data."),
     Option("dedupe", *_SWITCH, "Return each offset of several replicas once: the highest leader epoch wins."),

@@ -53,7 +53,9 @@ DAMAGED_BYTES: Final = 8 << 20
 """The maximum number of bytes in a row of the output ``damaged``. A longer range has several rows."""
 
 
-_FAILFAST_HINT: Final = "mode FAILFAST stops here; PERMISSIVE continues, and the output damaged has the bytes"
+_FAILFAST_HINT: Final = (
+    'mode FAILFAST stops here. PERMISSIVE continues, and .option("output", "damaged") lists the damaged bytes'
+)
 
 
 def refuse(error: UnreadableError, *, skip: bool) -> None:

@@ -580,10 +580,12 @@ def _left(partition: Partition, until: Mark) -> Mark:
 def _changed(key: str, until: Mark, left: Mark) -> str:
     planned = f"after Spark planned to read up to offset {until.offset}"
     if left == START:
-        return f"{key}: its topic was deleted and created again {planned}; records that it has not read are gone"
+        return (
+            f"{key}: the topic was deleted and created again {planned}. Records that the stream has not read are gone"
+        )
     return (
-        f"{key}: the log was truncated to offset {left.offset} {planned}; records that it has not read are gone, "
-        "and new records have their offsets"
+        f"{key}: the log was truncated to offset {left.offset} {planned}. Records that the stream has not read are "
+        "gone, and new records get the same offsets"
     )
 
 
@@ -596,13 +598,13 @@ def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> I
     if since.offset is not None and since.topicId and until.topicId != since.topicId:
         yield (
             f"{key}: its topic was deleted and created again (its id was {since.topicId} and is {until.topicId}); "
-            f"it was read up to offset {since.offset}, and later records are gone"
+            f"the stream had read up to offset {since.offset}, and later records are gone"
         )
     elif since.offset is not None and until.since is not None and until.since < since.offset:
         yield (
             f"{key}: the log was truncated to offset {until.since}, as a broker does under a new leader, but the "
             f"stream had read up to offset {since.offset}; the records read from offset {until.since} on are no "
-            "longer in the log, and new records have their offsets"
+            "longer in the log, and new records get the same offsets"
         )
     first = until.offset if partition is None or not partition.segments else _first(partition)
     if until.since is not None and until.offset is not None and first is not None and first > until.since:
