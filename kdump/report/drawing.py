@@ -55,8 +55,9 @@ def _held(library: str) -> int:
     except OSError:
         return 0
     advise = ctypes.CDLL(None).madvise
+    folder = Path(library).resolve().parent  # the system names files without symbolic links
     for line in mappings:
-        if (found := _FILE.fullmatch(line)) and Path(found[3]).parent == Path(library).parent:
+        if (found := _FILE.fullmatch(line)) and Path(found[3]).parent == folder:
             start, end = int(found[1], 16), int(found[2], 16)
             advise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _DONTNEED)
     own = re.search(r"RssAnon:\s+(\d+)", status)
