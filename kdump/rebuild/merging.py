@@ -92,7 +92,7 @@ class MergedLog:
         for span in sorted(spans, key=lambda one: one.base_offset):
             limit = self._history.limit(span.base_offset, span.epoch)
             if limit <= span.base_offset:
-                self._diverged(span, span.epoch)
+                self._leave_span(span, "diverged", self._why(span.base_offset, span.epoch))
             elif span.last_offset < limit and self._is_covered(span.base_offset, span.last_offset):
                 continue
             elif (
@@ -115,19 +115,21 @@ class MergedLog:
         expected = self._history.at(span.base_offset)
         is_flipped = expected is not None and (expected ^ span.epoch).bit_count() == 1
         if own is not None and not is_flipped and self._history.limit(span.base_offset, own) <= span.last_offset:
-            self._diverged(span, own)
+            self._leave_span(span, "diverged", self._why(span.base_offset, own))
             return
         epoch = span.epoch if expected is None else expected
         self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
 
     def cut(self, offset: int) -> None:
-        """Move batches with offsets at or above the high watermark ``offset`` to ``left_out``; drop corrected ones."""
+        """Move batches with offsets at or above the high watermark ``offset`` to ``left_out``."""
+        why = f"the batch has offsets at or above the high watermark {offset}"
         kept: list[TakenSpan] = []
         for one in self.taken:
             if one.last_offset < offset:
                 kept.append(one)
                 continue
-            if one.corrected:
+            if one.corrected:  # one batch: its offsets in the file may be wrong
+                self._leave_span(one.span, "uncommitted", why)
                 continue
             for place in one.span.places():
                 if place.last_offset < offset:
@@ -136,7 +138,7 @@ class MergedLog:
                         TakenSpan(place.base_offset, place.last_offset, one.copy, one.epoch, _single(one.span, place)),
                     )
                 else:
-                    self._leave(place, "uncommitted", f"the batch has offsets at or above the high watermark {offset}")
+                    self._leave(place, "uncommitted", why)
         self.taken = kept
         self._bases = [one.base_offset for one in kept]
 
@@ -163,13 +165,9 @@ class MergedLog:
                 one = _single(span, place)
                 self._take(TakenSpan(place.base_offset, place.last_offset, copy, span.epoch, one))
 
-    def _diverged(self, span: BatchSpan, epoch: int) -> None:
-        """Add a span to ``left_out`` as diverged: the log has another leader epoch than ``epoch`` at its offset."""
-        why = self._why(span.base_offset, epoch)
+    def _leave_span(self, span: BatchSpan, kind: str, why: str) -> None:
         self.left_out.append(
-            LeftOutRange(
-                span.segment, span.position, span.size, "diverged", why, span.base_offset, span.last_offset + 1
-            )
+            LeftOutRange(span.segment, span.position, span.size, kind, why, span.base_offset, span.last_offset + 1)
         )
 
     def _why(self, offset: int, epoch: int) -> str:

@@ -181,6 +181,16 @@ def test_committed_only_ends_at_the_high_watermark(tmp_path):
     assert [(one.kind, one.first_offset, one.end_offset) for one in found.left_out] == [("uncommitted", 5, 9)]
 
 
+@pytest.mark.parametrize("position", [7, 15], ids=["base offset", "leader epoch"])
+def test_a_corrected_batch_above_the_high_watermark_is_listed_as_left_out(tmp_path, position):
+    size = len(batches(0, 3))
+    copy(tmp_path, 1, {0: flipped(HEALTHY, size + position)}, epochs=[(0, 0)], replication=3)
+    found = plan(tmp_path, committed_only=True)
+    assert (found.state, found.end, log_of(found)) == ("whole", 3, {0: batches(0, 3)})
+    left = [(one.position, one.kind, one.first_offset, one.end_offset) for one in found.left_out]
+    assert left == [(size, "uncommitted", 3, 9)]
+
+
 def test_a_partition_that_no_volume_has_begins_where_it_is_known_to_have_come(tmp_path):
     copy(tmp_path, 1, {0: HEALTHY})
     found = plan(tmp_path, "orders-7", known_end=123)
