@@ -31,11 +31,24 @@ FEATURES: Final[Mapping[str, Mapping[tuple[int, ...], int]]] = {
 """Feature -> first release -> the highest level from it on. Source: ``QuorumFeatures.defaultSupportedFeatureMap``."""
 
 
+class LeastValue(NamedTuple):
+    """The least value of a topic config from release ``since`` on: a broker does not start with a smaller value."""
+
+    config: str
+    since: tuple[int, int]
+    least: int
+
+
+LEAST_VALUES: Final = (LeastValue("segment.bytes", (4, 1), 1 << 20),)
+"""The only least value that changed between 3.9 and 4.4: releases 3.9 and 4.0 accept a segment.bytes of 14."""
+
+
 class StartRelease(NamedTuple):
-    """A release: its name as the user gave it, and its number."""
+    """A release: its name as the user gave it, and its number. ``is_given``: the user gave it."""
 
     name: str
     number: tuple[int, ...]
+    is_given: bool = True
 
     @property
     def highest_level(self) -> int:
@@ -73,6 +86,10 @@ class StartRelease(NamedTuple):
     def needs_metadata_version(self) -> bool:
         """Whether a node fails without a record of metadata.version (``FeaturesImage.metadataVersionOrThrow``)."""
         return self.number >= (4, 0)
+
+    @property
+    def least_values(self) -> list[LeastValue]:
+        return [each for each in LEAST_VALUES if each.since <= self.number]
 
     @property
     def is_newest(self) -> bool:

@@ -56,6 +56,7 @@ ADVICE: Final = {
     Code.METADATA_REPLAY_BROKEN: "Use the metadata log of another controller. If there is none, start the node on a "
     "snapshot of the records before the broken record; {later}. "
     "If several controllers have this record, kdump rebuild-cluster writes new log dirs without it.",
+    Code.CONFIG_REFUSED: "Start the previous release, and set a valid value there with kafka-configs.sh --alter.",
     Code.QUORUM_STATE_BROKEN: "Move the file away: the node then starts, but has forgotten its vote.",
     Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id from the metadata log.",
     Code.SWAPPED: "Move the .swap files of this base offset away before a broker starts.",

@@ -129,6 +129,7 @@ class _BrokerRun:
 
             self._try(lambda: self.fatal.extend(metadata_log.bootstrap(self.metadata_dir)))
             metadata = self._metadata_log()
+            self.fatal += self._refused_configs()
             self._voter(directories.get(self.metadata_dir))
         elif not self.is_kraft:
             text = "meta.properties belongs to a broker with ZooKeeper: only ZooKeeper has the list of its partitions"
@@ -198,6 +199,24 @@ class _BrokerRun:
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=found.log.path, text=text))
             self.decides = False
         return found
+
+    def _refused_configs(self) -> Iterator[StartCause]:
+        """Yield a fatal cause for each topic with a config that the release refuses.
+
+        ``LogManager.fetchTopicConfigOverrides`` reads the configs of all topics of the metadata, before the logs. Such
+        a config shows that the broker is of an older release: it counts only if the user gave a newer one.
+        """
+        if self.image is None or not self.decides or not self.options.release.is_given:
+            return
+        for name in sorted(self.image.topics.by_name):
+            for config, _, least in self.options.release.least_values:
+                value = self.image.configs.topic(name).get(config)
+                number = None if value is None else java_config_integer(value, 32)
+                if number is not None and number < least:
+                    text = f"ConfigException: topic {name}: Invalid value {number} for configuration {config}: "
+                    text += f"Value must be at least {least}"
+                    file = self.metadata_dir.shown(METADATA_FOLDER)
+                    yield StartCause(code=Code.CONFIG_REFUSED, file=file, text=text)
 
     def _voter(self, directory: bytes | None) -> None:
         """Add a fatal cause if this node is the only voter, but ``directory`` is not the directory id of the voter.

@@ -97,6 +97,7 @@ class Code:
     METADATA_SNAPSHOT_BROKEN = FindingCode("metadata-snapshot-broken", "log", "A snapshot of the metadata log cannot be read.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_REPLAY_BROKEN = FindingCode("metadata-replay-broken", "log", "A record of the metadata log cannot be replayed.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_TOO_NEW = FindingCode("metadata-too-new", "log", "The broker's release does not support a feature in the metadata log, or its level (such as that of metadata.version).", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
+    CONFIG_REFUSED = FindingCode("config-refused", "log", "The release refuses the value of a topic's config in the metadata log.", "Set a valid value with the old release first.", "LogConfig, LogManager.fetchTopicConfigOverrides")
     METADATA_ID_DIFFERS = FindingCode("metadata-id-differs", "log", "partition.metadata of the metadata log does not have the fixed topic id of metadata logs.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     SNAPSHOT_AHEAD = FindingCode("snapshot-ahead", "log", "A snapshot ends after the metadata log: a node deletes the log.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     # a start: files of a log dir

@@ -430,7 +430,7 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
     }
     for (kind, name), configs in sorted(image.configs.resources.items()):
         what = "topic config" if kind == TOPIC_RESOURCE else "broker config"
-        for least in least_values(release) if kind == TOPIC_RESOURCE else ():
+        for least in release.least_values if kind == TOPIC_RESOURCE else ():
             value = configs.get(least.config)
             if value is not None and _int(value) < least.least:
                 configs[least.config] = str(least.least)
@@ -535,22 +535,6 @@ def protocol_of(listener: str, image: ClusterImage) -> int:
 def snapshot(image: ClusterImage) -> tuple[str, bytes]:
     """Return the file name and the bytes of the snapshot of an image."""
     return snapshot_writer.file_name(image), snapshot_writer.encode(image)
-
-
-class LeastValue(NamedTuple):
-    """The least value of a topic config from release ``since`` on: a broker does not start with a smaller value."""
-
-    config: str
-    since: tuple[int, int]
-    least: int
-
-
-LEAST_VALUES: Final = (LeastValue("segment.bytes", (4, 1), 1 << 20),)
-"""The only least value that changed between 3.9 and 4.4: releases 3.9 and 4.0 accept a segment.bytes of 14."""
-
-
-def least_values(to: StartRelease) -> list[LeastValue]:
-    return [each for each in LEAST_VALUES if each.since <= to.number]
 
 
 def default_features(to: StartRelease) -> dict[str, int]:

@@ -1340,3 +1340,21 @@ def test_an_offset_that_no_log_reaches_proves_no_records(broker, point, outcome)
     assert (status, "checkpoint-offset" in dict(found), "records-missing" in dict(found)) == (4, True, False)
     done = kdump("check", *(str(broker / each) for each in DIRS))
     assert b"no log reaches the offsets that the file has for idem-0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("release", "value", "starts"),
+    [
+        ("4.0.1", "2500", True),
+        ("4.1.1", "2500", False),
+        ("4.4.0", "2500", False),
+        ("4.4.0", "1048576", True),
+    ],
+)
+def test_a_release_refuses_a_segment_size_that_older_ones_accept(broker, release, value, starts):
+    """A broker of 4.3.1 does not start on log dirs of 3.9.2 that have a topic with a segment.bytes of 2500."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    config = metadata_value("ConfigRecord", resourceType=2, resourceName="idem", name="segment.bytes", value=value)
+    log.write_bytes(log.read_bytes() + records(config, base=5))
+    start = started(broker, release=release)[0]
+    assert (start["starts"], codes(start["fatal"])) == (starts, [] if starts else ["config-refused"])
