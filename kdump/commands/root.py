@@ -395,7 +395,7 @@ Examples:
   kdump --files 0.log,0.index,0.timeindex --deep-iteration
   kdump --compat 2.8 --files 00000000000000000000.log
 
-Exit status: as the original; 2 wrong usage."""
+Exit status: as kafka-dump-log.sh; 2 wrong usage."""
 
 
 def main() -> object:

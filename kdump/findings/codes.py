@@ -158,7 +158,7 @@ class Code:
     TIMESTAMP_TYPE = FindingCode("timestamp-type", "remark", "The timestamp type changes more than once in a partition.", "", "DefaultRecordBatch")
     FUTURE_TIMESTAMP = FindingCode("future-timestamp", "remark", "Timestamps are in the future: retention keeps these segments.", "kdump retention", "KIP-937")
     OPEN_TRANSACTION = FindingCode("open-transaction", "remark", "A transaction has no end marker.", "kdump transactions", "KIP-98")
-    LEADER_EPOCH = FindingCode("leader-epoch", "log", "The leader epoch goes back, or differs from the checkpoint.", "", "KIP-101")
+    LEADER_EPOCH = FindingCode("leader-epoch", "log", "The leader epoch of a batch is lower than before, or differs from leader-epoch-checkpoint.", "", "KIP-101")
     PRODUCER = FindingCode("producer", "log", "The producer id, epoch and sequence of a batch contradict each other or earlier batches.", "", "KIP-98")
     SEQUENCE = FindingCode("sequence", "log", "A sequence number is repeated or missing.", "", "ProducerStateManager")
     PAYLOAD = FindingCode("payload", "log", "A record of Kafka's own topic cannot be read.", "Take the partition from another replica.", "KIP-98")
@@ -191,7 +191,7 @@ class Code:
     ENCRYPTION = FindingCode("encryption", "log", "An encrypted remote segment cannot be decrypted.", "", "KIP-405")
     CHUNK = FindingCode("chunk", "log", "A chunk of a remote segment is damaged.", "", "KIP-405")
     MANIFEST = FindingCode("manifest", "log", "The manifest of a remote segment is damaged.", "", "KIP-405")
-    DECODER = FindingCode("decoder", "remark", "A decoder class refuses a payload.", "", "kdump")
+    DECODER = FindingCode("decoder", "remark", "A decoder class of kafka-dump-log.sh refuses a payload.", "", "kdump")
     # files beside the log
     SIZE = FindingCode("size", "derived", "The size of an index is not a whole number of entries.", _REBUILD, "AbstractIndex.sanityCheck")
     ORDER = FindingCode("order", "derived", "The entries are not in rising order.", _REBUILD, "AbstractIndex")
@@ -224,13 +224,13 @@ class Code:
     NO_FILE = FindingCode("no-file", "remark", "A folder, pipe, socket or device has the name of a segment or index.", "Move it away.", "LogLoader")
     UNKNOWN_FILE = FindingCode("unknown-file", "remark", "A broker does not write a file of this name here.", "", "LogLoader")
     # remote storage
-    REMOTE_ABSENT = FindingCode("remote-absent", "log", "A segment of __remote_log_metadata is not in remote storage.", "", "KIP-405")
+    REMOTE_ABSENT = FindingCode("remote-absent", "log", "A segment that __remote_log_metadata lists is not in remote storage.", "", "KIP-405")
     REMOTE_COPY = FindingCode("remote-copy", "derived", "A copy to remote storage is not finished.", "", "KIP-405")
     REMOTE_DELETION = FindingCode("remote-deletion", "derived", "The deletion of a remote segment is not finished.", "", "KIP-405")
     REMOTE_EPOCH = FindingCode("remote-epoch", "log", "The leader epochs of a remote segment do not match the log or the offsets of the segment.", "", "KIP-405")
     REMOTE_HOLE = FindingCode("remote-hole", "log", "Offsets are missing between remote and local segments.", "", "KIP-405")
-    REMOTE_SIZE = FindingCode("remote-size", "log", "The size of a remote segment differs from __remote_log_metadata.", "", "KIP-405")
-    UNLISTED = FindingCode("unlisted", "derived", "A file in remote storage is not in __remote_log_metadata.", "", "KIP-405")
+    REMOTE_SIZE = FindingCode("remote-size", "log", "The size of a remote segment differs from its size in __remote_log_metadata.", "", "KIP-405")
+    UNLISTED = FindingCode("unlisted", "derived", "__remote_log_metadata does not list a file in remote storage.", "", "KIP-405")
     # fmt: on
 
 

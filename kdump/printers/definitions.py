@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 HEAD: Final = """\
 #!/usr/bin/env bash
-# Definitions of a cluster, as its metadata log has them at offset {offset}. Read them before you run them:
+# Definitions of a cluster from its metadata log, at offset {offset}. Read this script before you run it:
 #   BOOTSTRAP=host:9092 bash definitions.sh
-# OPTIONS may have more of each tool, such as OPTIONS='--command-config client.properties'.
+# OPTIONS is passed to each Kafka tool, for example OPTIONS='--command-config client.properties'.
 set -eu
 : "${{BOOTSTRAP:?set it to the address of the new cluster, host:9092}}"
 topics()  {{ kafka-topics.sh  --bootstrap-server "$BOOTSTRAP" ${{OPTIONS:-}} "$@"; }}
@@ -213,7 +213,7 @@ USER: Final = "User:"
 
 def strimzi_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
     """Yield the lines of the YAML documents, without Kafka's own topics, which the new cluster creates."""
-    yield f"# Definitions of a cluster, as its metadata log has them at offset {image.end_offset}."
+    yield f"# Definitions of a cluster from its metadata log, at offset {image.end_offset}."
     yield f"# Put the name of your Kafka resource in place of {CLUSTER}, and read all of it before kubectl apply."
     for name, topic in sorted(image.topics.by_name.items()):
         if name.startswith("__"):
@@ -323,7 +323,7 @@ def _left(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
     """Yield comments with the definitions that have no Strimzi resource."""
     if found := list(_without_resource(image, show_secrets=show_secrets)):
         yield "---"
-        yield "# Strimzi has no resource for these definitions; --definitions sh prints their commands:"
+        yield "# Strimzi has no resource for these definitions (kdump metadata --definitions sh prints their commands):"
         yield from (f"# {harmless_line(line)}" for line in found)
 
 

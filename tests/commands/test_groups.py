@@ -67,7 +67,7 @@ def test_no_line_of_the_file_for_a_reset_is_one_that_the_tool_refuses(tmp_path):
     keys = [commit_key(group, "orders", number) for group, number in (("", 0), ("two\nlines", 0), ("two\nlines", 1))]
     done = kdump("groups", write(tmp_path, batches(*((key, commit_value(5)) for key in keys))), "-o", "reset-csv")
     assert done.stdout == b""
-    refused = "the tool takes no group id that is empty or has a line break"
+    refused = "kafka-consumer-groups.sh refuses a group id that is empty or has a line break"
     assert done.stderr.decode().splitlines() == [
         f'note: "": orders-0 left out: {refused}',
         f"note: two\\x0alines: orders-0 and 1 more left out: {refused}",

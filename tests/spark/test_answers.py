@@ -124,11 +124,11 @@ def test_what_is_damaged_are_rows(spark, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"output": "stats", "gaps": "true"}, "option gaps: only for the output producers"),
-        ({"at": AT}, "option at: only for the output findings or offsets or"),
-        ({"output": "groups", "startingOffset": "1"}, "option startingOffset: the output groups always covers"),
+        ({"output": "stats", "gaps": "true"}, "option gaps: only for output=producers"),
+        ({"at": AT}, "option at: only for output=findings or offsets or"),
+        ({"output": "groups", "startingOffset": "1"}, "option startingOffset: output=groups always covers"),
         ({"output": "du", "by": "size"}, "option by: expected topic, partition, folder, segment, found 'size'"),
-        ({"output": "offsets", "subscribe": "t"}, "option subscribe: the output offsets always covers"),
+        ({"output": "offsets", "subscribe": "t"}, "option subscribe: output=offsets always covers"),
         ({"output": "retention", "config": "orders"}, "orders"),
         ({"output": "statz"}, "option output: expected records, batches"),
     ],

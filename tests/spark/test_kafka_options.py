@@ -183,7 +183,7 @@ ONE = '{"a":{"0":5}}'
         ({"subscribe": "a", "startingTimestamp": "soon"}, "option startingTimestamp: expected ms since 1970"),
         ({"subscribe": "a", "startingOffsetsByTimestampStrategy": "none"}, "expected error or latest, found 'none'"),
         ({"subscribe": "a", "includeHeaders": "yes"}, "option includeHeaders: expected true or false, found 'yes'"),
-        ({"subscribe": "a", "output": "findings"}, "the output findings always covers whole partitions"),
+        ({"subscribe": "a", "output": "findings"}, "output=findings always covers whole partitions"),
         ({"subscibe": "a"}, "did you mean 'subscribe'?"),
         *(
             (

@@ -98,7 +98,7 @@ def test_what_is_ignored_is_said_once_without_values(capsys):
     assert capsys.readouterr().err.splitlines() == [
         "kdump: no broker is contacted, so these options are ignored: kafka.bootstrap.servers, kafka.sasl.jaas.config",
         "kdump: startingOffsets is not used: startingTimestamp overrides it",
-        "kdump: maxRecordsPerTrigger is not used: a batch has no trigger",
+        "kdump: maxRecordsPerTrigger is not used: only a stream has triggers",
     ]
     stream = data_source.KdumpDataSource(
         {"path": str(BROKER), "subscribe": "multi", "groupIdPrefix": "g", "endingTimestamp": "5"}

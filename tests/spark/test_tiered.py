@@ -64,8 +64,8 @@ def test_records_after_a_broken_chunk_are_given_and_the_chunk_is_damage(tmp_path
     [
         ({"remoteKey": "a=b"}, "remoteKey: it needs the option remote"),
         ({"remote": "x", "remoteKey": "a"}, "remoteKey: expected NAME=FILE"),
-        ({"remote": "x", "output": "account"}, "the output account covers only files"),
-        ({"remote": "x", "output": "batches"}, "the output batches covers only files"),
+        ({"remote": "x", "output": "account"}, "output=account covers only files"),
+        ({"remote": "x", "output": "batches"}, "output=batches covers only files"),
     ],
 )
 def test_what_does_not_go_together_is_refused(given, says):

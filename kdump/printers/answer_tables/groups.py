@@ -178,5 +178,5 @@ def _unfit(line: CommittedLine, group_type: str | None) -> str:
     if line.recreated:
         return "the topic was deleted and created again"
     if not line.group_id or "\n" in line.group_id or "\r" in line.group_id:
-        return "the tool takes no group id that is empty or has a line break"
+        return "kafka-consumer-groups.sh refuses a group id that is empty or has a line break"
     return ""

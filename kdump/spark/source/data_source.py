@@ -66,7 +66,7 @@ class KdumpDataSource(Carried, DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
         if self._options.dedupe or self._options.output not in (words.RECORDS, words.DAMAGED):
-            raise UsageError("a stream has only the outputs records and damaged, and does not support dedupe")
+            raise UsageError("a stream supports only output=records and output=damaged, and not the option dedupe")
         if self._options.remote:
             raise UsageError("a stream does not support the option remote")
         options = columns.with_schemas(self._options)
@@ -138,7 +138,7 @@ class KdumpReader(Carried, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         _say_unused(self._options)
         if self._options.max_records_per_trigger is not None:
-            print_line("maxRecordsPerTrigger is not used: a batch has no trigger")
+            print_line("maxRecordsPerTrigger is not used: only a stream has triggers")
         _say_damage(self._options)
         splits = [split for planned in planning.plan(self._options, print_line) for split in planned.splits]
         return [InputPartition(group) for group in planning.group(splits, self._options)]

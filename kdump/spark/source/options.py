@@ -420,7 +420,7 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
     if kafka is None:
         return options
     if options.output in OF_WHOLE:
-        raise UsageError(f"option {kafka.asked}: the output {options.output} always covers whole partitions")
+        raise UsageError(f"option {kafka.asked}: output={options.output} always covers whole partitions")
     query = kafka.at_times(options.starting_timestamp, options.ending_timestamp)
     return replace(options, kafka=query, starting_timestamp=None, ending_timestamp=None)
 
@@ -436,7 +436,7 @@ def _of_question(output: str, asked: Iterable[tuple[Option, str]]) -> tuple[tupl
         if part is not None:
             found.append((part.name, _value(option, part.words, text)))
         elif all(_value(option, other.words, text) != other.default for other in option.parts.values()):
-            raise UsageError(f"option {option.name}: only for the output {' or '.join(option.of)}")
+            raise UsageError(f"option {option.name}: only for output={' or '.join(option.of)}")
     return tuple(found)
 
 
@@ -472,16 +472,14 @@ def _agree(options: SourceOptions) -> None:
         if first is not None and last is not None and last < first:
             raise UsageError(f"option ending{unit}: {last} is below starting{unit} {first}")
     if options.columns and options.output != RECORDS:
-        raise UsageError(f"option columns: the output {options.output} has columns of its own")
+        raise UsageError(f"option columns: output={options.output} has columns of its own")
     if options.remote_key and not options.remote:
         raise UsageError("option remoteKey: it needs the option remote")
     if options.remote and options.output in (ACCOUNT, BATCHES):
-        raise UsageError(
-            f"option remote: the output {options.output} covers only files, not segments in remote storage"
-        )
+        raise UsageError(f"option remote: output={options.output} covers only files, not segments in remote storage")
     if options.output == BATCHES and (options.dedupe or options.committed):
         raise UsageError(
-            "the output batches has the batches of all replicas and transactions: remove options dedupe and isolation"
+            "output=batches has the batches of all replicas and transactions: remove the options dedupe and isolation"
         )
     _check_taken(options)
     if options.schema is None and not set(_TYPED).isdisjoint(options.columns):
@@ -503,9 +501,9 @@ def _check_taken(options: SourceOptions) -> None:
         if options.output in option.of or getattr(options, option.field) == default:
             continue
         if option.of:
-            raise UsageError(f"option {option.name}: only for the output {' or '.join(option.of)}")
+            raise UsageError(f"option {option.name}: only for output={' or '.join(option.of)}")
         if options.output in OF_WHOLE and option.field not in WHOLE:
-            raise UsageError(f"option {option.name}: the output {options.output} always covers whole partitions")
+            raise UsageError(f"option {option.name}: output={options.output} always covers whole partitions")
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
