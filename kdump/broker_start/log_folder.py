@@ -118,6 +118,18 @@ class LogDirFiles:
                         if not may_write(owner, os.stat(path)):  # noqa: PTH116  as above
                             yield path
 
+    def no_writes(self) -> str:
+        """Return why the file system of a local log dir takes no writes, or an empty text."""
+        if self.files is not LOCAL:
+            return ""
+        try:
+            system = os.statvfs(self.path or ".")
+        except OSError:  # the part of the start that reads the log dir reports it
+            return ""
+        if system.f_flag & os.ST_RDONLY:
+            return "mounted read-only"
+        return "full" if system.f_blocks and not system.f_bavail else ""
+
     def is_full_folder(self, entry: Entry) -> bool:
         """Return whether an entry is a folder with files: a broker cannot delete it. It can delete a link."""
         is_link = self.files is LOCAL and os.path.islink(entry.path)  # noqa: PTH114  pathlib is slow to import

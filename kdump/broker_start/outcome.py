@@ -123,6 +123,8 @@ class BrokerStart(NamedTuple):
     """All logs, including those that a failing start does not reach."""
     closed: Mapping[str, tuple[str, ...]] = {}
     """Log dir -> the files and folders in it that the owner of the log dir may not write, as messages show them."""
+    no_writes: Mapping[str, str] = {}
+    """Log dir -> the reason why its file system takes no writes: full, or mounted read-only."""
     unserved: tuple[StartCause, ...] = ()
     """The reasons why a broker starts, but becomes the leader of no partition."""
     unknown: tuple[StartCause, ...] = ()

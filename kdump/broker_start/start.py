@@ -164,6 +164,7 @@ class _BrokerRun:
             offline=tuple(OfflineDir(log_dir=each.name, cause=cause) for each, cause in self.offline.items()),
             logs=(*logs, *([metadata.log] if metadata is not None else ())),
             closed=self.closed,
+            no_writes={each.name: reason for each in self.dirs if (reason := each.no_writes())},
             unserved=tuple(self.unserved),
             unknown=tuple(dict.fromkeys(self.unknown)),
             clean=frozenset(each.name for each in self.clean),

@@ -120,6 +120,15 @@ class _StartFindings:
                 yield self._offline(offline.log_dir, offline.cause)
         for log_dir, paths in self.start.closed.items():
             yield self._closed(log_dir, paths)
+        for log_dir, reason in self.start.no_writes.items():
+            yield Finding(
+                level=Level.REMARK,
+                file=log_dir,
+                kind=Code.FILE_SYSTEM,
+                text=f"the file system of the log dir is {reason}: a broker that uses this path does not start, or "
+                "takes the log dir offline",
+                advice="Before the broker starts, let the file system take writes. kdump itself needs no space here.",
+            )
         for cause in self.start.unserved:
             yield self._unserved(cause)
         if self.start.node_id is None and self.start.fatal:

@@ -131,6 +131,7 @@ class Code:
     PROMOTED = FindingCode("promoted", "log", "A -future folder becomes the current folder.", _START, "LogManager, BrokerMetadataPublisher")
     NO_FOLDER = FindingCode("no-folder", "log", "The partition is assigned to this broker and has no folder: it begins empty.", _START, "LogManager, BrokerMetadataPublisher")
     FILE_OWNER = FindingCode("file-owner", "remark", "The owner of the log dir may not write a partition folder, a segment or .lock: if the broker runs as this user, the log dir goes offline.", "Let the user of the broker write them.", "FileRecords, FileLock")
+    FILE_SYSTEM = FindingCode("file-system", "remark", "The file system of the log dir is full or mounted read-only: a broker that uses this path does not start, or takes the log dir offline.", "Let the file system take writes.", "LogManager, FileLock")
     LEADER_DELAYED = FindingCode("leader-delayed", "remark", "The metadata log assigns a partition to a directory.id that no log dir of the broker has: the partition can be without a leader for some minutes after a start.", "Elect the leaders with kafka-leader-election.sh after the start.", "DirectoryId, ReplicationControlManager")
     NO_SEGMENT = FindingCode("no-segment", "log", "The folder holds no segment: the log begins empty at its log start offset.", _START, "LogManager, BrokerMetadataPublisher")
     # a start: the losses of a log

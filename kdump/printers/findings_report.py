@@ -43,6 +43,7 @@ LOUD: Final = frozenset(
         Code.STRAY_FOLDER,
         Code.METADATA_ELSEWHERE,
         Code.FILE_OWNER,
+        Code.FILE_SYSTEM,
         Code.FOREIGN_FOLDER,
         Code.LEADER_DELAYED,
         Code.LIMIT,

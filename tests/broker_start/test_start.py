@@ -5,11 +5,13 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
 
+from kdump import cli
 from kdump.broker_start import log_folder
 from kdump.formats import offset_index, time_index
 from testing import forge
@@ -1260,6 +1262,20 @@ def test_a_segment_that_the_owner_of_the_log_dir_may_not_write_is_noted(broker):
     log.chmod(0o666)
     log.parent.chmod(0o777)
     assert b"may not write" not in kdump("check", *(str(broker / each) for each in DIRS)).stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "free", "reason"), [(os.ST_RDONLY, 9, "mounted read-only"), (0, 0, "full"), (0, 9, "")]
+)
+def test_a_file_system_that_takes_no_writes_is_noted(broker, monkeypatch, capsys, flags, free, reason):
+    """A real 4.4.0 broker took a log dir that was mounted read-only offline. On a full disk it did not start."""
+    system = os.statvfs_result([4096, 4096, 10, free, free, 10, 9, 9, flags, 255])
+    monkeypatch.setattr(os, "statvfs", lambda _: system)
+    monkeypatch.setattr(sys, "argv", ["kdump", "check", str(broker / "d1"), str(broker / "d2")])
+    assert cli.main() == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count(f"the file system of the log dir is {reason}:") == (2 if reason else 0)
+    assert ("the file system of the log dir" in said, "safe to start" in said) == (bool(reason), True)
 
 
 def reassign(broker, directory, **fields):
