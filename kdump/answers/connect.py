@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import Reporter
+from kdump.internal_topics import DECODER_SWITCHES
 from kdump.internal_topics.secrets import connect_config
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
@@ -323,7 +324,7 @@ class ConnectTopics:
             known.append(one)
         self._partitions: dict[str, list[Partition]] = {}
         for partition in replicas.each_once(known, report.note, ""):
-            if partition.topic is not None and not partition.topic.startswith("__"):
+            if partition.topic is not None and partition.topic not in DECODER_SWITCHES:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:

@@ -21,7 +21,13 @@ from kdump.command_line.session import Session
 from kdump.commands.check import report
 from kdump.errors import SILENT, Reporter, discard, many
 from kdump.findings import Level, salvage
-from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS, REMOTE_LOG_METADATA, TRANSACTION_STATE
+from kdump.internal_topics import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    DECODER_SWITCHES,
+    REMOTE_LOG_METADATA,
+    TRANSACTION_STATE,
+)
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.remote import shown_paths, without_secret
@@ -175,7 +181,7 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
     yield f"kdump ls {words}", "partitions, sizes, offsets, times"
     yield f"kdump report {words} --out report.html", "everything on one page"
     topics = {line.topic for line in lines}
-    own = [line for line in lines if not line.topic.startswith("__") and line.latest]
+    own = [line for line in lines if line.topic not in DECODER_SWITCHES and line.latest]
     if own:
         line = max(own, key=lambda line: line.log_bytes)
         topic, offset = shell_pattern(line.topic), max((line.latest or 1) - 1, 0)

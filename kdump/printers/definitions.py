@@ -24,6 +24,7 @@ from kdump.answers.metadata.cluster_image import (
     entity_text,
     scram_mechanism,
 )
+from kdump.internal_topics import DECODER_SWITCHES
 from kdump.internal_topics.secrets import HIDDEN, is_secret
 from kdump.primitives.terminal import harmless_line, shell_text
 
@@ -85,7 +86,7 @@ def _topics(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
     made: list[str] = []
     own: list[str] = []
     for name, topic in sorted(image.topics.by_name.items()):
-        if name.startswith("__"):
+        if name in DECODER_SWITCHES:
             own.append(f"# {name}: {len(topic.partitions)} partitions; no command, because brokers create this topic")
         else:
             made += _topic(topic, image.configs.topic(name), show_secrets=show_secrets)
@@ -216,7 +217,7 @@ def strimzi_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterato
     yield f"# Definitions of a cluster from its metadata log, at offset {image.end_offset}."
     yield f"# Put the name of your Kafka resource in place of {CLUSTER}, and read all of it before kubectl apply."
     for name, topic in sorted(image.topics.by_name.items()):
-        if name.startswith("__"):
+        if name in DECODER_SWITCHES:
             continue
         factor = max((len(state.replicas) for state in topic.partitions.values()), default=1)
         spec: dict[str, Any] = {"topicName": name, "partitions": max(1, len(topic.partitions)), "replicas": factor}

@@ -16,7 +16,13 @@ from kdump.answers.topic_configs import compacted_topics
 from kdump.checks.evidence import committed
 from kdump.errors import Reporter, UsageError, discard, many
 from kdump.formats.partition_metadata import id_text
-from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
+from kdump.internal_topics import (
+    DECODER_SWITCHES,
+    consumer_offsets,
+    remote_log_metadata,
+    share_group_state,
+    transaction_state,
+)
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.processes import Processes
 from kdump.primitives.terminal import is_selected
@@ -188,7 +194,7 @@ def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterCh
         if not any(is_selected(name, glob) for name in names):
             raise UsageError(f"--topic {glob}: no such topic in these volumes{did_you_mean(glob, names)}")
     for name in names:
-        if not name.startswith("__") and not any(is_selected(name, glob) for glob in topics):
+        if name not in DECODER_SWITCHES and not any(is_selected(name, glob) for glob in topics):
             image.handlers["RemoveTopicRecord"]({"topicId": image.topics.by_name[name].id})
             yield ClusterChange("topic", name, None, None, "--topic does not name it")
 

@@ -75,6 +75,15 @@ def test_names_that_say_nothing(logs, tmp_path):
     assert [line | {"configsTopic": ""} for line in found] == [line | {"configsTopic": ""} for line in lines(logs)]
 
 
+def test_topics_whose_names_begin_like_those_of_kafka(logs, tmp_path):
+    """A hosted Kafka Connect names its topics ``__amazon_msk_connect_configs_...``."""
+    for folder in logs.iterdir():
+        shutil.copytree(folder, tmp_path / f"__hosted_{folder.name}")
+    found = lines(tmp_path)
+    assert {line["configsTopic"] for line in found if line["kind"] == "connector"} == {"__hosted_connect-configs"}
+    assert len(found) == len(lines(logs))
+
+
 def test_a_cluster_without_its_other_topics(logs, tmp_path):
     shutil.copytree(logs / "connect-configs-0", tmp_path / "connect-configs-0")
     done = run(tmp_path)

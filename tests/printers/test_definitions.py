@@ -19,7 +19,8 @@ def image():
     """An image with every kind of record, and names that a shell must not run."""
     made = ClusterImage()
     apply = made.handlers
-    for number, (name, partitions) in enumerate({"orders": 2, "__consumer_offsets": 1, NASTY: 1}.items(), 1):
+    counts = {"orders": 2, "__consumer_offsets": 1, NASTY: 1, "__heartbeat": 1}  # a user made __heartbeat
+    for number, (name, partitions) in enumerate(counts.items(), 1):
         apply["TopicRecord"]({"name": name, "topicId": bytes([number]) * 16})
         for partition in range(partitions):
             fields = {"removingReplicas": [], "addingReplicas": [], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0}
@@ -87,7 +88,7 @@ def run(script, tmp_path):
 def test_the_script_gives_each_tool_exactly_what_was_there(image, tmp_path):
     calls = run(shell_lines(image), tmp_path)
     made = [call for call in calls if "--create" in call]
-    assert [call[call.index("--topic") + 1] for call in made] == [NASTY, "orders"]
+    assert [call[call.index("--topic") + 1] for call in made] == ["__heartbeat", NASTY, "orders"]
     (orders,) = [call for call in made if "orders" in call]
     assert orders[:3] == ["kafka-topics.sh", "--bootstrap-server", "h:9092"]
     assert "cleanup.policy=compact,delete" in orders
@@ -129,7 +130,7 @@ def test_secrets_are_shown_only_where_they_are_asked_for(image):
 def test_strimzi_gets_topics_and_users(image):
     documents = [one for one in yaml.safe_load_all("\n".join(strimzi_lines(image))) if one]
     topics = {one["spec"]["topicName"]: one for one in documents if one["kind"] == "KafkaTopic"}
-    assert sorted(topics) == sorted(["orders", NASTY])
+    assert sorted(topics) == sorted(["orders", NASTY, "__heartbeat"])
     assert topics["orders"]["spec"]["partitions"] == 2
     assert topics["orders"]["spec"]["replicas"] == 3
     assert topics["orders"]["spec"]["config"]["cleanup.policy"] == "compact,delete"
