@@ -810,8 +810,8 @@ class LogCheck:
                 f"the coordinator cannot load this partition: {_first_of(stops)}",
                 batch.position,
                 offset=batch.last_offset,
-                advice="Start a release that knows this version. Until then the groups of this partition cannot commit "
-                "offsets or read them.",
+                advice="Start a release that knows this record. Until then the groups or transactional ids of this "
+                "partition do not work.",
             )
         if last is None:
             return
@@ -913,14 +913,17 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
 def _loaded_versions(topic: str | None, release: tuple[int, ...]) -> Mapping[int, Versions]:
     """Return record type -> the versions of its value, for the topics whose coordinators fail at an unknown version.
 
-    They ignore unknown types (``CoordinatorLoaderImpl``). The transaction coordinator of 4.4 ignores both.
+    They ignore unknown types (``CoordinatorLoaderImpl``). The transaction coordinator of 4.3 and later ignores both
+    (``TransactionLog``).
     """
-    if topic not in {CONSUMER_OFFSETS, SHARE_GROUP_STATE}:
+    if topic not in {CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE}:
         return {}
     from kdump.internal_topics.decode import COORDINATORS
     from kdump.internal_topics.schema import NEWEST, by_type
 
     of = release or NEWEST
+    if topic == TRANSACTION_STATE and of >= (4, 3):
+        return {}
     found = by_type(COORDINATORS[topic], "Value", of)
     return {number: versions for number, message in found.items() if (versions := message.versions(of)) is not None}
 
@@ -928,6 +931,12 @@ def _loaded_versions(topic: str | None, release: tuple[int, ...]) -> Mapping[int
 def _refusal(made: DecodedRecord, loaded: Mapping[int, Versions]) -> str:
     """Return why a coordinator that loads these versions of values fails at a record, or ""."""
     value, versions = made.value, loaded.get(-1 if made.type is None else made.type)
+    status = None if value is None or value.values is None else value.values.get("transactionStatus")
+    if isinstance(status, int):
+        from kdump.internal_topics.transaction_state import STATES
+
+        if status not in range(len(STATES)):
+            return f"transactionStatus {status} is unknown"
     if value is None or value.version is None or versions is None or versions.has(value.version):
         return ""
     return f"version {value.version} of {value.name} is unknown"

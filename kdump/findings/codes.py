@@ -163,7 +163,7 @@ class Code:
     PRODUCER = FindingCode("producer", "log", "The producer id, epoch and sequence of a batch contradict each other or earlier batches.", "", "KIP-98")
     SEQUENCE = FindingCode("sequence", "log", "A sequence number is repeated or missing.", "", "ProducerStateManager")
     PAYLOAD = FindingCode("payload", "log", "A record of Kafka's own topic cannot be read.", "Take the partition from another replica.", "KIP-98")
-    COORDINATOR_VERSION = FindingCode("coordinator-version", "log", "The release does not know the version of a record of __consumer_offsets or __share_group_state: its coordinator cannot load the partition.", "Start a release that knows this version.", "CoordinatorLoaderImpl")
+    COORDINATOR_VERSION = FindingCode("coordinator-version", "log", "The release does not know the version of a record of __consumer_offsets, __share_group_state or __transaction_state, or the status of a transaction: its coordinator cannot load the partition.", "Start a release that knows this record.", "CoordinatorLoaderImpl")
     UNKNOWN_PAYLOAD = FindingCode("unknown-payload", "remark", "A record of Kafka's own topic has a type or version that kdump does not support.", "", "MessageGenerator")
     LIMIT = FindingCode("limit", "remark", "A batch is larger than kdump's own limit: it was not checked.", "--max-batch-bytes", "kdump")
     # damage in bytes

@@ -377,6 +377,31 @@ def test_records_of_kafkas_own_topics(tmp_path):
     assert "coordinator version" in checks(place)
 
 
+@pytest.mark.parametrize(
+    ("version", "status", "release", "reason"),
+    [
+        (0, 7, "3.9.2", ""),
+        (9, 1, "3.9.2", "version 9 of TransactionLogValue is unknown"),
+        (9, 1, "4.2.2", "version 9 of TransactionLogValue is unknown"),
+        (9, 1, "4.4.0", ""),
+        (0, 99, "3.9.2", "transactionStatus 99 is unknown"),
+        (0, 99, "4.4.0", "transactionStatus 99 is unknown"),
+    ],
+)
+def test_a_transaction_coordinator_fails_at_a_value_that_it_does_not_know(tmp_path, version, status, release, reason):
+    """A broker of 3.9.2 fails at both, 4.4.0 at the status alone. 4.2.2 has the class of 3.9.2, 4.3.1 that of 4.4.0."""
+    place = tmp_path / "d" / "__transaction_state-0"
+    place.mkdir(parents=True)
+    value = struct.pack(">hqhibiqq", version, 7, 0, 60_000, status, 0, 1, 1)
+    (place / f"{0:020}.log").write_bytes(forge.batch([forge.record(b"\0\0\0\1t", value)]))
+    (tmp_path / "d" / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")
+    done = kdump("check", tmp_path / "d", "-o", "jsonl", "--release", release)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    stops = [line["text"] for line in found if line.get("code") == "coordinator-version"]
+    assert stops == ([f"the coordinator cannot load this partition: offset 0: {reason}"] if reason else [])
+    assert done.returncode == (3 if reason else 0)
+
+
 @pytest.mark.parametrize(("release", "loads"), [("3.3.2", False), ("3.9.2", True), ("4.4.0", True)])
 def test_a_coordinator_fails_at_a_version_that_its_release_lacks(tmp_path, release, loads):
     """Brokers of 3.9.2 and 4.4.0 fail to load the partition, and ignore a record of an unknown type."""
