@@ -7,7 +7,7 @@ CTRL_C = 130
 MANY = 50_000
 """The number of new objects that starts a garbage collection. Imports make fewer objects, and free none."""
 SELDOM = 100
-"""The number of collections of new objects per collection of old ones, which would visit a whole listing each time."""
+"""The number of garbage collections of new objects for each of old objects. The latter visits a whole listing."""
 
 MONITORS = 6
 """Maximum number of tools in ``sys.monitoring``."""

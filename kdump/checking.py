@@ -255,7 +255,7 @@ def _place(path: str) -> Iterator[tuple[Files, str]]:
 
 
 def _archive(path: str, entry: Entry | None) -> tuple[Files, str] | None:
-    """Return the archive at the start of a path and the rest of the path, or None. Raises UnreadableError."""
+    """Return the archive that a path begins with, and the rest; None without an archive. Raises UnreadableError."""
     if entry is None and ":" not in path:
         return None
     if entry is not None:

@@ -477,7 +477,7 @@ class ChildRun:
         return self._process.wait()
 
     def messages(self) -> list[tuple[str, str]]:
-        """Return level ("" for other programs) and text of each line of the command's standard error, each once."""
+        """Return (level, text) of each different line of standard error. The level is "" for other programs."""
         found = []
         for line in b"".join(self._said).decode("utf-8", "replace").split("\n"):
             level = re.match(LEVEL, line)
@@ -592,7 +592,7 @@ def _without(value: Any, names: frozenset[str]) -> Any:
 
 
 def _cut(row: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return a row of about ``most`` bytes at most; its long values are shortened."""
+    """Return a row with long values shortened to about ``most`` bytes in all. The field ``cut`` names these values."""
     room = max(64, most // (4 * max(1, len(row))))
     cut = [name for name, value in row.items() if len(json.dumps(value, ensure_ascii=False)) > room]
 

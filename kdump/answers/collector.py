@@ -89,12 +89,12 @@ class Place(NamedTuple):
 
     @property
     def high_watermark(self) -> int | None:
-        """The high watermark in the checkpoint, or None. A running broker writes the checkpoint every few seconds."""
+        """The high watermark, if the checkpoint has it. A running broker writes the checkpoint every few seconds."""
         return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset in the checkpoint, or None. Without it the log starts at its first base offset."""
+        """The log start offset, if the checkpoint has it. Without it the log starts at its first base offset."""
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:

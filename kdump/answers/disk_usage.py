@@ -51,7 +51,6 @@ class Bytes(NamedTuple):
 
     @classmethod
     def of(cls, files: Iterable[Entry | Segment | Bytes]) -> Bytes:
-        """Return the sums of sizes."""
         size, disk_size = 0, 0
         known = True
         for file in files:

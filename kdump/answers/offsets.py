@@ -158,10 +158,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 
 
 class Offsets(Collector):
-    """Gathers the offsets of partitions, and looks up ``times`` (ms).
-
-    Of several replicas it reports the one with the newest leader epoch, then the greatest end offset.
-    """
+    """Gathers offsets, also of ``times`` (ms), from the newest replica: by leader epoch, then end offset."""
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
         self._times = tuple(dict.fromkeys(times))

@@ -185,10 +185,7 @@ class Retention(Collector):
                 )
 
     def bytes_at(self, at: int) -> Iterator[tuple[str, int, int]]:
-        """Yield (topic, bytes kept, bytes deleted) for each partition, by a check at the time ``at`` (ms).
-
-        Partitions of topics with unknown configs are skipped.
-        """
+        """Yield (topic, bytes kept, bytes deleted) of each partition with known configs, at the time ``at`` (ms)."""
         for key, _, broker_id, facts in self._found:
             if not self._configs.knows(key[0]):
                 continue

@@ -300,7 +300,7 @@ class RetentionCheck:
         return due_at is not None and due_at <= self._at
 
     def _held_back(self, segment: AgedSegment, rule: Reason) -> str | None:
-        """Return why a segment stays although a rule applies to it, or None."""
+        """Return why a segment stays although a rule applies to it; None if it does not stay."""
         end, watermark = segment.next_offset, self._facts.high_watermark
         if self._rules.waits_for_high_watermark and watermark is not None and watermark < end:
             return (

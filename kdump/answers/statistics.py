@@ -169,8 +169,6 @@ class BatchColumns(NamedTuple):
 
 @dataclass
 class RecordSums:
-    """Sums over the records of a partition."""
-
     top: int
     uncompressed: int = 0
     keys: Counter[int] = field(default_factory=Counter)
@@ -199,8 +197,6 @@ class RecordSums:
 
 @dataclass
 class PartitionSums:
-    """The sums over the batches of a partition."""
-
     topic: str
     partition: int
     log_dir: str

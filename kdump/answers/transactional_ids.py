@@ -77,10 +77,7 @@ class _CoordinatorLog:
 
 
 class TransactionalIds(Collector):
-    """Collects the last state of each transactional id.
-
-    Of several replicas it reports the one with the newest leader epoch, then the greatest end offset.
-    """
+    """Collects the last state of each id from the newest replica: by leader epoch, then end offset."""
 
     def __init__(self) -> None:
         self._logs: dict[int, _CoordinatorLog] = {}
@@ -182,12 +179,12 @@ class KnownIds:
         self._any = {producer_id: one for one in ids for producer_id in one.producer_ids} | self._current
 
     def naming(self, producer_id: int, partition: str) -> TransactionalId | None:
-        """Return the transactional id that has this producer id now and lists ``partition``, or None."""
+        """Return the transactional id that has this producer id now, if it lists ``partition``."""
         found = self._current.get(producer_id)
         return found if found is not None and partition in found.partitions else None
 
     def of(self, producer_id: int) -> TransactionalId | None:
-        """Return the transactional id that has this current, previous or next producer id, or None."""
+        """Return the transactional id whose current, previous or next producer id is this one, if there is one."""
         return self._any.get(producer_id)
 
     def is_sure(self, producer_id: int) -> bool:

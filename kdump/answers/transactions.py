@@ -64,10 +64,7 @@ class AbortLines(NamedTuple):
     release: tuple[int, ...] | None = None
 
     def abort(self, key: tuple[str, int], begun: OpenTransaction, producer: Producer, *, is_old: bool) -> str:
-        """Return the command that aborts a hanging transaction.
-
-        ``is_old``: a broker before 3.0 wrote the files. This counts only if no release is given.
-        """
+        """Return the command that aborts a hanging transaction. ``is_old`` (before 3.0) counts without a release."""
         where = f"--topic {shell_text(key[0])} --partition {key[1]}"
         if is_old if self.release is None else self.release < BY_START_OFFSET:
             epoch = producer.coordinator_epoch or 0

@@ -231,7 +231,6 @@ def to_pandas(table: pa.Table) -> Any:
 
 
 def to_polars(table: pa.Table) -> Any:
-    """Return a table as a Polars DataFrame."""
     import polars as pl
 
     return pl.from_arrow(table)

@@ -94,7 +94,7 @@ class LogDirFiles:
         return self.entries.get(name)
 
     def shown(self, name: str) -> str:
-        """Return the path of a file in the log dir for messages."""
+        """Return the shown path of a file in the log dir."""
         return self.files.shown(posixpath.join(self.path, name))
 
     def read(self, name: str) -> bytes:

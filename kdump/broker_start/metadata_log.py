@@ -1,7 +1,11 @@
 """Predicts the start of a node for the metadata log (:func:`start`), and makes the metadata image that the node loads.
 
-A node always recovers the whole log. If a snapshot ends after the log, the node deletes the log. Broken snapshots and
-``bootstrap.checkpoint`` prevent the start. Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1),
+A node always recovers the whole log. If a snapshot ends after the log, the node deletes the log. Without a log, a node
+that is the only controller begins a new one.
+
+The start is prevented by a log that cannot be loaded, another topic id, a damaged ``quorum-state``, and a broken
+``bootstrap.checkpoint`` (:func:`bootstrap`). So it is by a snapshot that is broken, misnamed or missing, and by a
+record that cannot be replayed or is too new for the release. Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1),
 FileQuorumStateStore, KafkaRaftClient, KRaftControlRecordStateMachine, RecordsSnapshotReader and QuorumController.
 """
 
@@ -81,6 +85,7 @@ class Opening(NamedTuple):
 
 
 def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
+    """Return the metadata log after a start. ``bootstrap.checkpoint`` is not read. Raises UnreadableError."""
     entry = log_dir.entry(METADATA_FOLDER)
     if entry is None or not entry.is_folder:
         text = "the metadata log is missing: if this node is the only controller, it begins a new log without topics"

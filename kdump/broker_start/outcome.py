@@ -43,7 +43,7 @@ class StartOutcome(StrEnum):
 
 
 class StartCause(NamedTuple):
-    """The reason for an outcome. ``file`` is the file that causes it (path as messages show it), or None."""
+    """The reason for an outcome. ``file`` is the shown path of the file that causes it; None if there is none."""
 
     code: FindingCode
     file: str | None
@@ -86,7 +86,7 @@ class LogStart(NamedTuple):
     is_assigned: bool | None = None
     """Whether the metadata log assigns the partition to this broker; None without a metadata log."""
     path: str | None = None
-    """The path of the folder as messages show it."""
+    """The shown path of the folder."""
     high_watermark: int | None = None
     recovery_point: int | None = None
     checkpoint_start: int | None = None
@@ -122,7 +122,7 @@ class BrokerStart(NamedTuple):
     logs: tuple[LogStart, ...] = ()
     """All logs, including those that a failing start does not reach."""
     closed: Mapping[str, tuple[str, ...]] = {}
-    """Log dir -> the files and folders in it that the owner of the log dir may not write, as messages show them."""
+    """Log dir -> the shown paths of files and folders in it that the owner of the log dir may not write."""
     no_writes: Mapping[str, str] = {}
     """Log dir -> the reason why its file system takes no writes: full, or mounted read-only."""
     unserved: tuple[StartCause, ...] = ()

@@ -62,10 +62,10 @@ def dry_start(
     image: ClusterImage | None = None,
     states: Mapping[str, LogDirState] | None = None,
 ) -> BrokerStart:
-    """Return the result of a broker's start. Raises StoreError; other unreadable files are causes in ``unknown``.
+    """Return the result of a broker's start. Raises StoreError. :attr:`BrokerStart.unknown` has other unreadable files.
 
-    ``known``: path of a folder in messages -> facts from a check. ``image`` is the image of the metadata log, if all
-    its records could be applied. ``states``: path of a log dir in messages -> its state, if it was read before.
+    ``known``: shown path of a folder -> facts from a check. ``image`` is the image of the metadata log, if all its
+    records could be applied. ``states``: shown path of a log dir -> its state, if it was read before.
     """
     return _BrokerRun(broker, options, known or {}, image, states or {}).run()
 
@@ -526,8 +526,8 @@ class _BrokerRun:
     ) -> None:
         """Create an empty log in the assigned log dir, or in the first live log dir if none is assigned.
 
-        An offline log dir may have the log. So while one is offline, a partition whose directory id no live log dir has
-        gets a log only if the id is ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
+        An offline log dir may have the log. So while one is offline, a log is created only if a live log dir has the
+        directory id, or if the id is ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
         """
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, but none of its log dirs has the folder"
@@ -682,8 +682,8 @@ class _BrokerRun:
     def _late_checkpoints(self) -> None:
         """Verify the checkpoints that a broker reads after the logs: high watermarks and cleaner offsets.
 
-        A malformed number in the high watermarks ends ``ReplicaManager.applyDelta`` with the first image: the broker
-        becomes the leader of no partition, also in its other log dirs (3.9.2, 4.4.0).
+        If a number in the high watermarks is malformed, ``ReplicaManager.applyDelta`` fails at the first image. The
+        broker then becomes the leader of no partition in any of its log dirs (3.9.2, 4.4.0).
         """
         for each in self.dirs:
             if each in self.offline or not each.is_folder:

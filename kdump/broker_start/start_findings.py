@@ -84,11 +84,11 @@ class Context(NamedTuple):
     nodes: Mapping[int, tuple[str, ...]] = {}
     """Broker id -> registered directory ids, from the metadata log."""
     directories: Mapping[str, str] = {}
-    """Path of a log dir in messages -> its directory.id."""
+    """Shown path of a log dir -> its directory.id."""
     is_kraft: bool = True
     """Whether any folder has ``partition.metadata``. Without it an old broker may have written the log dirs."""
     compacted: Container[str] = Everything()
-    """The compacted topics, from the metadata log; all topics without a metadata log."""
+    """The compacted topics, from the metadata log. If there is no metadata log, all topics."""
     is_complete: bool = False
     """Whether the given paths are certainly all log dirs of the broker."""
     takes: Callable[[str, int], bool] = lambda _topic, _number: True
@@ -269,7 +269,7 @@ class _StartFindings:
         return self.context.is_complete or any(folders)
 
     def _bootstrap(self) -> str | None:
-        """Return the path of a bootstrap.checkpoint in a log dir without the metadata log, or None."""
+        """Return the path of a bootstrap.checkpoint, if a log dir without the metadata log has one."""
         causes = (cause for cause in self.start.unknown if cause.code is Code.METADATA_ELSEWHERE)
         found = next((cause.file for cause in causes if cause.file is not None), None)
         is_one = found is not None and posixpath.basename(found) == file_names.BOOTSTRAP_SNAPSHOT
@@ -466,7 +466,7 @@ class _StartFindings:
         return (log.log_end_offset if end is None else end) or 0
 
     def _ahead_of(self, log: LogStart) -> LogStart | None:
-        """Return the -future folder of a partition with records after the end of its current log, or None."""
+        """Return the -future folder that has records after the end of the partition's current log, if there is one."""
         end, ids = log.log_end_offset or 0, {None, self.context.ids.get(log.topic)}
         found = [
             each
@@ -541,7 +541,7 @@ class _StartFindings:
     def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:
         """Return the finding on an empty log that a start can create, because the partition's log dir is offline.
 
-        If the offline log dir has the folder, another finding reports the records.
+        If the offline log dir has the folder, another finding counts its records as missing, so this one does not.
         """
         held = any(other.outcome is StartOutcome.OFFLINE for other in self.by_partition[log.topic, log.partition])
         most = 0 if held else max(reached.values(), default=0)

@@ -1,6 +1,7 @@
-"""Compares log dirs with each other: the ids in ``meta.properties``, and partitions in two log dirs of one broker.
+"""Compares log dirs with each other, and reports missing ``meta.properties``.
 
-Sources: Kafka's classes MetaPropertiesEnsemble (3.7, KIP-858) and LogManager.
+Log dirs with one node id must not have different cluster ids, the same directory.id, or the same partition. Sources:
+Kafka's classes MetaPropertiesEnsemble (3.7, KIP-858) and LogManager.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 
 
 def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
-    """Yield the contradictions between the log dirs of ``parts``. ``is_one_broker``: all log dirs belong to one broker.
+    """Yield the findings on the log dirs of ``parts``. ``is_one_broker`` makes different cluster ids fatal.
 
-    Log dirs without a directory.id, as before 3.7, may be copies. A partition in two of them is only a remark.
+    Log dirs without a directory.id, as before 3.7, may be copies: a partition in two of them is only a remark. In KRaft
+    two folders with different topic ids are left out: a broker makes one folder stray, which the dry start reports.
     """
     of_topics = [(part, dirs.of(part)) for part in parts if part.topic is not None]
     yield from _contradicting_ids(of_topics, dirs, is_one_broker=is_one_broker)
@@ -70,7 +72,7 @@ def _topic_id(part: Partition) -> bytes | None:
 
 
 class _Ids(NamedTuple):
-    """A log dir: its path, the path (in messages) and the content of its ``meta.properties``, and its partitions."""
+    """A log dir: its path, the shown path and the content of its ``meta.properties``, and its partitions."""
 
     path: str
     file: str

@@ -120,7 +120,7 @@ class LogDir(NamedTuple):
 class LogDirs(LogDirStates):
     """The log dirs of the checked partitions. Each file is read once, and each problem is reported once.
 
-    ``dispensable``: the paths in messages of log dirs that may be missing when their broker starts.
+    ``dispensable``: the shown paths of the log dirs that may be missing when their broker starts.
     """
 
     def __init__(self, dispensable: frozenset[str] = frozenset()) -> None:
@@ -174,7 +174,7 @@ class LogDirs(LogDirStates):
             self._news.append(broken(path, damage, IF_BROKEN[name], dispensable=dispensable))
 
     def is_dispensable(self, log_dir: str) -> bool:
-        """Return whether a broker starts without this log dir (path in messages)."""
+        """Return whether a broker starts without this log dir (shown path)."""
         return (log_dir or ".") in self._dispensable
 
 

@@ -377,7 +377,11 @@ class Gaps:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the longest range without an entry; None if it is shorter than every distance between entries."""
+        """Return the largest distance from an entry to a later batch without one.
+
+        The batches after the last entry count only if ``closed``. The result is None if the distance is smaller than
+        all distances between entries, or for logs with magic 0 or 1.
+        """
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:
             return None

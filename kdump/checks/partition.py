@@ -280,7 +280,7 @@ class _IndexPass:
             self._is_over = not self._takes(batches)
 
     def end(self, region: Damage | Padding | Trailing) -> None:
-        """From a region that is not a valid batch, read on like Kafka's reader, which accepts wrong CRCs."""
+        """Read from a region that is not a valid batch as Kafka's reader, up to the byte at which this reader stops."""
         if self._is_over:
             return
         self._is_over = True

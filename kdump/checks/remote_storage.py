@@ -35,7 +35,7 @@ LOST: Final = "Keep every replica of the partition: the disks have the only copi
 
 
 class UnreadCopies(NamedTuple):
-    """The unreadable parts of remote storage: ids of segments (16 bytes), and folders (paths as in messages)."""
+    """The unreadable parts of remote storage: ids of segments (16 bytes), and folders (shown paths)."""
 
     segments: frozenset[bytes] = frozenset()
     folders: tuple[str, ...] = ()

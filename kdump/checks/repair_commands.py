@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 ASIDE: Final = ".aside"
 """The suffix of the folder that receives moved files. The folder is next to the log dir."""
 _FOLDER: Final = r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?"
-"""The name of a partition folder."""
 
 
 def aside(path: str) -> str:

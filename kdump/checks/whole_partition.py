@@ -37,7 +37,7 @@ IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_
 NEEDED: Final = frozenset({file_names.LEADER_EPOCHS, file_names.PARTITION_METADATA})
 """Files that a broker must be able to read when it loads a log."""
 COPY_OF_A_RUNNING_BROKER: Final = " (this is normal in a copy of a running broker)"
-"""The end of the text on a checkpoint that is newer than the log, if the broker was not stopped cleanly."""
+"""The last words of a finding on a checkpoint newer than the log, if the broker was not stopped cleanly."""
 
 
 class CheckOptions(NamedTuple):
@@ -68,7 +68,7 @@ class CheckOptions(NamedTuple):
 class CheckedPartition(NamedTuple):
     """The counts and findings of a checked partition. ``size`` is the size of its segments in bytes.
 
-    ``folder`` is the path of the partition folder as messages show it. ``failed`` has the unreadable files.
+    ``folder`` is the shown path of the partition folder. ``failed`` has the unreadable files.
     """
 
     segments: int

@@ -272,7 +272,7 @@ class DumpOptions:
 
     @property
     def paint(self) -> Paint | None:
-        """The function that colours lines, or None."""
+        """The function that colours lines; None for output without colours."""
         wanted = not self.count and colours.are_wanted(self.color, terminal=is_terminal())
         searched = () if self.redact else self.filter.greps
         return colours.painter(self.format_name, searched) if wanted else None

@@ -399,7 +399,7 @@ Exit status: as kafka-dump-log.sh; 2 wrong usage."""
 
 
 def main() -> object:
-    """Run the command of the command line; return its exit status, or None. Raises KdumpError."""
+    """Run the command of the command line; return its exit status, if it has one. Raises KdumpError."""
     try:
         return root.main(standalone_mode=False)
     except click.ClickException as error:

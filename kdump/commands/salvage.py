@@ -96,7 +96,7 @@ def command(
 
 
 def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
-    """Return the last words of the conclusion: are records that DeleteRecords removed hidden, or may they reappear?"""
+    """Return the last words of the conclusion: whether the records that DeleteRecords removed may reappear."""
     if any(written.below_log_start is not None for written in all_written):
         return " except log-start-offset-checkpoint, which hides the records below the log start offsets"
     return ": records that DeleteRecords removed may reappear" if any(one.log_start is None for one in copies) else ""

@@ -43,8 +43,6 @@ DECODERS: Final[dict[str, Decoder]] = {
 
 
 class Decoders(NamedTuple):
-    """The decoders of keys and values."""
-
     key: Decoder
     value: Decoder
     spelling: str = ""

@@ -157,7 +157,7 @@ class KernelLines:
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
-        """Print the batch that the writer has begun, with its line ``head`` or None. Return as :meth:`batch` does."""
+        """Print the line (unless ``head`` is None) and records of the begun batch. Return the same as :meth:`batch`."""
         printer, writer = self.printer, self.writer
         while True:
             lines = writer.lines(head, shape, limit)
@@ -285,7 +285,7 @@ class KernelEntries:
         return shape
 
     def records(self, value: FieldValues, slots: Mapping[str, int], *, deep: bool) -> list[list[Part]]:
-        """Return the four lines of a record: with key and value, without key, without value, without both."""
+        """Return four variants of a record's line: with key and value, no key, no value, neither. Only if ``deep``."""
         if not deep:
             return [[]] * 4
         printer = self.printer

@@ -155,14 +155,11 @@ class LineValues:
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
 
     def lead(self, writer: Lines) -> None:
-        """Copy ``last_offset`` and ``armed`` to the compiled writer."""
+        """Copy the last offset to the compiled writer, and ``armed``: whether a first offset other than 0 is a gap."""
         writer.last_offset, writer.armed = self.last_offset, self.armed
 
     def follow(self, writer: Lines, lines: Bytes) -> None:
-        """Copy the last offset and the gaps from the compiled writer, then print its lines.
-
-        UNKNOWN in a gap stands for the last offset before these lines.
-        """
+        """Copy last offset and gaps from the writer; print its lines. UNKNOWN: the last offset before these lines."""
         for last, current in writer.gaps:
             if last != UNKNOWN:
                 self.gap(last, current)

@@ -70,7 +70,7 @@ def print_part(printer: LogPrinter, source: LocalFile, part: SegmentPart) -> Non
 def _regions(
     revocable: read_ahead.RevocableSource, printer: LogPrinter, part: SegmentPart, *, deep: bool
 ) -> Generator[tuple[Region, MadeLines | None], None, None]:
-    """Yield the regions of a part, each with the lines that a thread has made ahead, or None."""
+    """Yield the regions of a part, each with the lines that a thread has made ahead (None if it has not)."""
     options = printer.run.options
     end = end_of(revocable.size, options)
     window = Window(revocable, end)

@@ -240,5 +240,4 @@ CODES: Final = tuple([each for each in vars(Code).values() if isinstance(each, F
 
 
 def row(code: str) -> FindingCode:
-    """Return the row of a code."""
     return next(each for each in CODES if each == code)

@@ -1,7 +1,4 @@
-"""``leader-epoch-checkpoint``: the start offset of each leader epoch of a partition.
-
-Source: KIP-101 and Kafka's classes LeaderEpochCheckpointFile and LeaderEpochFileCache (0.11).
-"""
+"""``leader-epoch-checkpoint``: the start offset of each leader epoch (KIP-101, 0.11, LeaderEpochCheckpointFile)."""
 
 from __future__ import annotations
 

@@ -39,10 +39,7 @@ class OffsetIndex(SparseIndex[OffsetPosition]):
         return OffsetPosition(self.base_offset + first, second)
 
     def lookup(self, offset: int, among: int | None = None, *, warm: bool = True) -> OffsetPosition:
-        """Return the entry with the greatest offset up to ``offset``, or the base offset with position 0.
-
-        ``among`` and ``warm`` are explained at :meth:`slot_for`.
-        """
+        """Return the last entry up to ``offset`` (see :meth:`slot_for`), or the base offset with position 0."""
         slot = self.slot_for(offset, among, warm=warm)
         return OffsetPosition(self.base_offset, 0) if slot is None else self[slot]
 

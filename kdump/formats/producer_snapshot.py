@@ -29,10 +29,7 @@ class SnapshotHeader(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """One producer: its last data batch, and its open transaction.
-
-    ``last_offset`` is -1 without a data batch, ``current_txn_first_offset`` is -1 without an open transaction.
-    """
+    """One producer: its last data batch and its open transaction. Their offsets are -1 if there is none."""
 
     producer_id: Int64
     epoch: Int16
@@ -65,7 +62,7 @@ class ProducerEntry(NamedTuple):
 
     @property
     def open_transaction(self) -> int | None:
-        """The first offset of the open transaction, or None."""
+        """The first offset of the open transaction; None if none is open."""
         return self.current_txn_first_offset if self.has_open_transaction else None
 
     @property

@@ -237,9 +237,9 @@ def _framed(messages: Mapping[str, MessageSchema]) -> Decoder:
 
 
 PREVIEW_RELEASE: Final = (2, 8)
-"""The release whose frames have version 0."""
+"""The release (KRaft preview) whose records in the metadata log have frame version 0."""
 FRAMED_RELEASE: Final = (3, 0)
-"""The first release whose frames have version 1."""
+"""The first release whose records in the metadata log have frame version 1."""
 
 COORDINATORS: Final[dict[str, Mapping[str, MessageSchema]]] = {
     module.TOPIC: module.MESSAGES for module in (consumer_offsets, transaction_state, share_group_state)

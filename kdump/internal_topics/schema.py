@@ -103,8 +103,6 @@ class PerRelease(Generic[T]):
 
 
 class FieldSchema(NamedTuple):
-    """The declaration of a field."""
-
     name: str
     type: str
     """One of SCALARS, or the name of a struct."""
@@ -149,8 +147,6 @@ class Struct:
 
 
 class MessageSchema:
-    """The declaration of a message."""
-
     def __init__(
         self,
         name: str,

@@ -30,7 +30,7 @@ CLEANED: Final = "cleaned"
 SWAP: Final = "swap"
 PART: Final = "part"
 TMP: Final = "tmp"
-"""DELETED to TMP: suffixes of files that a broker adds or removes (since 0.8.1; of KRaft snapshots since 2.8)."""
+"""Constants from DELETED on: suffixes that a broker adds to file names or removes (from 0.8.1; snapshots: 2.8)."""
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"

@@ -86,12 +86,10 @@ class Files(Protocol):
         """Return the paths that match, in order; ``**`` matches any folders."""
 
     def shown(self, path: str) -> str:
-        """Return the path in the form for messages and rows."""
+        """Return the shown path: the path as messages and rows show it."""
 
 
 class MayHaveHoles(Protocol):
-    """A source that can have holes."""
-
     def next_data(self, position: int) -> int:
         """Return the first byte from ``position`` on that is not in a hole; ``size`` if there is none."""
 

@@ -161,7 +161,7 @@ class LogDirStates:
         )
 
     def read_so_far(self) -> dict[str, LogDirState]:
-        """Return the states that were read so far, by the path of the log dir as messages show it."""
+        """Return the states that were read so far, by the shown path of the log dir."""
         return {state.path: state for state in self._known.values()}
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
@@ -176,7 +176,7 @@ class LogDirStates:
             return data if name == file_names.CLEAN_SHUTDOWN else None
 
     def wrong(self, _: str, path: str, damage: DamageError) -> None:
-        """Report a broken file. ``path`` is in the form for messages."""
+        """Report a broken file. ``path`` is a shown path."""
         self._report.damage(refused(path, damage))
 
 

@@ -60,7 +60,7 @@ class Segment(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path in the form for messages and rows."""
+        """The shown path."""
         return self.files.shown(self.path)
 
     def open(self) -> OpenSource:
@@ -221,7 +221,7 @@ def index_swaps(partition: Partition) -> dict[str, str]:
 
 
 def least_cleaned(partition: Partition) -> int | None:
-    """Return the least base offset of ``.cleaned`` files, or None. A start deletes ``.swap`` files at or above it."""
+    """Return the least base offset of ``.cleaned`` files, if any. A start deletes ``.swap`` files at or above it."""
     names = [posixpath.basename(each.path) for each in partition.segments] + [each.name for each in partition.others]
     return min((stem_offset(name) for name in names if name.endswith(f".{file_names.CLEANED}")), default=None)
 

@@ -107,7 +107,7 @@ def shown_paths(paths: Iterable[str]) -> str:
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Return whether a file exists in the stores of ``paths``. ``shown`` is its path in messages: no credentials."""
+    """Return whether a file exists in the stores of ``paths``. ``shown`` is its shown path."""
     for files, _ in places(paths):
         if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
             return True
@@ -115,7 +115,7 @@ def is_there(shown: str, paths: Iterable[str]) -> bool:
 
 
 class RemoteFiles:
-    """A ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). Its paths in messages begin with ``prefix``.
+    """A ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). Its shown paths begin with ``prefix``.
 
     Methods retry after errors (:class:`Retries`), then raise StoreError. :meth:`put_once` and :meth:`delete` do not.
     """

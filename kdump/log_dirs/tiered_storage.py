@@ -53,8 +53,9 @@ INDEX_FILES: Final = {INDEX: "offset", TIME_INDEX: "timestamp", TXN_INDEX: "tran
 UNREADABLE: Final = b"\xff"
 """The byte that fills an unreadable chunk. No batch begins with it, so a reader continues after the chunk."""
 KEPT: Final = 4
+"""Maximum number of decompressed chunks of a segment in the cache. Threads add chunks ahead."""
 KEPT_BYTES: Final = 64 << 20
-"""Maximum number of decompressed chunks of a segment in the cache, and of their bytes. Threads add chunks ahead."""
+"""Maximum bytes of these chunks."""
 
 
 def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
@@ -432,7 +433,7 @@ def _order(segment: Segment) -> tuple[int, int, int]:
 
 
 def _end(segment: Segment) -> int | None:
-    """Return the offset after a remote segment, according to its manifest, or None."""
+    """Return the offset after a remote segment; None if its manifest does not have it."""
     manifest = segment.files.manifest(segment.path) if isinstance(segment.files, TieredFiles) else None
     return None if manifest is None or manifest.end_offset is None else manifest.end_offset + 1
 

@@ -196,7 +196,7 @@ def _packed(descriptor: int, position: int, size: int) -> Iterator[bytes]:
 
 
 def _modified(extra: bytes) -> int | None:
-    """Return the time of the last write in ms, or None. The DOS time is not used, because it has no time zone."""
+    """Return the time of the last write in ms, if the extra field has it. The DOS time is not used: no time zone."""
     at = 0
     while at + 4 <= len(extra):
         kind, size = struct.unpack_from("<HH", extra, at)

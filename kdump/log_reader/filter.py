@@ -302,7 +302,7 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
 
 
 def literal(grep: re.Pattern[bytes]) -> bytes:
-    """Return a text that each match of a local expression contains, for a fast first search; b"" if none is known."""
+    """Return bytes in each match of a local expression (:func:`is_local`), for a fast first search; b"" if unknown."""
     if grep.flags & re.IGNORECASE or re.search(rb"[|(?{]|\\[0-9A-Za-z]", grep.pattern):
         return b""
     found = [b""]

@@ -395,7 +395,7 @@ class PartitionReader:
 def _making(
     make: Callable[[SelectedBatch, Run], M | None], selection: BatchSelection, file: SegmentFacts
 ) -> Callable[[Run], M | None]:
-    """Return a function: run -> result of ``make``, or None unless all records of the run are selected."""
+    """Return a function: run -> result of ``make``; None if a record of the run is not selected."""
 
     def made(run: Run) -> M | None:
         found = selection.in_one(run, file)

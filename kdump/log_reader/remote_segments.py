@@ -1,7 +1,4 @@
-"""Lists the segments in remote storage by the records of ``__remote_log_metadata`` (KIP-405).
-
-Source: Kafka's classes RemoteLogMetadataCache and RemoteLogSegmentState.
-"""
+"""Lists remote segments by ``__remote_log_metadata`` (KIP-405: RemoteLogMetadataCache, RemoteLogSegmentState)."""
 
 from __future__ import annotations
 

@@ -139,7 +139,8 @@ def within(
 ) -> Iterator[Segment]:
     """Yield the segments among ``chosen`` that may hold records within the times of a filter.
 
-    ``skipped`` is called with the size (bytes) of each other segment, ``note`` with a sentence on skipped later ones.
+    ``skipped`` is called with the size in bytes of each other segment. ``note`` is called with a sentence if segments
+    after ``until`` are skipped.
     """
     spans = dict(_spans(partition))
     since = wanted.since

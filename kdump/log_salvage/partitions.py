@@ -71,8 +71,6 @@ class Replicas:
 
 
 class Found(NamedTuple):
-    """The partitions to salvage."""
-
     replicas: dict[str, Replicas]
     """Name of the new partition folder -> the replicas."""
     local: list[Partition]
@@ -88,8 +86,6 @@ class Found(NamedTuple):
 
 
 class Salvaged(NamedTuple):
-    """The result of salvage for one partition."""
-
     name: str
     written: writer.WrittenLog
     account: Account

@@ -363,7 +363,7 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
 
 
 def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
-    """Return the folder among ``around`` (an output and its parents) that is the same as ``read``, or None."""
+    """Return the folder among ``around`` (an output and its parents) that is ``read``; None if none of them is."""
     try:
         return around.get(identity(read.stat()))
     except OSError:  # a broken link
@@ -503,10 +503,7 @@ _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def copy_range(source: LocalFile, position: int, size: int, target: BinaryIO) -> None:
-    """Append ``size`` bytes of ``source`` to ``target``.
-
-    Raises UnreadableError if the source ends early or cannot be read, OSError if the target cannot be written.
-    """
+    """Append ``size`` bytes. Raises OSError, and UnreadableError if ``source`` is unreadable or ends early."""
     target.flush()
     end = position + size
     while position < end:

@@ -36,7 +36,7 @@ class Turn(Generic[S]):
     state: S | None = None
 
     def take(self) -> S:
-        """Return the state before the chunk. Raises TooMuchError before the turn; an OutputTurn waits instead."""
+        """Return ``state``. While it is None, raise TooMuchError; an OutputTurn waits instead."""
         if self.state is None:
             raise TooMuchError
         return self.state
@@ -51,7 +51,7 @@ class ChunkWork(Protocol[C_contra, S, R]):
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
         """Return the result of a chunk, from the assumed or known ``start`` and the :class:`Turn` of the executor.
 
-        Raises TooMuchError if the result is too large to be held until its turn.
+        Raises TooMuchError if the result is too large to be held until the previous chunk is finished.
         """
 
     def carry(self, before: S, made: R) -> S:
@@ -63,7 +63,7 @@ class WrongAssumptionError(Exception):
 
 
 class TooMuchError(Exception):
-    """A result is too large to be held until its turn."""
+    """A result is too large to be held until the previous chunk is finished."""
 
 
 class Revocable(Protocol):

@@ -64,7 +64,7 @@ UNPACKED_AHEAD: Final = 1 << 16
 PRINTED_AHEAD: Final = 1 << 16
 """Minimum bytes of a run for which printing in a thread is faster."""
 SMALL_BATCHES: Final = 1 << 11
-"""If the first batch of a segment is smaller (bytes), one worker reads it: sending findings per batch takes time."""
+"""Minimum bytes of a segment's first batch for several workers: sending the findings of each batch takes time."""
 UNPACKING: Final = 8
 """The cost of a compressed byte divided by the cost of an uncompressed byte."""
 
@@ -196,8 +196,9 @@ def processes_within(partitions: Sequence[Partition], much: int, jobs: int | Non
 def processes_beside(partitions: Sequence[Partition], much: int, *, least: int = 1) -> int:
     """Return the default number of processes (without --jobs), if each reads one partition at a time.
 
-    The result is 1 for less than ``much`` bytes, for archives, and while the page cache is watched. Otherwise it is at
-    least ``least`` (but at most the number of partitions), for processes that wait for the disk.
+    The result is 1 for less than ``much`` bytes, for archives, and while the page cache is watched. Otherwise it is the
+    number of free processors, at most MOST and the number of partitions. ``least`` raises it for work that waits for
+    the disk.
     """
     if not _is_shareable(partitions):
         return 1

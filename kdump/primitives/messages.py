@@ -121,7 +121,7 @@ def did_you_mean(name: str, known: Iterable[str], start: str = "; did") -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most similar to ``name``, or None."""
+    """Return the known name that is most similar to ``name``; None if none is similar."""
     from difflib import get_close_matches
 
     names = sorted(known)

@@ -104,9 +104,9 @@ def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) 
 def _without_shared(
     table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
-    """Remove columns whose cells are all equal. Return column -> cell for them, and the table, rows and widths left.
+    """Remove the columns whose cells are all equal, unless all columns are like that.
 
-    Dashes are not returned. If this holds for all columns, none is removed.
+    Return column -> cell for the removed columns (without those of dashes), and the table, rows and widths left.
     """
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):

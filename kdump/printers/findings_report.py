@@ -139,8 +139,6 @@ class FoldedFinding(NamedTuple):
 
 
 class FindingsBlock(NamedTuple):
-    """The findings of one partition or file."""
-
     title: str
     lines: list[FoldedFinding]
     advice: list[str]

@@ -46,7 +46,7 @@ def _escape(awkward: re.Match[str]) -> str:
 
 
 def payload(text: Text) -> str:
-    """Return a key or value as a JSON string, or if it is JSON as that value on one line."""
+    """Return a key or value as JSON on one line: the value itself if it is JSON, else a JSON string."""
     if text.encoding == "json":  # newlines can be only between JSON tokens
         return harmless_json(text.text.replace("\n", " ").replace("\r", " "))
     return quote(text.text)

@@ -1,7 +1,7 @@
 """Makes rows in compiled code: JSON lines, CSV and format strings.
 
-A shape is the compiled form of a row: slots (placeholders) for the fields of a record, and literal text for values that
-are equal in all rows of the shape. Python prints the rows of a batch if compiled code lacks one of its columns.
+A compiled form (:class:`Shape`) has slots (placeholders) for the fields of a record, and literal text for values that
+are equal in all its rows. Python prints the rows of a batch if compiled code lacks one of its columns.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class KernelRows:
         raise NotImplementedError
 
     def literal(self, column: Column, item: SelectedBatch) -> bytes | None:
-        """Return the text of a column (cached per shape), or None if the column varies between rows of a shape."""
+        """Return the text of a column (cached per compiled form); None if it varies between rows of the same form."""
         if column.name not in self._literals:
             is_same = number(column) is None and is_literal(column, item)
             self._literals[column.name] = self.constant(column, item) if is_same else None
@@ -163,7 +163,7 @@ class KernelRows:
         return self._of_batch(shape) if self.begin(records) else None
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a run; None if its batches have no compiled shape yet. Any thread may call this."""
+        """Return the first rows of a run; None if its batches have no compiled form yet. Any thread may call this."""
         if item.file is not self.file or (marks := self._marks(item)) is None:
             return None
         shape = self.shapes.get(self._kind(item, marks))
@@ -175,7 +175,7 @@ class KernelRows:
         return self.writer.begin(records.data, records.start, records.batch.header, others)
 
     def shape_of(self, item: SelectedBatch) -> Shape | None:
-        """Return the shape of the rows of a batch or run; None if plain Python must print them."""
+        """Return the compiled form of the rows of a batch or run; None if plain Python must print them."""
         if item.file is not self.file and item.file != self.file:
             self.marked = [column for column in self.marks if values.mark(column, item) is not None]
             self.shapes.clear()
@@ -196,7 +196,7 @@ class KernelRows:
         return tuple([values.value(column, item) for column in self.marked])
 
     def _kind(self, item: SelectedBatch, marks: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the key of a shape: the values that all its rows share. ``marks`` is the result of :meth:`_marks`."""
+        """Return the key of a compiled form: the values that its rows share. ``marks`` is from :meth:`_marks`."""
         batch = item.batch
         return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 
@@ -227,7 +227,7 @@ class KernelRows:
         self.ahead.end(writer)
 
     def lines(self, shape: Shape) -> tuple[Shape | None, Shape | None]:
-        """Return the shape for batches and the shape for records; one of the two is None."""
+        """Return the compiled form of batches and that of records; one of the two is None."""
         return (shape, None) if self.batches else (None, shape)
 
     def _stuck(self) -> KdumpError:
@@ -239,7 +239,7 @@ class KernelRows:
         )
 
     def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
-        """Return the shape of rows for batches of this kind; None if compiled code does not support a part."""
+        """Compile the rows for batches of this kind; None if compiled code does not support a part."""
         variants = []
         self._literals.clear()
         run = item.run
@@ -263,7 +263,7 @@ class KernelRows:
 _DECODED: Final = ROW_SLOTS["decoded"]
 _NULLS: Final = {1: "record.key", 2: "record.value"}
 LATEST: Final = "batch.max_timestamp"
-"""The source of the timestamp of a batch. Compiled code writes it like the timestamp of a record."""
+"""The column source of a batch's largest timestamp. Compiled code writes it like the timestamp of a record."""
 
 
 def _joined(parts: list[Part]) -> list[Part]:
@@ -277,12 +277,12 @@ def _joined(parts: list[Part]) -> list[Part]:
 
 
 def number(column: Column) -> int | None:
-    """Return the slot of a numeric column, or None."""
+    """Return the slot of a numeric column; None for other columns."""
     return NUMBERS.get(column.source) if column.type in {"int", "long"} else None
 
 
 def is_literal(column: Column, item: SelectedBatch) -> bool:
-    """Return whether a column that is not numeric has the same value in all rows of a shape."""
+    """Return whether a column that is not numeric has the same value in all rows of a compiled form."""
     return column.source != LATEST and values.is_constant(column, item)
 
 

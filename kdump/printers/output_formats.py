@@ -1,7 +1,4 @@
-"""The output formats of a dump: the printer of each format by name.
-
-A printer's module is imported when its format is chosen. :class:`HidingPrinter` hides secrets in all formats.
-"""
+"""The printer of each output format, imported when needed. :class:`HidingPrinter` hides secrets in all formats."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class Printer(Protocol):
         """Begin in the middle of a segment; return the text that belongs before its first line."""
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of ``run``, the batches of ``item``, or None. Any thread may call this."""
+        """Make the first lines of ``item``, whose batches are ``run``; None if impossible. Any thread may call this."""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         """Print a batch or a run of batches; ``made`` is the result of :meth:`make`."""
@@ -51,7 +48,7 @@ class HidingPrinter:
         self.begin, self.go_on, self.lost, self.end = printer.begin, printer.go_on, printer.lost, printer.end
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run without secrets, or None."""
+        """Make the first lines of a run; None if it may have secrets, or if ``printer`` returns None."""
         return None if self._hides(item) else self._printer.make(item, run)
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:

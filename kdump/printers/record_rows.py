@@ -61,7 +61,7 @@ class RecordRows:
         return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
-        """Print a batch or a run of batches; ``made`` are the first rows of a run, or None."""
+        """Print a batch or a run of batches. ``made``: the first rows of a run, if they were made ahead."""
         records = item.records
         if not records and not self.batches:
             return
@@ -84,7 +84,7 @@ class RecordRows:
             self.records(item if self.redactor is None else self.redactor(item))
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a batch run, or None. Any thread may call this."""
+        """Make the first rows of a batch run; None if compiled code cannot. Any thread may call this."""
         return None if self._kernel_rows is None else self._kernel_rows.make(item, run)
 
     def batch(self, item: SelectedBatch) -> None:

@@ -39,7 +39,7 @@ A statement ends with a semicolon. Ctrl-C stops a query."""
 
 
 class Prompt:
-    """Reads statements and runs them with ``ask`` (text, format, output file or None); ``show`` prints columns."""
+    """Reads statements and runs them with ``ask`` (text, format, output file if any); ``show`` prints columns."""
 
     def __init__(
         self,

@@ -188,10 +188,7 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """Return the values of a column. Times and dates are integers in the unit of their type, at any depth.
-
-    A list with many items is a :class:`LargeList`.
-    """
+    """Return a column's values. Times are integers in the unit of their type, long lists are :class:`LargeList`."""
     if pa.types.is_list(column.type) and len(column.flatten()) > _MANY:
         items = (each.values for each in column)
         return [one if one is None else LargeList(one) if len(one) > _MANY else values_of(one) for one in items]

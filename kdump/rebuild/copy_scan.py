@@ -261,7 +261,7 @@ class _Neighbours:
         self._gaps = sum(self._has_gap)
 
     def right_offset(self, number: int, least: int) -> int | None:
-        """Return the base offset that a one-batch span should have, or None. ``least`` is the end of earlier spans."""
+        """Return the base offset that a one-batch span should have, if certain. ``least``: the end of earlier spans."""
         span = self._spans[number]
         count = span.last_offset - span.base_offset + 1
         after = self._spans[number + 1] if number + 1 < len(self._spans) else None

@@ -36,7 +36,7 @@ class OffsetSpans:
         """For each range: the highest stop among this range and the ranges before it."""
 
     def meeting(self, start: int, stop: int) -> int | None:
-        """Return the index (in the given order) of the overlapping range with the lowest start, or None."""
+        """Return the index (in the given order) of the overlapping range with the lowest start, if one overlaps."""
         at = bisect_right(self._stops, start)
         return self._order[at] if at < len(self._ranges) and self._starts[at] < stop else None
 

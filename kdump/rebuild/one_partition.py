@@ -647,7 +647,7 @@ def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
 
 
 def _missing(one: LeftOutRange) -> tuple[int, int]:
-    """Return the offsets that a range may have: the first, and the one after the last (0 and NEVER if unknown)."""
+    """Return the first offset that may be in a left-out range, and the end of the range; 0 and NEVER if unknown."""
     start = 0 if one.missing_from is None else one.missing_from
     stop = NEVER if one.missing_until is None else one.missing_until
     return start, max(start, stop)

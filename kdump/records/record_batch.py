@@ -213,9 +213,9 @@ class RecordBatch(Batches):
     def records(self, limit: int | None = None) -> Iterator[Record]:
         """Yield the records in order.
 
-        Raises DamageError after the records before a malformed one; in a compressed batch of magic 2, before the first.
-        Its position counts from the start of the batch, or of the decompressed records. Raises LimitError if the
-        decompressed records have more than ``limit`` bytes (by default the batch's own limit).
+        Raises DamageError after the records before a malformed one, but for a compressed batch of magic 2 before the
+        first record. The error's position counts from the start of the batch, or of the decompressed records.
+        Raises LimitError for more than ``limit`` decompressed bytes (by default the batch's own limit).
         """
 
     @property
@@ -274,7 +274,7 @@ def end_of_lz4_chunks(empty: list[int], records: Iterable[RecordBytes]) -> int |
 
 
 def end_of_lz4_bytes(empty: list[int], records: Iterable[RecordBytes]) -> int | None:
-    """Return the position at which Kafka before 3.6 stops reading ``records`` of magic 2; None if it reads them all."""
+    """Like :func:`end_of_lz4_chunks` for Kafka before 3.6 and magic 2: it takes other empty blocks for the end."""
     end = None
     for record in records:
         end = record.end

@@ -80,10 +80,7 @@ class OpenedNames(NamedTuple):
 
 
 def opened(partition: Partition) -> OpenedNames:
-    """Return the partition with the segments that a broker opens.
-
-    A name without an offset is left out, because it prevents the start.
-    """
+    """Return the result for a partition. Files without an offset in the name are left out: they prevent the start."""
     held = {posixpath.basename(each.path): each for each in partition.segments}
     for entry in partition.others:
         if entry.name.endswith(OPENED) and file_names.offset_of(entry.name) is not None:
@@ -119,21 +116,21 @@ def content_of(each: Segment, code: FindingCode) -> Cut:
 
 
 class Outcome(NamedTuple):
-    """The result of loading the log of a partition. Files are given by their paths as messages show them."""
+    """The result of loading the log of a partition. Files are given by their shown paths."""
 
     recovered: tuple[str, ...]
     """The segments that recovery reads."""
     recovered_bytes: int
     cuts: tuple[Cut, ...]
     fails: LoadFailure | None
-    """Why the broker cannot load the log, or None."""
+    """Why the broker cannot load the log; None if it can."""
     log_start_offset: int | None
     log_end_offset: int | None
     """The log start offset and the log end offset after the start; None if loading fails."""
     splits: tuple[str, ...]
     """The segments that are split first, because they have an offset 2^31 or more above their base offset."""
     hidden_by: str | None
-    """The file that hides the end of the log from the broker, or None.
+    """The file that gives the broker a wrong log end offset; None if there is none.
 
     It is an ``.index`` with an entry that points past the last batch of its segment, or a ``.log.swap`` whose batches
     are all below its base offset. The log then ends at the segment's base offset, or consumers get no new records.
@@ -172,10 +169,7 @@ class LoaderRules(NamedTuple):
     searches_bases: bool = True
     """Whether a search for an offset compares base offsets of batches (from 4.1, KAFKA-18989) instead of last ones."""
     forgives_io: bool = True
-    """Whether recovery empties a segment after an I/O error in the segment or in a file beside it (from 4.0 on).
-
-    Before 4.0 the log dir goes offline instead.
-    """
+    """Whether an I/O error in or beside a segment empties it (from 4.0 on). Otherwise the log dir goes offline."""
 
     @property
     def searched(self) -> str:
@@ -449,7 +443,7 @@ class _Start:
 
 
 def _hiding(each: Segment) -> str:
-    """Return the path of the file that hides the end of the log: the segment if it is a ``.swap``, else its index."""
+    """Return the shown path for :attr:`Outcome.hidden_by`: the segment if it is a ``.swap``, else its index."""
     is_swap = each.path.endswith(f".{file_names.SWAP}")
     return each.name if is_swap else each.files.shown(each.siblings[file_names.INDEX])
 

@@ -46,10 +46,7 @@ class Cut(NamedTuple):
 
 
 class LoadFailure(NamedTuple):
-    """The reason why a broker does not load a log, and the file that causes the exception.
-
-    ``is_io``: the exception is an IOException, which takes the log dir offline.
-    """
+    """Why a broker does not load a log, and the file at fault. ``is_io``: an IOException takes the log dir offline."""
 
     text: str
     file: str

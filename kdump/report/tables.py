@@ -1,4 +1,4 @@
-"""The tables of the page: one row for each line of an answer, or of sums (log dirs, statistics of topics, groups).
+"""The tables of the page. A row is a line of an answer, or a sum for a log dir, a topic or a group.
 
 A cell has a value of the document, and a text for people.
 """

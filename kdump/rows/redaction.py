@@ -144,7 +144,7 @@ class Secrets:
     def may_be_in(self, file: SegmentFacts, damage: Damage | DamageError) -> bool:
         """Return whether the expected and found values of damage in a segment may be parts of secrets.
 
-        While no record has shown whether the segment has secrets, only damage inside records may show some.
+        Before a record shows whether a topic that may have secrets has some, only damage inside records counts.
         """
         if file.topic is not None and _of_topic(file.topic) is not None:
             return True

@@ -199,7 +199,7 @@ _last: tuple[Record | None, Any] = (None, None)
 
 
 def decoded_side(found: SelectedBatch, record: Record | None, side: str) -> dict[str, Any] | None:
-    """Return the key or value (``side``) of the result of :func:`decoded`, or None."""
+    """Return the key or value (``side``) of the result of :func:`decoded`; None if it is not decoded."""
     global _last  # noqa: PLW0603  the fields of a record are read one after the other: decode it once
     last = _last
     if record is None or last[0] is not record:

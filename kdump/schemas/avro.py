@@ -95,7 +95,7 @@ class AvroReader:
 
 
 class ResolvingReader:
-    """Reads payloads of the schema ``writer`` as values of the schema ``reader``, which has the shape ``shape``."""
+    """Reads payloads of the schema ``writer`` as values of the schema ``reader`` and of the column type ``shape``."""
 
     def __init__(self, writer: AvroType, reader: AvroType, shape: Shape) -> None:
         """Raise SchemaError for schemas that are too large or too deep."""

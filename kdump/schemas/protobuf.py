@@ -43,9 +43,7 @@ _NULL: Final = well_known.PACKAGE + "NullValue"
 _MAX_INDEXES: Final = 64
 
 _Put: TypeAlias = "Callable[[dict[str, Any], bytes, int, int, _Walk], int]"
-"""A function that reads a field: (object to fill, payload, position after the tag, end of the message, walk) ->
-position after the field.
-"""
+"""Reads a field: (object to fill, payload, position after the tag, end of the message, walk) -> end of the field."""
 
 
 @dataclass(slots=True)
@@ -346,16 +344,16 @@ class ProtobufReader:
         return best
 
     def name(self, indexes: Sequence[int]) -> str | None:
-        """Return the full name of the first message that a path may identify, or None."""
+        """Return the full name of :meth:`first_message`; None if there is none."""
         message = self.first_message(indexes)
         return None if message is None else message.full_name
 
     def first_message(self, indexes: Sequence[int]) -> MessageType | None:
-        """Return the first message that a path may identify, which :meth:`read` prefers, or None."""
+        """Return the first message that ``indexes`` may identify (see :meth:`read`); None if there is none."""
         return next(self._messages(indexes), None)
 
     def names(self, indexes: Sequence[int]) -> list[str]:
-        """Return the full names of all messages that a path may identify, the preferred one first."""
+        """Return the full names of all messages that ``indexes`` may identify (see :meth:`read`)."""
         return [message.full_name for message in self._messages(indexes)]
 
     def read_message(self, name: str | None = None) -> ReadMessage | None:

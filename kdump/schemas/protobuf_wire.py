@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 MAX_DEPTH: Final = 100
 """Maximum number of levels of messages and groups, the same as in protobuf's own readers."""
 VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
-"""The wire types."""
 
 
 def varint(data: bytes, position: int, end: int) -> tuple[int, int]:

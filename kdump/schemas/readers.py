@@ -60,7 +60,7 @@ class PayloadReader:
         return {"name": None, "data": read_json(payload, position)}
 
     def name(self, indexes: Sequence[int]) -> str | None:
-        """Return the full name of the schema's record or message, or None."""
+        """Return the full name of the schema's record or message; None for JSON schemas and types without a name."""
         if isinstance(self.reader, ProtobufReader):
             return self.reader.name(indexes)
         return self.reader.name if isinstance(self.reader, AvroReader) else None

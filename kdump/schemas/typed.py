@@ -236,7 +236,7 @@ class SubjectTables:
         self._of_nulls: dict[str, str | None] = {}
 
     def table(self, topic: str, value: bytes | None, headers: Sequence[Header]) -> str | None:
-        """Return the table of a value, or None. A null belongs to the subject ``TOPIC-value``, if it exists."""
+        """Return the table of a value, if it has one. A null belongs to the subject ``TOPIC-value``, if it exists."""
         if value is None:
             if topic not in self._of_nulls:
                 name = f"{topic}-value"

@@ -78,7 +78,7 @@ def end_of_log(partition: Partition) -> LogEnd:
 
 
 def last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
-    """Return the last valid batch of consecutive segments, or None. Raises UnreadableError."""
+    """Return the last valid batch of consecutive segments; None if they have none. Raises UnreadableError."""
     ends = (end_of_segment(segment).last for segment in reversed(segments))
     return next((last for last in ends if last is not None), None)
 

@@ -115,7 +115,7 @@ class RegionChunks(Generic[T]):
 
 
 class PreparedRegions(NamedTuple, Generic[T, M]):
-    """Regions, each with the result of ``make`` or None. ``held``: bytes of the results and of decompressed records."""
+    """Regions, and the result of ``make`` for each. ``held``: bytes of the results and of decompressed records."""
 
     pairs: list[tuple[T, M | None]]
     held: int
@@ -274,7 +274,7 @@ class LinesAhead(Generic[L]):
     def make(self, run: Run, head: Shape | None, shape: Shape) -> MadeLines | None:
         """Return the first lines of a run, or None for a run of less than PRINTED_AHEAD bytes.
 
-        ``head`` is the format of a batch's line (None for no such lines), ``shape`` the format of a record's line.
+        ``head`` is the compiled form of a batch's line (None for no such lines), ``shape`` that of a record's line.
         """
         if run.size < costs.PRINTED_AHEAD:
             return None

@@ -54,7 +54,7 @@ class _Before(NamedTuple):
 
 
 class _MadeOfPart(NamedTuple, Generic[R]):
-    """The result of ``make`` for a part, the error that ended the part or None, and the state after it."""
+    """The result of ``make`` for a part, the error (if any) that ended the part, and the state after it."""
 
     made: R
     failure: UnreadableError | None

@@ -245,7 +245,7 @@ class SparkOutput:
 
     @contextmanager
     def redirected(self) -> Iterator[None]:
-        """In the block, programs that start write their output to the file. If the block fails, print this output."""
+        """In the block, send standard output and error of all programs to the file. After an error, print its end."""
         streams = [(number, os.dup(number)) for number in (1, 2)]
         try:
             for number, _ in streams:

@@ -232,7 +232,7 @@ class TransactionFollower:
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:
-        """Add a region that is not a batch. If it is only batches above MARKER_BYTES, it cannot hold a marker."""
+        """Add a region without valid batches. Ignore it if it has only invalid batches too large for a marker."""
         if isinstance(region, Padding):
             return
         for one in walk.walk(source, region.position, region.position + region.size):

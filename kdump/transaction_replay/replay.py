@@ -84,10 +84,7 @@ class Replay:
         self._undo, self.end_offset = None, self._marked_end
 
     def add(self, batches: Batches, row: int = 0) -> EndedTransaction | None:
-        """Add the batches from number ``row`` on. If they are a marker, return the transaction that it ends.
-
-        Raises DamageError for a marker with a malformed record.
-        """
+        """Add batches from number ``row`` on. Return the transaction that a marker ends. Raises DamageError."""
         if row == batches.batch_count:
             return None
         self.end_offset = batches.last_offset + 1

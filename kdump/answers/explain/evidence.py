@@ -93,7 +93,7 @@ def topic_history(
 
 
 class OtherCopy(NamedTuple):
-    """A partition folder on another broker. ``name`` is the path of its log dir in messages."""
+    """A partition folder on another broker. ``name`` is the shown path of its log dir."""
 
     name: str
     place: Place
@@ -187,7 +187,7 @@ class PartitionEvidence:
 
     @cached_property
     def oldest_open(self) -> tuple[int, int] | None:
-        """The first offset and producer id of the oldest open transaction, or None."""
+        """The first offset and producer id of the oldest open transaction; None if none is open."""
         return min(((first, producer) for producer, first in self.opened.items()), default=None)
 
     @property
@@ -201,7 +201,7 @@ class PartitionEvidence:
 
     @cached_property
     def local_start(self) -> int | None:
-        """The base offset of the first local segment, or None."""
+        """The base offset of the first local segment; None without such a segment."""
         local = (one.base_offset for one in self.segments if not isinstance(one.files, TieredFiles))
         return min((base for base in local if base is not None), default=None)
 
@@ -345,7 +345,7 @@ class Block:
         return sorted(offset for offset in found if offset in self.offsets)
 
     def put_aside(self, offset: int) -> Sighting | None:
-        """Return the record at an offset in a deleted segment or a renamed folder of the same topic, or None."""
+        """Return the record at an offset, if a deleted segment or a renamed folder of the same topic has it."""
         if offset in self.deleted.records:
             return self.deleted.records[offset]
         own = self.partition.topic_id
@@ -355,7 +355,7 @@ class Block:
         return None
 
     def elsewhere(self, offset: int) -> tuple[OtherCopy, Sighting] | None:
-        """Return the record at an offset from another broker's copy, or None."""
+        """Return the record at an offset, if another broker's copy has it."""
         for other, _, seen in self.others:
             if offset in seen.records:
                 return other, seen.records[offset]

@@ -110,14 +110,14 @@ class Sightings:
                 yield lost.until
 
     def lost_at(self, offset: int) -> LostRange | None:
-        """Return the unreadable range with this offset that a valid batch follows, or None."""
+        """Return the unreadable range with this offset; None if there is none, or if no valid batch follows it."""
         for lost in self.lost:
             if lost.first <= offset and lost.until is not None and offset < lost.until:
                 return lost
         return None
 
     def damage_before(self, batch: Span) -> tuple[int, str] | None:
-        """Return position and reason of the last damaged range that is before a batch in its file, or None."""
+        """Return position and reason of the last damaged range before a batch in its file; None if there is none."""
         before = [(at, reason) for path, at, reason in self.damaged if path == batch.path and at < batch.position]
         return max(before, default=None)
 

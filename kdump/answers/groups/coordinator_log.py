@@ -59,9 +59,10 @@ class TopicLog:
         """Add the records of a control batch: the marker of a transaction of ``producer``."""
 
     def add(self, batches: Batches) -> int:
-        """Add the batches before the first malformed record. Return their number; 0 for a run with transactions.
+        """Add the batches before the first malformed record, and return their number.
 
-        Raises DamageError if the records of a single batch are unreadable.
+        Of a run of transactional batches none is added (0): the caller then adds its batches one by one. Raises
+        DamageError if the records of a single batch are unreadable.
         """
         if isinstance(batches, Run):
             return self._add_run(batches)
@@ -236,7 +237,7 @@ def is_commit(key: bytes) -> bool:
 
 
 def problem_of(key: bytes | None) -> str | None:
-    """Return the reason why a key is unreadable, or None."""
+    """Return the reason why a key is unreadable; None if it is readable."""
     if key is not None and key[:2] in OFFSETS and is_commit(key):
         return None
     decoded = decode(consumer_offsets.TOPIC, key, None)

@@ -306,7 +306,7 @@ class ClusterImage:
         self.open_transaction: int | None = None
         """The first offset of a metadata transaction (KIP-868) that is still open, and not applied; else None."""
         self.cut_batch: int | None = None
-        """The base offset of the batch that ``end_offset`` divides, or None."""
+        """The base offset of the batch that ``end_offset`` divides; None if it divides none."""
         self.features = Features()
         self.cluster = Cluster()
         self.topics = Topics()

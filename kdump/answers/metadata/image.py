@@ -221,7 +221,7 @@ class MetadataLog:
         return image
 
     def begins_at(self) -> int | None:
-        """Return the time of the first batch of the log in ms, or None."""
+        """Return the time of the first batch of the log in ms; None for an empty log."""
         first = next(iter(self.copies.batches(self.copies.first_offset() or 0)), None)
         return None if first is None else next(iter(appended(first))).timestamp
 

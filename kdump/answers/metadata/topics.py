@@ -1,7 +1,4 @@
-"""The topics of an image and their partitions, and the functions that apply records to them.
-
-Source: ``TopicsDelta`` and ``PartitionRegistration`` of Kafka.
-"""
+"""Applies records to the topics of an image. Source: Kafka's ``TopicsDelta`` and ``PartitionRegistration``."""
 
 from __future__ import annotations
 
@@ -126,8 +123,6 @@ def _directories(named: list[bytes] | None, replicas: Sequence[int]) -> list[byt
 
 @dataclass(slots=True)
 class Topic:
-    """A topic, with its partitions by number."""
-
     name: str
     id: bytes
     partitions: dict[int, PartitionImage] = field(default_factory=dict)

@@ -53,7 +53,7 @@ class SkippingParser:
         raise NotImplementedError
 
     def skipped(self, offset: int, java_message: str | None) -> Texts:
-        """Return the texts of an unreadable record; ``java_message`` is the message of Java's exception, or None."""
+        """Return the texts of an unreadable record; ``java_message`` is that of Java's exception, if it has one."""
         raise NotImplementedError
 
     def read(self, entry: Record | Message) -> Texts:

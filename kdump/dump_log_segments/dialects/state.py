@@ -31,7 +31,7 @@ class StateDialect(NamedTuple):
     log_up_to_first_dot: bool = False
     """Whether the log's path is the absolute path up to its first dot, even if the dot is in a folder's name (sic)."""
     empty_index: str = ""
-    """The line for an .index without entries; if empty, none is printed."""
+    """The line for an .index without entries; "" if the release prints none."""
     names_first_offset: bool = True
     """Whether an .index entry must have the first offset of the batch at its position; otherwise the last offset."""
     stops_before_checks: bool = False

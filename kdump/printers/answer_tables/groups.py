@@ -140,11 +140,10 @@ def _missing(lines: Iterable[AnswerLine]) -> Iterator[tuple[object, ...]]:
 
 
 def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
-    """Write a ``group,topic,partition,offset`` line for each committed offset that the tool can set.
+    """Write the committed offsets as input for ``kafka-consumer-groups.sh --reset-offsets --from-file``.
 
-    Return the sentences about offsets that are left out, one for each group and reason. ``lines`` must have each group
-    before its offsets. The format is that of ``kafka-consumer-groups.sh --reset-offsets --from-file`` for several
-    groups (since 2.4).
+    The format is ``group,topic,partition,offset``, for several groups (since 2.4). Return the sentences about offsets
+    that are left out, one for each group and reason. ``lines`` must have each group before its offsets.
     """
     left_out: dict[tuple[str, str], list[str]] = {}
     types: dict[str, str] = {}

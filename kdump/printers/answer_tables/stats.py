@@ -28,7 +28,6 @@ _SPARE: Final = (
 )
 _RECORDS_SPARE: Final = ("largest", "per key", "per value", "tombstones", "ratio", "keys", "values")
 _LEFT: Final = {"partition", "codecs", "topic", "codec", "log dir"}
-"""The columns that are aligned to the left."""
 
 
 def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:

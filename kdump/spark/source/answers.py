@@ -189,8 +189,8 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
 class CheckTask(NamedTuple):
     """The partitions that a task checks.
 
-    ``covered``: for each log dir of earlier tasks one of its partitions, without segments. Earlier tasks report the
-    findings of these log dirs. The task also yields ``rows``, which the driver has made. ``skip``: ``skipUnreadable``.
+    ``covered``: one partition, without segments, of each log dir whose findings an earlier task reports. ``rows``: rows
+    of the driver that the task also yields. ``skip``: the option ``skipUnreadable``.
     """
 
     partitions: list[Partition]

@@ -123,7 +123,7 @@ class Listings:
 
 
 def key_of(partition: Partition) -> str:
-    """Return the name of a folder in messages, and in the offsets of a stream."""
+    """Return the shown path of a folder, which the offsets of a stream have too."""
     return partition.files.shown(partition.folder)
 
 

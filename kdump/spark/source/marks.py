@@ -183,10 +183,10 @@ def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int 
 
     Compares only the batch that now holds the last offset read (``mark.offset - 1``):
 
-    - It also holds ``mark.offset``: another log, which differs from the base offset of this batch.
-    - It ends there with another checksum, all its records and no delete horizon (KIP-534): it was not compacted, so
-      this is another log, and the result is the log's first offset.
-    - Otherwise None. Compaction rebuilds wrappers of magic 0 and 1, so they are not compared.
+    - If the batch continues past that offset, the log is another one. The result is the base offset of the batch.
+    - If it ends at that offset with another checksum, and was not compacted, the log is another one. The result is the
+      log's first offset. A batch with all its records and no delete horizon (KIP-534) was not compacted.
+    - Otherwise the result is None. Compaction rebuilds wrappers of magic 0 and 1, so they are not compared.
     """
     offset = mark.offset or 0
     for batch in _batches(older[-1], offset - 1) if older else ():
