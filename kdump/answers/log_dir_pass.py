@@ -211,7 +211,7 @@ def size_after(partition: Partition, offset: int) -> int:
 
 
 class Merging(Protocol):
-    """A result of partitions that can be merged with that of later partitions."""
+    """The result for some partitions, which can be merged with the result for later partitions."""
 
     def merge(self, other: Self) -> None:
         """Add the results of later partitions."""

@@ -64,7 +64,7 @@ class AbortLines(NamedTuple):
     release: tuple[int, ...] | None = None
 
     def abort(self, key: tuple[str, int], begun: OpenTransaction, producer: Producer, *, is_old: bool) -> str:
-        """Return the command that aborts a hanging transaction. ``is_old`` (before 3.0) counts without a release."""
+        """Return the command that aborts a transaction. ``is_old``: for files from before 3.0, if no release is set."""
         where = f"--topic {shell_text(key[0])} --partition {key[1]}"
         if is_old if self.release is None else self.release < BY_START_OFFSET:
             epoch = producer.coordinator_epoch or 0

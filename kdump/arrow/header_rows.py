@@ -39,7 +39,7 @@ RECORD_COLUMNS: Final = frozenset(
     if column.name not in _NOT_OF_HEADERS
     and (column.scope in {"file", "batch"} or column.source == "state.transaction")
 )
-"""The columns of a record that need only the header of its batch."""
+"""The record columns that need only the header of the batch."""
 _RUN_COLUMNS: Final = {
     "batch.base_offset": "base_offset",
     "batch.last_offset": "last_offset",

@@ -3,9 +3,9 @@
 A node always recovers the whole log. If a snapshot ends after the log, the node deletes the log. Without a log, a node
 that is the only controller begins a new one.
 
-The start is prevented by a log that cannot be loaded, another topic id, a damaged ``quorum-state``, and a broken
-``bootstrap.checkpoint`` (:func:`bootstrap`). So it is by a snapshot that is broken, misnamed or missing, and by a
-record that cannot be replayed or is too new for the release. Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1),
+These prevent the start: a log that cannot be loaded, another topic id, a damaged ``quorum-state``, and a broken
+``bootstrap.checkpoint`` (:func:`bootstrap`). Snapshots prevent it if they are broken, misnamed or missing, and records
+if they cannot be replayed or are too new for the release. Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1),
 FileQuorumStateStore, KafkaRaftClient, KRaftControlRecordStateMachine, RecordsSnapshotReader and QuorumController.
 """
 

@@ -285,7 +285,10 @@ class KernelEntries:
         return shape
 
     def records(self, value: FieldValues, slots: Mapping[str, int], *, deep: bool) -> list[list[Part]]:
-        """Return four variants of a record's line: with key and value, no key, no value, neither. Only if ``deep``."""
+        """Return the line of a record in four variants: with key and value, without key, without value, without both.
+
+        The variants are empty unless ``deep``.
+        """
         if not deep:
             return [[]] * 4
         printer = self.printer

@@ -159,7 +159,10 @@ class LineValues:
         writer.last_offset, writer.armed = self.last_offset, self.armed
 
     def follow(self, writer: Lines, lines: Bytes) -> None:
-        """Copy last offset and gaps from the writer; print its lines. UNKNOWN: the last offset before these lines."""
+        """Copy the last offset and the gaps from the compiled writer, then print its lines.
+
+        UNKNOWN in a gap stands for the last offset before these lines.
+        """
         for last, current in writer.gaps:
             if last != UNKNOWN:
                 self.gap(last, current)

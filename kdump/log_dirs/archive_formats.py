@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 HEAD: Final = 512
-"""Bytes at the start of a file that identify an archive: one block of a tar."""
+"""Number of bytes that identify an archive, at the start of a file: one block of a tar."""
 GZIP: Final = "gzip"
 ZSTD: Final = "zstd"
 XZ: Final = "xz"

@@ -30,7 +30,7 @@ CLEANED: Final = "cleaned"
 SWAP: Final = "swap"
 PART: Final = "part"
 TMP: Final = "tmp"
-"""Constants from DELETED on: suffixes that a broker adds to file names or removes (from 0.8.1; snapshots: 2.8)."""
+"""DELETED to TMP: suffixes that a broker adds to file names or removes (since 0.8.1; KRaft snapshots: 2.8)."""
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"

@@ -29,7 +29,7 @@ SMALL: Final = 1 << 16
 
 
 class Source(Protocol):
-    """Bytes with a name that can be read at any position. ``limit``: bytes of the largest batch accepted."""
+    """Named bytes, which can be read at any position. ``limit``: bytes of the largest batch accepted."""
 
     name: str
     size: int

@@ -30,7 +30,7 @@ COPY: Final = Name("log", 0)
 _SAMPLED: Final = 20
 """Maximum number of records that are read to find the topic of a log."""
 _SAMPLED_BYTES: Final = 4 << 20
-"""Number of bytes at the start of a segment that are searched for these records."""
+"""Number of bytes that are searched for these records, at the start of a segment."""
 
 
 def with_names(

@@ -38,7 +38,7 @@ TOPIC_BYTES: Final = 249
 """The longest topic name in bytes (``Topic.MAX_NAME_LENGTH``): partition folders then have at most 255 bytes."""
 HASH_DIGITS: Final = 16
 SHOWN_GAPS: Final = 20
-"""The largest number of gaps of a partition that are reported one by one."""
+"""The largest number of gaps that are reported one by one for a partition."""
 
 
 class Replicas:

@@ -485,7 +485,7 @@ def _may_hold(partition: Partition, bounds: conditions.Bounds) -> bool:
 
 
 def _filter(bounds: conditions.Bounds, *, committed: bool, out_of_order: bool) -> Filter:
-    """Return a filter for the reader that selects at least all rows within the bounds."""
+    """Return the filter of the reader, which selects at least all rows within the bounds."""
     everything = conditions.Values()
     first, last = bounds.get("offset", everything).range
     since, until = bounds.get("timestampMs", everything).range

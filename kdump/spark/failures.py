@@ -96,7 +96,7 @@ _HOST: Final = re.compile(r"\(TID \d+\) \((\S+) executor \S+\)")
 
 
 def _gist(text: str) -> str:
-    """Return the lines of an error that name the cause, without the stack trace."""
+    """Return the lines that name the cause of an error, without the stack trace."""
     raised = [found["what"] for found in _RAISED.finditer(text)]
     if raised:
         missing = _MISSING.search(raised[-1])

@@ -119,7 +119,7 @@ class CleanerWalk:
         self._transactions, self._report, self._spoiled = transactions, report, spoiled
 
     def batches(self, segment: Segment) -> Iterator[CleanerBatch]:
-        """Yield the batches of a segment that a cleaner can parse. Raises UnreadableError."""
+        """Yield the batches that a cleaner can parse in a segment. Raises UnreadableError."""
         with segment.open() as source:
             for region in resync.read(source, on_error="resync", first_offset=segment.base_offset, runs=PLAIN_DATA):
                 if isinstance(region, Run):
@@ -347,7 +347,7 @@ class Cleaned:
     reasons: bytearray = field(default_factory=bytearray)
     damage: str | None = None
     top: list[tuple[bytes, int, int]] = field(default_factory=list)
-    """Key, number of records and bytes of the keys with the most bytes."""
+    """(key, number of its records, their bytes) for the keys with the most bytes."""
 
     def add(self, judged: Judged) -> None:
         records, tombstones, gone, size, removed = judged
@@ -503,7 +503,7 @@ class Cleaning:
             newest.latest = end - 1
 
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
-        """Add to ``done`` the outcomes of records with keys of a part. The first part also has those without a key."""
+        """Add to ``done`` the outcomes of records with the keys of ``part``, and in the first part of those without."""
 
         def report(text: str) -> None:
             done.damage = done.damage or text

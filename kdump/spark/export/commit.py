@@ -167,7 +167,7 @@ def clear(output: Output) -> None:
 
 
 def _put_in_place(output: Output, name: str) -> None:
-    """Complete the replacement of an output that a killed run began, or put the old output back. Raises KdumpError."""
+    """Complete the replacement that a killed run began for an output, or undo it. Raises KdumpError."""
     old, staging = _old(output, name), output.hidden(name)
     if staging.exists():
         if output.exists():

@@ -29,7 +29,7 @@ _LEFT_BY_SPARK: Final = "_SUCCESS"
 
 
 class Folder:
-    """The folder ``path``, accessed by one Spark session. ``shown`` is its name in messages, by default the path."""
+    """The folder ``path``, accessed by one Spark session. ``shown`` is its shown path, by default ``path``."""
 
     def __init__(self, spark: SparkSession, path: str, shown: str = "") -> None:
         self._spark, self.path = spark, path.rstrip("/") or "/"
