@@ -216,7 +216,7 @@ class DiskUsage(Collector):
 def _usage(place: Place, folder: str, topic: str, number: int) -> PartitionUsage:
     partition = place.partition
     state = _state(partition, folder, topic)
-    live = [segment for segment in partition.segments if segment.path.endswith(".log")]
+    live = partition.logs
     deleted = [segment for segment in partition.segments if segment.path.endswith(".deleted")]
     everything = Bytes.of((*partition.segments, *partition.others))
     oldest = newest = latest = None

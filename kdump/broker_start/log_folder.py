@@ -205,7 +205,7 @@ class LogFolder:
     def newest_log(self) -> list[str]:
         """The path of the newest ``.log`` file; empty if there is none, or if the folder cannot be listed."""
         with suppress(UnreadableError):  # loading the log reports it
-            return [each.path for each in self.partition.segments if each.path.endswith(f".{file_names.LOG}")][-1:]
+            return [each.path for each in self.partition.logs[-1:]]
         return []
 
     @cached_property
@@ -336,7 +336,7 @@ def _check_first_log(folder: LogFolder, log_start: int) -> None:
     entry = folder.inside.get(f"{log_start:020}.{file_names.LOG}")
     if entry is None or entry.is_regular or entry.special == "device":
         return
-    if not any(each.path.endswith(f".{file_names.LOG}") for each in folder.partition.segments):
+    if not folder.partition.logs:
         cause = StartCause(code=Code.NO_FILE, file=folder.shown(entry.name), text=_refusal(entry))
         raise StopsError(cause, is_io=True)
 
@@ -353,7 +353,7 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
     (``TransactionIndex.openChannel``). From 4.0 on, recovery then truncates the segment, and NullPointerException ends
     the broker, because the index has no memory map (4.2.2, 4.4.0).
     """
-    logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
+    logs = folder.partition.logs
     bases = [each.base_offset or 0 for each in logs]
     late: list[StopsError] = []
     unread = []
@@ -406,7 +406,7 @@ def _unusable_snapshots(folder: LogFolder) -> frozenset[int]:
 
 def _result(folder: LogFolder, how: Loading, outcome: Outcome, topic_id: bytes | None) -> LogStart:
     cuts = outcome.cuts
-    logs = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
+    logs = folder.partition.logs
     if cuts:
         word = StartOutcome.TRUNCATED
     else:

@@ -161,7 +161,7 @@ def _with_snapshots(
         )
         fatal.append(StartCause(code=Code.METADATA_LOG_BROKEN, file=folder.name, text=text))
         return MetadataStart(loaded, None, tuple(fatal), is_whole=False)
-    segments = [each for each in folder.partition.segments if each.path.endswith(f".{file_names.LOG}")]
+    segments = folder.partition.logs
     is_whole = not loaded.cuts and bool(segments) and any(each.size for each in segments)
     whole = of.image_at(end)
     if newest is not None and _is_beyond(newest, segments, end, folder, whole):

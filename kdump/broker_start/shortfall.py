@@ -177,7 +177,7 @@ class _BrokerShortfalls:
         in_use = [folder for folder in folders if not folder.parsed.state]
         for folder in in_use if len(in_use) == 1 else ():
             part = self._known.get(folder.name) or folder.partition
-            logs = [each for each in part.segments if each.path.endswith(f".{file_names.LOG}")]
+            logs = part.logs
             if any(each.size for each in logs) or any(each.path.endswith(file_names.SWAP) for each in part.segments):
                 continue
             end = max([each.base_offset or 0 for each in logs] + [self._log_start(folder.log_dir, topic, number)])

@@ -239,7 +239,7 @@ def _are_trimmed(index: int, times: int) -> bool:
 
 def _index_sizes(part: Partition) -> tuple[int, int] | None:
     """Return the sizes of the newest segment's indexes; None if one is missing or the folder is not in use."""
-    logs = [each for each in part.segments if each.path.endswith(f".{file_names.LOG}")]
+    logs = part.logs
     if part.topic in {None, CLUSTER_METADATA} or not logs or leftover_of(part):
         return None
     sizes = {entry.path: entry.size for entry in part.others}

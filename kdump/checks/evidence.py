@@ -113,7 +113,7 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
     logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}
     bases = _index_bases(part)
     alone = [base for base, stem in bases if stem not in logs]
-    first = next((each.base_offset or 0 for each in part.segments if each.path.endswith(f".{LOG}")), 0)
+    first = next((each.base_offset or 0 for each in part.logs), 0)
     before = {stem for base, stem in bases if base < first}
     times = {entry.name: entry.size for entry in part.others} if before else {}
     if before and all(times.get(f"{stem}.{TIME_INDEX}") == 0 for stem in before):

@@ -80,9 +80,8 @@ class _TieredPartition(NamedTuple):
 
     @property
     def local_start(self) -> int | None:
-        segments = self.local.segments if self.local is not None else ()
-        live = (one for one in segments if one.path.endswith(f".{file_names.LOG}"))
-        return min((one.base_offset for one in live if one.base_offset is not None), default=None)
+        logs = self.local.logs if self.local is not None else ()
+        return min((one.base_offset for one in logs if one.base_offset is not None), default=None)
 
 
 def check(

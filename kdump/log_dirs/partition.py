@@ -112,6 +112,11 @@ class Partition(NamedTuple):
     """The base offsets of the folder's other segments, if the user named single files of it."""
 
     @property
+    def logs(self) -> list[Segment]:
+        """The segments whose file is a ``.log``, and no ``.log.swap``, ``.log.cleaned`` or ``.log.deleted``."""
+        return [segment for segment in self.segments if segment.path.endswith(f".{file_names.LOG}")]
+
+    @property
     def lacks_end(self) -> bool:
         """Whether the folder has a segment after the last of ``segments`` that the user did not name."""
         return bool(self.segments and self.unnamed) and max(self.unnamed) > (self.segments[-1].base_offset or 0)

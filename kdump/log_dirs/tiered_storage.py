@@ -388,8 +388,7 @@ def joined(local: Partition, remote: Partition) -> Partition:
     Each remote segment is read up to the start of the next one. A segment is left out if another one of the same or a
     later epoch has all its offsets. Of segments with the same base offset, the one with the latest epoch is kept.
     """
-    live = [one for one in local.segments if one.path.endswith(f".{file_names.LOG}")]
-    begins = min((one.base_offset for one in live if one.base_offset is not None), default=None)
+    begins = min((one.base_offset for one in local.logs if one.base_offset is not None), default=None)
     kept: list[Segment] = []
     for segment in sorted(remote.segments, key=_order):
         base = segment.base_offset
