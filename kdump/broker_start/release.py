@@ -109,11 +109,11 @@ class StartRelease(NamedTuple):
             try:
                 for record in batch.records():
                     value = record.value or b""
-                    reason = _unread(value, messages, self.number)
-                    text = f"UnsupportedVersionException: offset {record.offset}: {reason}"
-                    if not reason and (reason := self._unsupported(value, messages)):
-                        text = f"RuntimeException: offset {record.offset}: {reason}"
+                    error, reason = "UnsupportedVersionException", _unread(value, messages, self.number)
+                    if not reason:
+                        error, reason = "RuntimeException", self._unsupported(value, messages)
                     if reason:
+                        text = f"{error}: offset {record.offset}: {reason}"
                         yield StartCause(code=Code.METADATA_TOO_NEW, file=file, text=text)
                         return
             except DamageError:
@@ -121,14 +121,18 @@ class StartRelease(NamedTuple):
 
     def _unsupported(self, value: bytes, messages: dict[int, MessageSchema]) -> str:
         """Return why a controller refuses a feature level in a record, or "" (``FeatureControlManager.replay``)."""
+        known = messages.get(value[1]) if len(value) > 2 else None
+        if known is None or known.name != "FeatureLevelRecord":
+            return ""
         from kdump.answers.metadata.records import METADATA_VERSION
         from kdump.internal_topics.decode import decode
 
-        known = messages.get(value[1]) if len(value) > 2 else None
-        found = decode(CLUSTER_METADATA, None, value) if known and known.name == "FeatureLevelRecord" else None
+        found = decode(CLUSTER_METADATA, None, value)
         fields: Any = None if found is None or found.value is None else found.value.values
-        name, level = (fields["name"], fields["featureLevel"]) if fields else (METADATA_VERSION, 0)
-        if name == METADATA_VERSION or level <= self.highest_of(name):  # the image has the level of metadata.version
+        if not fields or fields["name"] == METADATA_VERSION:  # the image has the level of metadata.version
+            return ""
+        name, level = fields["name"], fields["featureLevel"]
+        if level <= self.highest_of(name):
             return ""
         return f"{name} has level {level}, but {self.name} supports at most level {self.highest_of(name)}"
 
