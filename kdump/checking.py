@@ -289,12 +289,8 @@ def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted) -> St
     from kdump.broker_start import release
     from kdump.broker_start.broker_dirs import StartOptions
 
-    return StartOptions(
-        release.of(name or release.NEWEST)._replace(is_given=name is not None),
-        configs,
-        node_id(configs),
-        wanted.max_batch_bytes,
-    )
+    known = release.of(name or release.NEWEST)
+    return StartOptions(known, configs, node_id(configs), wanted.max_batch_bytes, is_release_known=name is not None)
 
 
 def node_id(configs: Mapping[str, str]) -> int | None:

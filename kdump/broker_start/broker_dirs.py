@@ -196,12 +196,16 @@ def _mismatches(there: Sequence[DirIds], node: int | None) -> Iterator[StartCaus
 
 
 class StartOptions(NamedTuple):
-    """The release, configs and node.id of the broker. ``limit`` is the size of the largest batch in bytes."""
+    """The release, configs and node.id of the broker. ``limit`` is the size of the largest batch in bytes.
+
+    ``is_release_known``: the user named the release. Otherwise the broker may be of an older one.
+    """
 
     release: release.StartRelease = release.of(release.NEWEST)
     configs: Mapping[str, str] = {}
     node_id: int | None = None
     limit: int = DEFAULT_LIMIT
+    is_release_known: bool = True
 
 
 class BrokerDirs:

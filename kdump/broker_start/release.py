@@ -44,11 +44,10 @@ LEAST_VALUES: Final = (LeastValue("segment.bytes", (4, 1), 1 << 20),)
 
 
 class StartRelease(NamedTuple):
-    """A release: its name as the user gave it, and its number. ``is_given``: the user gave it."""
+    """A release: its name as the user gave it, and its number."""
 
     name: str
     number: tuple[int, ...]
-    is_given: bool = True
 
     @property
     def highest_level(self) -> int:

@@ -207,7 +207,7 @@ class _BrokerRun:
         ``LogManager.fetchTopicConfigOverrides`` reads the configs of all topics of the metadata, before the logs. Such
         a config shows that the broker is of an older release: it counts only if the user gave a newer one.
         """
-        if self.image is None or not self.decides or not self.options.release.is_given:
+        if self.image is None or not self.decides or not self.options.is_release_known:
             return
         for name in sorted(self.image.topics.by_name):
             for config, _, least in self.options.release.least_values:
