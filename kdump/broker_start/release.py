@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 NEWEST: Final = ".".join(map(str, max(LAST_MINORS.items())))
 """The newest release that kdump knows."""
 
-
+LEAST_LEVEL: Final = 7
+"""3.3-IV3: the lowest level of metadata.version that 4.0 and later support."""
 FEATURES: Final[Mapping[str, Mapping[tuple[int, ...], int]]] = {
     "kraft.version": {(3, 9): 1},
     "group.version": {(4, 0): 1},
@@ -60,7 +61,7 @@ class StartRelease(NamedTuple):
     @property
     def lowest_level(self) -> int:
         """The lowest level of metadata.version that the release supports: from 4.0 on that of 3.3."""
-        return 7 if self.number >= (4, 0) else 1
+        return LEAST_LEVEL if self.number >= (4, 0) else 1
 
     def highest_of(self, feature: str) -> int:
         """Return the highest supported level of a feature other than metadata.version; 0 if the release lacks it."""

@@ -27,6 +27,7 @@ from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.metadata.records import LEVEL_NAMES, METADATA_VERSION, level_name
 from kdump.answers.metadata.topics import PartitionImage
 from kdump.broker_start import release
+from kdump.broker_start.release import LEAST_LEVEL
 from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
 from kdump.formats import leader_epoch, quorum_state
 from kdump.formats.partition_metadata import id_text
@@ -94,8 +95,6 @@ VOTERS_LEVEL: Final = 21
 """The lowest level of metadata.version for kraft.version 1."""
 UNCLEAN_SINCE: Final = 23
 """4.0-IV1: from this level on, a broker leaves every ISR after an unclean stop (KIP-966)."""
-LEAST_LEVEL: Final = 7
-"""3.3-IV3: the lowest level that 4.0 and later support."""
 
 _GROUPS: Final = {"group.version": 1, "transaction.version": 2}
 _SHARES: Final = {"eligible.leader.replicas.version": 1, "share.version": 1, "streams.version": 1}
