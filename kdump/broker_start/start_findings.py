@@ -17,7 +17,7 @@ from kdump.checks.evidence import is_credible, proves_end
 from kdump.checks.repair_commands import aside, in_turn, metadata_command, swaps_aside
 from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import first_of, many, many_are
-from kdump.findings import ALONE, Finding, Level, salvage
+from kdump.findings import ALONE, Finding, Level, remark, salvage
 from kdump.findings.codes import Code, FindingCode
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import CLUSTER_METADATA
@@ -121,11 +121,10 @@ class _StartFindings:
         for log_dir, paths in self.start.closed.items():
             yield self._closed(log_dir, paths)
         for log_dir, reason in self.start.no_writes.items():
-            yield Finding(
-                level=Level.REMARK,
-                file=log_dir,
-                kind=Code.FILE_SYSTEM,
-                text=f"the file system of the log dir is {reason}: a broker that uses this path does not start, or "
+            yield remark(
+                log_dir,
+                Code.FILE_SYSTEM,
+                f"the file system of the log dir is {reason}: a broker that uses this path does not start, or "
                 "takes the log dir offline",
                 advice="Before the broker starts, let the file system take writes. kdump itself needs no space here.",
             )
@@ -201,41 +200,34 @@ class _StartFindings:
     # the broker and its log dirs
 
     def _fatal(self, cause: StartCause) -> Finding:
-        file = cause.file or self.start.log_dirs[0]
-        return Finding(
-            level=Level.DERIVED,
-            file=file,
-            kind=cause.code,
-            text=f"{NO_START}{cause.text}",
-            expected=cause.expected,
-            found=cause.found,
-            fatal=True,
-            advice=self.repairs.advice(cause),
-            commands=tuple(self.repairs.commands(cause)),
-        )
+        finding = self._of_cause(cause, self.start.log_dirs[0], f"{NO_START}{cause.text}", None)
+        return finding._replace(level=Level.DERIVED, fatal=True)
 
     def _offline(self, log_dir: str, cause: StartCause) -> Finding:
         logs = [log for log in self.start.logs if log.log_dir == log_dir]
         records = sum(self._records(log) for log in logs)
+        text = f"{self.broker} starts without log dir {log_dir}, and does not serve {many(records, 'record')} of "
+        return self._of_cause(cause, log_dir, f"{text}{many(len(logs), 'partition')}: {cause.text}", records)
+
+    def _of_cause(self, cause: StartCause, place: str, text: str, loses: int | None) -> Finding:
+        """Return the finding on a cause with the repairs for it. ``place`` replaces the file of a cause without one."""
         return Finding(
             level=Level.LOG,
-            file=cause.file or log_dir,
+            file=cause.file or place,
             kind=cause.code,
-            text=f"{self.broker} starts without log dir {log_dir}, and does not serve {many(records, 'record')} of "
-            f"{many(len(logs), 'partition')}: {cause.text}",
+            text=text,
             expected=cause.expected,
             found=cause.found,
-            loses=records,
+            loses=loses,
             advice=self.repairs.advice(cause),
             commands=tuple(self.repairs.commands(cause)),
         )
 
     def _closed(self, log_dir: str, paths: Sequence[str]) -> Finding:
-        return Finding(
-            level=Level.REMARK,
-            file=log_dir,
-            kind=Code.FILE_OWNER,
-            text=f"the owner of the log dir may not write {many(len(paths), 'file or folder', 'files and folders')} in "
+        return remark(
+            log_dir,
+            Code.FILE_OWNER,
+            f"the owner of the log dir may not write {many(len(paths), 'file or folder', 'files and folders')} in "
             f"it: {first_of(list(paths), 10)}. If the broker runs as this user, the log dir goes offline "
             "(AccessDeniedException)",
             advice="Let the user of the broker write them before it starts, for example with: "
@@ -245,15 +237,9 @@ class _StartFindings:
     def _unserved(self, cause: StartCause) -> Finding:
         logs = [log for log in self.start.logs if log.outcome in SERVED and log.topic != CLUSTER_METADATA]
         records = sum(self._records(log) for log in logs)
-        return Finding(
-            level=Level.LOG,
-            file=cause.file or self.start.log_dirs[0],
-            kind=cause.code,
-            text=f"{self.broker} starts, but serves none of its {many(len(logs), 'partition')} "
-            f"({many(records, 'record')}): {cause.text}",
-            loses=records,
-            advice=self.repairs.advice(cause),
-            commands=tuple(self.repairs.commands(cause)),
+        text = f"{self.broker} starts, but serves none of its {many(len(logs), 'partition')} "
+        return self._of_cause(
+            cause, self.start.log_dirs[0], f"{text}({many(records, 'record')}): {cause.text}", records
         )
 
     def _metadata_is_empty(self) -> bool:
@@ -564,11 +550,10 @@ class _StartFindings:
                     found[cause.file or ""].append(f"{log.topic}-{log.partition}")
         for file, names in found.items():
             one = len(names) == 1
-            yield Finding(
-                level=Level.REMARK,
-                file=file,
-                kind=Code.LEADER_DELAYED,
-                text=f"{many(len(names), 'partition')} can be without a leader for up to 5 minutes after a start "
+            yield remark(
+                file,
+                Code.LEADER_DELAYED,
+                f"{many(len(names), 'partition')} can be without a leader for up to 5 minutes after a start "
                 f"(leader.imbalance.check.interval.seconds): {first_of(names, 10)}. The metadata log assigns "
                 f"{'it' if one else 'them'} to a directory.id that no log dir of {self.broker} has. No record is lost",
                 advice="To end this earlier, elect the leaders after the start: kafka-leader-election.sh "
