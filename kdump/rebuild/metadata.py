@@ -89,8 +89,6 @@ MIN_ISR: Final = "min.insync.replicas"
 
 # Sources: ``kafka-storage version-mapping`` of 4.0.2 to 4.4.0; ``LogConfig`` and its validators of 3.9.2 to 4.4.0;
 # ``MetadataVersion.LATEST_PRODUCTION`` of 3.3 to 3.8; KIP-853 (3.9) for voters in the metadata log.
-VOTERS_SINCE: Final = (3, 9)
-"""The first release whose voters may be in the metadata log (kraft.version 1, KIP-853)."""
 VOTERS_LEVEL: Final = 21
 """The lowest level of metadata.version for kraft.version 1."""
 UNCLEAN_SINCE: Final = 23
@@ -558,8 +556,8 @@ def oldest_for(level: int) -> StartRelease:
 
 
 def has_voters(to: StartRelease) -> bool:
-    """Return whether this release can have the voters in the metadata log."""
-    return to.number >= VOTERS_SINCE
+    """Return whether this release can have the voters in the metadata log (KIP-853)."""
+    return to.highest_of("kraft.version") > 0
 
 
 def caps_min_isr(to: StartRelease) -> bool:
@@ -568,5 +566,5 @@ def caps_min_isr(to: StartRelease) -> bool:
 
 
 def has_share_groups(to: StartRelease) -> bool:
-    """Return whether this release has the coordinator of share groups, and the topic for it (KIP-932, 4.1)."""
-    return to.number >= (4, 1)
+    """Return whether this release has the coordinator of share groups, and the topic for it (KIP-932)."""
+    return to.highest_of("share.version") > 0
