@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import DamageError
+from kdump.formats.partition_metadata import id_text
 from kdump.formats.record import LARGE, Record
 from kdump.internal_topics import DECODER_SWITCHES
 from kdump.records import control
@@ -16,6 +17,7 @@ from kdump.rows.selection import DamagedRange, SelectedBatch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.internal_topics.decode import Decoded
     from kdump.rows.columns import Column
 
 
@@ -170,28 +172,31 @@ def _in_words(topic: str, record: Record) -> dict[str, Any] | None:
     Key and value have the name and version of the message, and its data or the reason why it cannot be read. Bytes and
     uuids are URL-safe base64 without padding, as Kafka writes uuids.
     """
-    from base64 import urlsafe_b64encode
-
-    from kdump.internal_topics.decode import Decoded, decode
-    from kdump.internal_topics.secrets import HIDDEN, HIDDEN_BYTES
-
-    def part(side: Decoded | None) -> dict[str, Any] | None:
-        if side is None:
-            return None
-        shown: dict[str, Any] = {"name": side.name, "version": side.version} if side.name else {}
-        if side.values is not None:
-            shown["data"] = plain(side.values)
-        return shown | ({"reason": side.reason} if side.reason else {})
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, bytes):
-            return HIDDEN if value == HIDDEN_BYTES else urlsafe_b64encode(value).rstrip(b"=").decode()
-        if isinstance(value, dict):
-            return {name: plain(inner) for name, inner in value.items()}
-        return [plain(inner) for inner in value] if isinstance(value, list) else value
+    from kdump.internal_topics.decode import decode
 
     made = decode(topic, record.key, record.value)
-    return None if made is None else {"type": made.type, "key": part(made.key), "value": part(made.value)}
+    return None if made is None else {"type": made.type, "key": _part(made.key), "value": _part(made.value)}
+
+
+def _part(side: Decoded | None) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    shown: dict[str, Any] = {"name": side.name, "version": side.version} if side.name else {}
+    if side.values is not None:
+        shown["data"] = _plain(side.values)
+    if side.reason:
+        shown["reason"] = side.reason
+    return shown
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        from kdump.internal_topics.secrets import HIDDEN, HIDDEN_BYTES
+
+        return HIDDEN if value == HIDDEN_BYTES else id_text(value)
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
 
 
 _last: tuple[Record | None, Any] = (None, None)
