@@ -428,6 +428,10 @@ class Log:
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_arrow(["offset", "value"]).read_all().to_pylist()
         [{'offset': 0, 'value': b'one'}]
         """
+        return self._stream(columns)
+
+    def _stream(self, columns: str | Iterable[str] | None, form: str = "arrow") -> pa.RecordBatchReader:
+        """Like :meth:`to_arrow`, with the limit of a batch for an output format."""
         import pyarrow as pa
 
         from kdump.arrow import stream
@@ -436,7 +440,7 @@ class Log:
         none = columns is not None and not (columns := tuple(_several(columns)))
         typed = self._typed()
         names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None, typed=typed)
-        reader, partitions, lost = self._begin(Take.RECORDS)
+        reader, partitions, lost = self._begin(Take.RECORDS, form)
         rows = stream.RowStream(reader, names, lost, typed=typed)
         batches = stream.limited(stream.joined(rows.batches(partitions)), self._limit)
         if none:  # rows without columns, which only have a count
@@ -497,14 +501,12 @@ class Log:
         Requires pyarrow, and memory for one row group. Raises UsageError if ``path`` exists and ``overwrite`` is False,
         or if ``path`` is inside an input. Raises UnreadableError if the disk returns an error.
         """
-        wanted, self._wanted = self._wanted, self._wanted.for_form("parquet")
-        try:
-            rows = self.to_arrow(columns)
-            return files.to_parquet(rows, path, overwrite=overwrite, inputs=self._paths, note=self.notes.append)
-        finally:
-            self._wanted = wanted
+        rows = self._stream(columns, "parquet")
+        return files.to_parquet(rows, path, overwrite=overwrite, inputs=self._paths, note=self.notes.append)
 
-    def _begin(self, take: Take) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
+    def _begin(
+        self, take: Take, form: str = ""
+    ) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
         """Begin an iteration: replace ``damage`` and ``notes`` by new lists. Return its reader and its partitions.
 
         Also return a function that adds a damaged range to ``damage``. Raises UsageError for an unknown subject.
@@ -520,7 +522,7 @@ class Log:
             report=Reporter(damage=notes.append, wrong=notes.append, note=notes.append),
             decoder=self._decoder(),
         )
-        return reader, self._partitions(notes), partial(_add_damage, damage)
+        return reader, self._partitions(notes, self._wanted.for_form(form)), partial(_add_damage, damage)
 
     def _decoder(self) -> PayloadDecoder | None:
         if self._decoding is not None and self._made_decoder is None:
@@ -534,15 +536,15 @@ class Log:
             self._made_typed = self._decoding.typed(decoder)
         return self._made_typed
 
-    def _partitions(self, notes: list[str]) -> Iterator[Partition]:
+    def _partitions(self, notes: list[str], wanted: Wanted) -> Iterator[Partition]:
         """Yield each partition once. ``notes`` receives the skipped replicas and missing topics."""
-        finder = Finder(self._wanted, Reporter(damage=notes.append, note=notes.append))
+        finder = Finder(wanted, Reporter(damage=notes.append, note=notes.append))
         found = finder.find(self._paths)
         if self._every_replica:
             yield from found
         else:
             yield from replicas.each_once_in_turn(found, self._paths, notes.append, "every_replica=True")
-        for text in self._wanted.missing(finder.found_names, self._paths):
+        for text in wanted.missing(finder.found_names, self._paths):
             notes.append(text)
             warn(text, NoteWarning)
 

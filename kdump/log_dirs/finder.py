@@ -32,7 +32,7 @@ from kdump.log_dirs.file_names import (
 )
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
-from kdump.primitives.compression import DEFAULT_LIMIT, limit_for
+from kdump.primitives.compression import COPIES, DEFAULT_LIMIT
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.terminal import is_selected
 
@@ -81,7 +81,7 @@ class Wanted(NamedTuple):
 
     def for_form(self, form: str) -> Self:
         """Return a copy with the batch limit of an output format or command."""
-        return self._replace(max_batch_bytes=limit_for(form, self.max_batch_bytes))
+        return self._replace(max_batch_bytes=self.max_batch_bytes // COPIES.get(form, 1))
 
     def missing(self, names: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
         """Yield a sentence for each --topic that selects none of ``names``, or for --partition without --topic."""

@@ -116,11 +116,6 @@ LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
 """The levels of a codec, both ends included (KIP-390)."""
 
 
-def limit_for(form: str, limit: int) -> int:
-    """Return the limit in bytes for an output format or command (COPIES), from the limit that the user has set."""
-    return limit // COPIES.get(form, 1)
-
-
 def compress(codec: int, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
     """Return ``data`` in the framing that Kafka's Java clients write (LZ4 in magic 0: with the wrong header checksum).
 
