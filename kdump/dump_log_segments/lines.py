@@ -111,7 +111,7 @@ def codec_name(dialect: Dialect, codec: int) -> str:
 
 
 def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes, str]]:
-    """Return what is printed of a record's key and value: for each the text before it, and ``key`` or ``value``.
+    """Return a pair for each printed part of a record: the text before the part, and its field ``key`` or ``value``.
 
     Null is not printed, and with a null value some releases print no key. Empty without --print-data-log.
     """
