@@ -132,7 +132,7 @@ def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
     An offset in two segments counts once. ``superseded``: how many of these records compaction removed. If a swap file
     is damaged, return ``cuts`` unchanged.
     """
-    if not any(cut.records for cut in cuts) or not all(_is_of(gone, swap) for swap in swaps):
+    if not any(cut.records for cut in cuts) or not _are_of(gone, swaps):
         return cuts
     missing = _missing(gone, left)
     dropped = _dropped(gone, left, missing)
@@ -149,14 +149,15 @@ def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
     return found
 
 
-def _is_of(gone: list[Segment], swap: Segment) -> bool:
-    """Return whether a swap file has only valid batches with rising offsets, none above the end of ``gone``."""
+def _are_of(gone: list[Segment], swaps: list[Segment]) -> bool:
+    """Return whether each swap file has only valid batches with rising offsets, none above the end of ``gone``."""
     last = max((batch.last_offset for each in gone for batch in _batches(each) if batch is not None), default=-1)
-    after = base_of(swap)
-    for batch in _batches(swap):
-        if batch is None or not after <= batch.base_offset <= batch.last_offset <= last:
-            return False
-        after = batch.last_offset + 1
+    for swap in swaps:
+        after = base_of(swap)
+        for batch in _batches(swap):
+            if batch is None or not after <= batch.base_offset <= batch.last_offset <= last:
+                return False
+            after = batch.last_offset + 1
     return True
 
 
