@@ -232,6 +232,6 @@ def config_option() -> Any:
         (),
         "configs",
         "--config",
-        "A config that overrides all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
+        "Use this topic config, not the one in the files; TOPIC may be a glob: '*:retention.ms=3600000'.",
         metavar="TOPIC:KEY=VALUE",
     )

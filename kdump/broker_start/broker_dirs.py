@@ -53,7 +53,7 @@ class DirIds(NamedTuple):
 
     @property
     def is_closed(self) -> bool:
-        """Whether kdump cannot read the file, although the broker may be able to."""
+        """Whether the file is closed to the user of kdump. The user of the broker may have the permission."""
         return self.cause is not None and self.cause.code is Code.FILE_UNREADABLE
 
 
@@ -113,7 +113,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of a broker's log dirs. ``metadata``: the log dir of the metadata log; ``node_id``: the config."""
+    """Verify the ids of a broker's log dirs. ``metadata`` has the metadata log. ``node_id``: from the configs."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id
@@ -198,7 +198,7 @@ def _mismatches(there: Sequence[DirIds], node: int | None) -> Iterator[StartCaus
 class StartOptions(NamedTuple):
     """The release, configs and node.id of the broker. ``limit`` is the size of the largest batch in bytes.
 
-    ``is_release_known``: the user named the release. Otherwise the broker may be of an older one.
+    ``is_release_known``: the user named the release. Otherwise the broker may have an older release.
     """
 
     release: release.StartRelease = release.of(release.NEWEST)
@@ -254,9 +254,9 @@ def brokers(
     """Return the log dirs grouped by broker. Raises StoreError.
 
     If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
-    cluster.id do. But two with the same directory.id and a common partition are copies: each counts as a broker. A log
-    dir without ids also counts as one. But if its ``meta.properties`` is broken, it belongs to the broker of the other
-    log dirs, if these are of one broker and have no partition in common with it.
+    cluster.id belong to one broker. But a copy (the same directory.id and a common partition) counts as a separate
+    broker, and so does a log dir without ids. A log dir with a broken ``meta.properties`` is added to the other broker,
+    if there is only one (:func:`_is_of`).
 
     ``partitions`` are the result of a finder: log dirs among them are not listed again.
     """
@@ -285,7 +285,7 @@ def brokers(
 
 
 def _is_of(known: Sequence[DirIds], one: DirIds) -> bool:
-    """Return whether a log dir without a node id belongs to ``known``, the log dirs of the only broker."""
+    """Return whether a log dir has a broken ``meta.properties``, and no partition in common with those of a broker."""
     is_broken = one.ids is not None or (one.cause is not None and one.cause.code is Code.META_PROPERTIES_UNREADABLE)
     names = {name for each in known for name in _partitions(each.log_dir)}
     return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)
@@ -313,7 +313,7 @@ def _directory(one: DirIds) -> bytes | None:
 
 
 def _at(found: Sequence[DirIds], given: str) -> DirIds:
-    """Return the log dir at path ``given``, from ``found`` or else read from the same storage."""
+    """Return the log dir at path ``given``: the one in ``found``, or else a new one in the same storage."""
     path = posixpath.normpath(given)
     here = (each for each in found if posixpath.normpath(each.log_dir.path) == path)
     return next(here, None) or ids_of(LogDirFiles(found[0].log_dir.files, given))

@@ -44,7 +44,7 @@ _NAMED_BY_OFFSET: Final = (
     *_INDEXES,
     *(f".{each}" for each in (file_names.LOG, file_names.CLEANED, file_names.SWAP, file_names.PRODUCER_SNAPSHOT)),
 )
-"""The ends of the file names that must begin with an offset."""
+"""A file name with one of these suffixes must begin with an offset."""
 _BY_STATE: Final = {
     file_names.DELETE_FOLDER: (StartOutcome.DELETED, Code.NAMED_DELETE, "the folder's name marks it for deletion"),
     file_names.FUTURE_FOLDER: (StartOutcome.FUTURE, Code.NAMED_FUTURE, "a replica that a broker is moving here"),
@@ -64,7 +64,7 @@ class StopsError(Exception):
 
 
 class LogDirFiles:
-    """A log dir, which is listed at most once: ``listed`` is an earlier listing. ``path`` may be absent or a file."""
+    """A path given as a log dir; it may be absent, or a file. Its entries come from ``listed``, or are listed once."""
 
     def __init__(self, files: Files, path: str, listed: Partition | None = None) -> None:
         self.files, self.path, self._listed = files, path, listed
@@ -137,7 +137,7 @@ class LogDirFiles:
 
 
 def may_write(owner: os.stat_result, found: os.stat_result) -> bool:
-    """Return whether the mode of a file or folder lets the owner of a log dir, with the group of the log dir, write it.
+    """Return whether the mode of a file or folder (``found``) gives the user and group of a log dir write permission.
 
     A broker opens segments and ``.lock`` for writing. It only reads checkpoints, and replaces them.
     """
@@ -147,7 +147,7 @@ def may_write(owner: os.stat_result, found: os.stat_result) -> bool:
 
 
 class LogFolder:
-    """A partition folder, which is listed at most once: ``listed`` is an earlier listing with all leftovers."""
+    """A partition folder. Its entries come from ``listed``, an earlier listing with leftovers, or are listed once."""
 
     def __init__(
         self,
@@ -329,7 +329,7 @@ def _check_names(folder: LogFolder) -> None:
 
 
 def _check_first_log(folder: LogFolder, log_start: int) -> None:
-    """Raise StopsError if a log has no segment, and a folder, pipe or socket has the name of the one to create.
+    """Raise StopsError if a log has no segment, and a folder, pipe or socket has the name of its first segment.
 
     A broker can open a device. It cannot set the position of a pipe (``FileRecords.openChannel``).
     """
@@ -342,16 +342,16 @@ def _check_first_log(folder: LogFolder, log_start: int) -> None:
 
 
 def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
-    """Find folders, sockets, pipes and devices with names of indexes. Return causes for those that a start ignores.
+    """Return causes for folders and sockets that have the name of a time index, and that a start does not open.
 
-    Raises StopsError for a folder or socket that a broker opens: a ``.txnindex``; an index of the newest segment, of a
-    recovered one, or of one that is read for the producer state; the ``.index`` of an older segment, which the first
-    fetch opens (``LazyIndex.get``). So the result has only folders and sockets with the names of other time indexes.
+    Raises StopsError for a folder or socket that a broker opens: any ``.txnindex``, any index of the newest or a
+    recovered segment, and the ``.index`` of other segments. The start opens this ``.index`` if it reads the segment for
+    the producer state; otherwise the first fetch opens it (``LazyIndex.get``).
 
-    A broker can open a pipe or a device, and reads no entries from it. But it cannot resize one as an index of the
-    newest or of a recovered segment (``AbstractIndex.resize``), nor set the position of a pipe as a ``.txnindex``
-    (``TransactionIndex.openChannel``). From 4.0 on, recovery then truncates the segment, and NullPointerException ends
-    the broker, because the index has no memory map (4.2.2, 4.4.0).
+    A broker can open a pipe or a device, and reads no entries from it. But it cannot resize it as an index of the
+    newest or a recovered segment (``AbstractIndex.resize``). It cannot set the position of a pipe as a ``.txnindex``
+    (``TransactionIndex.openChannel``). From 4.0 on, recovery truncates the segment after a failed resize. Then
+    NullPointerException ends the broker, because the index has no memory map (4.2.2, 4.4.0).
     """
     logs = folder.partition.logs
     bases = [each.base_offset or 0 for each in logs]

@@ -4,8 +4,8 @@ A node always recovers the whole log. If a snapshot ends after the log, the node
 that is the only controller begins a new one.
 
 These prevent the start: a log that cannot be loaded, another topic id, a damaged ``quorum-state``, and a broken
-``bootstrap.checkpoint`` (:func:`bootstrap`). Snapshots prevent it if they are broken, misnamed or missing, and records
-if they cannot be replayed or are too new for the release. Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1),
+``bootstrap.checkpoint`` (:func:`bootstrap`). A broken, misnamed or missing snapshot prevents it, too. So does a record
+that cannot be replayed, or is too new for the release. Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1),
 FileQuorumStateStore, KafkaRaftClient, KRaftControlRecordStateMachine, RecordsSnapshotReader and QuorumController.
 """
 
@@ -48,7 +48,7 @@ TOPIC_ID: Final = bytes(15) + b"\x01"
 _SNAPSHOT_ENDS: Final = tuple(
     f".{file_names.KRAFT_SNAPSHOT}{state}" for state in ("", f".{file_names.PART}", f".{file_names.DELETED}")
 )
-"""The ends of the file names that must begin with an end offset and an epoch."""
+"""A file name with one of these suffixes must begin with an end offset and an epoch."""
 
 
 class MetadataStart(NamedTuple):
@@ -77,7 +77,7 @@ class Opening(NamedTuple):
     def image_at(self, end: int) -> ClusterImage | None:
         """Return ``image`` if it is the image of a log that ends at ``end``, else None.
 
-        For older releases the result is None: each record must be read to find those that the release lacks.
+        For older releases the result is None: each record must be read, because the release may not support it.
         """
         if self.image is None or self.sound is None or not self.release.is_newest:
             return None

@@ -16,7 +16,7 @@ Checkpointed: TypeAlias = dict[tuple[str | None, int | None], dict[str, int]]
 CONTROLLERS_HAVE_IT: Final = (
     "the node fetches the metadata from the controllers: its own copy may lack the newest records"
 )
-"""The reason why the metadata log of a node that is not the only controller does not decide its start."""
+"""The reason why the start of a node does not depend on its own metadata log, if there are other controllers."""
 
 
 class StartOutcome(StrEnum):

@@ -60,7 +60,7 @@ class StartRelease(NamedTuple):
 
     @property
     def lowest_level(self) -> int:
-        """The lowest level of metadata.version that the release supports: from 4.0 on that of 3.3."""
+        """The lowest level of metadata.version that the release supports: from 4.0 on, the level of 3.3-IV3."""
         return LEAST_LEVEL if self.number >= (4, 0) else 1
 
     def highest_of(self, feature: str) -> int:
@@ -69,12 +69,12 @@ class StartRelease(NamedTuple):
 
     @property
     def searches_bases(self) -> bool:
-        """See :class:`kdump.recovery.log_loader.LoaderRules`."""
+        """Whether a search for an offset compares the base offsets of batches, not their last offsets (KAFKA-18989)."""
         return self.number >= (4, 1)
 
     @property
     def forgives_io(self) -> bool:
-        """See :class:`kdump.recovery.log_loader.LoaderRules`. Source: ``LogLoader.recoverLog``."""
+        """Whether recovery empties a segment after an I/O error, so that its log dir stays online (``recoverLog``)."""
         return self.number >= (4, 0)
 
     @property

@@ -74,7 +74,7 @@ SPARE: Final = {
         "Restore __cluster_metadata-0 and this file from a backup.",
     ),
 }
-"""Cause -> the advice if the metadata log makes the file unnecessary, and the advice if the node needs the file."""
+"""Cause -> two pieces of advice: for a file that the metadata log makes unnecessary, and for a file that is needed."""
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
 """Causes that are repaired by writing ``meta.properties``."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
@@ -150,7 +150,7 @@ class Repairs:
             yield from self._begin_with_a_snapshot(cause)
 
     def _later(self, cause: StartCause) -> str:
-        """Return a text on the records after the broken metadata record, which a start from a snapshot loses too."""
+        """Return a text on the later records. A start from a snapshot loses them together with the broken record."""
         ends = [log.log_end_offset for log in self._start.logs if log.topic == CLUSTER_METADATA]
         end = max((each for each in ends if each is not None), default=None)
         lists = "kdump metadata --events lists them"
@@ -164,7 +164,7 @@ class Repairs:
     def _is_unneeded(self, cause: StartCause) -> bool:
         """Return whether the broken file can be moved away because the node starts from the metadata log alone.
 
-        Only a node without a metadata log needs ``bootstrap.checkpoint``, only a log that begins above 0 a snapshot.
+        A node without a metadata log needs ``bootstrap.checkpoint``. A log that begins above offset 0 needs a snapshot.
         """
         logs = [log for log in self._start.logs if log.topic == CLUSTER_METADATA]
         if cause.code not in SPARE or not any(log.log_end_offset for log in logs):

@@ -88,7 +88,7 @@ class CommittedOffsets:
         return found
 
     def of(self, topic: str, number: int) -> dict[str, int]:
-        """Return the committed offset as evidence of a partition's end; empty if there is none."""
+        """Return ``committed by a group`` -> the highest committed offset of a partition; empty if there is none."""
         offset = self._offsets.get((topic, number), 0)
         return {"committed by a group": offset} if offset > 0 else {}
 
@@ -125,7 +125,7 @@ def highest(dirs: Mapping[Place, Checkpointed], topic: str, number: int) -> dict
 
 
 def named_in(dirs: Mapping[Place, Checkpointed], topic: str, number: int) -> Place | None:
-    """Return the log dir whose checkpoints have the highest end offset of a partition; None if none names it."""
+    """Return the log dir whose checkpoints have the highest end offset of a partition; None if it is in none."""
     found = {place: max(each[topic, number].values()) for place, each in dirs.items() if (topic, number) in each}
     return max(found, key=found.__getitem__, default=None)
 

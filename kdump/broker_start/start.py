@@ -204,8 +204,8 @@ class _BrokerRun:
     def _refused_configs(self) -> Iterator[StartCause]:
         """Yield a fatal cause for each topic with a config that the release refuses.
 
-        ``LogManager.fetchTopicConfigOverrides`` reads the configs of all topics of the metadata, before the logs. Such
-        a config shows that the broker is of an older release: it counts only if the user gave a newer one.
+        ``LogManager.fetchTopicConfigOverrides`` reads the configs of all topics of the metadata, before the logs. An
+        older release wrote such a config. So there is a cause only if the user named the release of the next start.
         """
         if self.image is None or not self.decides or not self.options.is_release_known:
             return
@@ -401,7 +401,7 @@ class _BrokerRun:
         return DEFAULT_INTERVAL if number is None or number < 0 else number
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return the log as STRAY if the broker makes it stray (``LogManager.isStrayReplica``), else unchanged.
+        """Return the log with the outcome STRAY if the broker makes it stray (``isStrayReplica``), else unchanged.
 
         The outcome is None if the files do not determine it.
         """
@@ -468,7 +468,10 @@ class _BrokerRun:
                 self.fatal.append(StartCause(code=Code.TWO_FOLDERS, file=folder.name, text=text))
 
     def _promote(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Replace current folders by -future folders in the assigned log dir (``recoverAbandonedFutureLogs``)."""
+        """Let a -future folder replace the current folder if the metadata assigns the partition to its log dir.
+
+        Source: ``recoverAbandonedFutureLogs``.
+        """
         for number, (log_dir, folder, log) in enumerate(self.loaded):
             if folder.parsed.state != file_names.FUTURE_FOLDER or log.outcome is not StartOutcome.FUTURE:
                 continue
@@ -526,8 +529,8 @@ class _BrokerRun:
     ) -> None:
         """Create an empty log in the assigned log dir, or in the first live log dir if none is assigned.
 
-        An offline log dir may have the log. So while one is offline, a log is created only if a live log dir has the
-        directory id, or if the id is ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
+        An offline log dir may have the log. So if a log dir is offline, the broker creates a log only if a live log dir
+        has the directory id, or if the id is ``UNASSIGNED`` (``Partition.createLogInAssignedDirectoryId``).
         """
         name = f"{topic.name}-{number}"
         text = f"the metadata assigns {name} to this broker, but none of its log dirs has the folder"
@@ -572,21 +575,19 @@ class _BrokerRun:
     def _begin_elsewhere(self, directories: Mapping[LogDirFiles, bytes | None], failed: Sequence[LogDirFiles]) -> None:
         """Create empty logs in a live log dir for partitions of the ``failed`` log dirs.
 
-        With the first image the broker becomes leader of its partitions, in the order of a HashMap. At the first
-        partition in an offline log dir, NotLeaderOrFollowerException ends ``ReplicaManager.applyLocalLeadersDelta``.
-        Later partitions and followers are not processed.
+        1. With the first image the broker becomes leader of its partitions, in the order of a HashMap. The first
+           partition in an offline log dir raises NotLeaderOrFollowerException in ``applyLocalLeadersDelta`` of
+           ReplicaManager. The broker skips the later partitions and the followers.
+        2. The controller marks the failed log dirs as offline (``ReplicationControlManager.handleDirectoriesOffline``).
+           If this changes the leader or the ISR of a skipped partition, the partition is new to the broker
+           (``TopicDelta.localChanges``). The broker creates an empty log.
 
-        Then the controller marks the failed log dirs as offline
-        (``ReplicationControlManager.handleDirectoriesOffline``). If a partition in them was not processed, and loses
-        its leader or an in-sync replica, it is new to the broker (``TopicDelta.localChanges``): the broker creates an
-        empty log (``Partition.createLogInAssignedDirectoryId``).
+        Before 4.0, only log dirs that fail while logs are loaded are affected. From 4.0 on, log dirs that were offline
+        before are affected, too: a killed broker's partitions lose their leader when it registers again. After a clean
+        stop the broker leads no partition, and skips none.
 
-        Before 4.0 this happens only for log dirs that fail while logs are loaded. From 4.0 on all partitions of a
-        killed broker lose their leader when it registers again. So it also happens for log dirs that were offline
-        before. After a clean stop the broker leads no partition, so all partitions are processed.
-
-        From 4.0 on two threads race: ``LogDirFailureHandler`` may already have removed the id of the log dir, and then
-        ``onlineLogDirId`` is False. Of 22 such logs, brokers created 0, 6 or 22.
+        From 4.0 on the result varies. ``LogDirFailureHandler`` may remove the id of the log dir first, and then
+        ``onlineLogDirId`` is False. Of 22 such logs, some starts created 0, others 6 or 22.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
         if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:
@@ -655,8 +656,8 @@ class _BrokerRun:
     def _leaderless(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
         """Add a cause to each served log that can be without a leader for some minutes after the start.
 
-        A controller elects a replica only if its assigned directory id is that of a live log dir
-        (``DirectoryId.isOnline``). The broker corrects a wrong one (``AssignmentsManager``). If the controller unfences
+        A controller elects a replica only if a live log dir has the directory id that the metadata assigns to it
+        (``DirectoryId.isOnline``). The broker corrects a wrong id (``AssignmentsManager``). If the controller unfences
         the broker first, the partition waits for the next election (brokers of 3.9.2 and 4.4.0).
         """
         if self.image is None or not self.decides:

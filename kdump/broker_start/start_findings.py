@@ -193,7 +193,7 @@ class _StartFindings:
                 )
 
     def _counts(self, cause: StartCause) -> bool:
-        """Return whether a cause is fatal. A missing ``meta.properties`` is not if the log dir may be a copy or old."""
+        """Return whether a cause is fatal. A missing ``meta.properties`` is not fatal in a copy or an old log dir."""
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 
@@ -210,7 +210,7 @@ class _StartFindings:
         return self._of_cause(cause, log_dir, f"{text}{many(len(logs), 'partition')}: {cause.text}", records)
 
     def _of_cause(self, cause: StartCause, place: str, text: str, loses: int | None) -> Finding:
-        """Return the finding on a cause with the repairs for it. ``place`` replaces the file of a cause without one."""
+        """Return the finding on a cause with its repairs. It names the file of the cause; without one, ``place``."""
         return Finding(
             level=Level.LOG,
             file=cause.file or place,
@@ -542,7 +542,7 @@ class _StartFindings:
         )
 
     def _leaderless(self) -> Iterator[Finding]:
-        """Yield a remark for each log dir with partitions that can be without a leader after the start."""
+        """Yield a note for each log dir with partitions that can be without a leader after the start."""
         found: dict[str, list[str]] = defaultdict(list)
         for log in self.start.logs:
             for cause in log.causes:
@@ -795,7 +795,7 @@ class _StartFindings:
         )
 
     def _may_be_compacted(self, log: LogStart) -> bool:
-        """Return whether the topic is compacted by the metadata log: the number of its records is then unknown."""
+        """Return whether the metadata log has the topic as compacted: the number of its records is then unknown."""
         return bool(self.context.ids) and log.topic in self.context.compacted
 
     def _start_raised(self, log: LogStart, least: int) -> Finding:
@@ -879,7 +879,7 @@ class _StartFindings:
     def _start_beyond_end(self, log: LogStart, name: str, reason: str) -> Finding:
         """Return the finding on a log whose end is below the log start offset, in the files or only after recovery.
 
-        ``reason`` has both offsets. Lost records that the check reports as recovery are not counted again.
+        ``reason`` has both offsets. Records that the check already reports as truncated by recovery are not counted.
         """
         checkpoint = posixpath.join(log.log_dir or "", file_names.LOG_STARTS)
         facts, given = self._facts(log), log.checkpoint_start or 0

@@ -136,7 +136,7 @@ def started(
     configs: Mapping[str, str],
     wanted: Wanted,
 ) -> Iterator[Started]:
-    """Yield each dry start with findings. ``results``: the checks of ``partitions``; ``image``: of the metadata log."""
+    """Yield each dry start with findings. ``results`` are the checks of ``partitions``. ``image``: the metadata."""
     groups = CommittedOffsets(partitions)
     facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
     topics = {} if image is None else image.topics.by_name

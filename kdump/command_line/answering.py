@@ -39,7 +39,7 @@ CONFIGS: Final[list[Decorator]] = [
         multiple=True,
         type=option_values.CONFIG,
         metavar="TOPIC:KEY=VALUE",
-        help="A config that overrides all others; TOPIC may be a glob: '*:retention.ms=3600000'.",
+        help="Use this topic config, not the one in the files; TOPIC may be a glob: '*:retention.ms=3600000'.",
     ),
 ]
 
@@ -93,9 +93,10 @@ class Answering:
     ) -> None:
         """Remove the options of :func:`inputs` from ``options``, and apply them.
 
-        ``topics`` replace those of --topic. The topics ``also`` are read completely, despite --topic and --partition.
-        ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: read folders without a partition
-        too. ``judges``: the command gives a verdict, so that an absent --topic is an error, not a warning.
+        The command reads ``topics``, if given, instead of the topics of --topic. It reads the topics in ``also``
+        completely: --topic and --partition do not limit them. ``leftovers``: read -future, -delete and -stray folders
+        too. ``every_folder``: read folders without a partition too. ``judges``: the command gives a verdict. A topic of
+        --topic that is not in the paths is then an error, not a warning.
         """
         from kdump.answers.collector import once
 
@@ -120,7 +121,7 @@ class Answering:
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
         """Return the selected partitions of ``paths`` (by default all), and those of the topics ``also``.
 
-        A log in a folder without a partition's name gets the name ``loose``.
+        If the name of a folder has no topic and partition, its log gets the name ``loose``.
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, self.session.report._replace(note=discard))
@@ -161,7 +162,7 @@ class Answering:
     def shortfalls(
         self, partitions: Sequence[Partition], paths: Sequence[str] | None = None, names: Collection[Name] = ()
     ) -> None:
-        """Warn of partitions in ``paths`` (by default all) without any records; ``names`` limits the warnings."""
+        """Warn of partitions without any records in ``paths`` (by default all), or only of those in ``names``."""
 
         def takes(topic: str, number: int) -> bool:
             name = Name(topic, number)

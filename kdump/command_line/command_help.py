@@ -28,7 +28,7 @@ WHOLE: Final = "kdump.whole_help"
 NAMES: Final = 30
 """Maximum width of the names of options, in columns. A longer name is on its own line."""
 REST: Final = 3
-"""Factor for the number of options in the last section. The section with the largest number loses texts first."""
+"""The last section counts this many times its options. The section with the largest count is shortened first."""
 LEAST: Final = 16
 """Minimum length of a shortened text, in characters."""
 _TITLE: Final = "Options"
@@ -139,7 +139,7 @@ class Command(click.Command):
         name = ctx.info_name or ""
         more = [("More", f"kdump help {name}", named), ("Shared options", "kdump help options", shared)]
         texts = [f"{what} ({line}): {_names(ctx, options)}" for what, line, options in more if options]
-        texts.append(f"Every word: kdump help {name}")
+        texts.append(f"Full help: kdump help {name}")
         lines = (line for text in texts for line in wrap(text, width, break_on_hyphens=False, subsequent_indent="  "))
         return f"{formatter.getvalue()}\n" + "".join(f"{line}\n".replace("\u00a0", " ") for line in lines)
 

@@ -1,4 +1,4 @@
-"""The options of ``kdump dump``, checked against each other, and the properties of a run that follow from them."""
+"""The options of ``kdump dump``, checked against each other, and the settings that follow from them."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class DumpOptions:
         if self.template is not None and (self.batches or self.output != "text"):
             raise UsageError("--format cannot be combined with -o or --batches")
         if self.batches and self.output == "raw":
-            raise UsageError("-o raw prints values, and batches have none")
+            raise UsageError("-o raw cannot be combined with --batches: it prints the values of records")
         if self.count and (plain or self.output != "text"):
             raise UsageError("--count prints one number: it cannot be combined with -o or --format")
         if self.delimiter is not None and self.output != "raw":
@@ -193,7 +193,7 @@ class DumpOptions:
         return self.template is None and self.output in COLUMN_FILES
 
     def arrow_names(self, typed: TypedColumns | None) -> tuple[str, ...]:
-        """Return the names of the Arrow or Parquet columns. Raises UsageError for a column that these lack."""
+        """Return the names of the Arrow or Parquet columns. Raises UsageError for other names in --fields."""
         from kdump.arrow import stream
 
         if self.fields:
@@ -229,8 +229,8 @@ class DumpOptions:
             is_shown = (has_columns or self.format_name == "text") and not self.count
             if self.batches or not (is_shown or self.filter.decoded):
                 raise UsageError(
-                    "--decode cannot be combined with --batches. It needs -o text, jsonl, json, csv, table, parquet or "
-                    "arrow without --count, or else --key or --grep, which then search decoded records"
+                    "--decode cannot be combined with --batches. With --count, -o raw or -f it needs --key or --grep, "
+                    "to search decoded records"
                 )
             if self.redact and not self.redact_fields:
                 raise UsageError(shared.DECODE_NEEDS_FIELDS)

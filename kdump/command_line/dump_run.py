@@ -152,7 +152,7 @@ class Dump:
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
         """Print the records of ``partitions``, then records appended later, until Ctrl-C or the limit.
 
-        Later partitions in ``paths`` are read too. Raises UsageError for archives, stores and standard input.
+        Partitions that appear in ``paths`` later are read too. Raises UsageError unless the files are local.
         """
         if any(partition.files is not LOCAL for partition in partitions):
             raise UsageError("--follow needs local files: archives, stores and standard input cannot be followed")

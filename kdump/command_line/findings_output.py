@@ -56,7 +56,10 @@ class FindingsOutput:
     def add(
         self, findings: Sequence[Finding], *, segments: int = 0, batches: int = 0, size: int = 0, folder: str = ""
     ) -> None:
-        """Print findings of a partition's ``folder`` (empty: of several files). Add the numbers to the summary."""
+        """Print findings below the name ``folder``, or if it is empty, below their files. Add all to the summary.
+
+        ``segments``, ``batches`` and ``size`` (bytes) are the checked ones.
+        """
         run, summary = self._run, self.summary
         summary.segments += segments
         summary.batches += batches
@@ -97,7 +100,7 @@ class FindingsOutput:
 
 @contextmanager
 def findings_output(run: Session, given: dict[str, Any]) -> Iterator[FindingsOutput]:
-    """Yield the output of findings on standard output; end it after the block. ``given`` has the options FINDINGS."""
+    """Yield a printer of findings; print the totals after the block. ``given`` has the options FINDINGS."""
     with open_output() as out:
         as_json = given["as_json"] or given["output"] == "jsonl"
         show = Shown(quiet=run.quiet, remarks=given["remarks"], verbose=given["verbose"])

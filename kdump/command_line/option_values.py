@@ -99,7 +99,7 @@ def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
     for part in ",".join(texts).split(",") if texts else ():
         ends = re.fullmatch(r"(-?\d{1,20})(?:-(\d{1,20}))?", part.strip(), re.ASCII)
         if ends is None:
-            raise UsageError(f"{part!r} is not a {what}: write 7, 0,2 or 0-3")
+            raise UsageError(f"{part!r} is not a {what}: write it as 7, as a list 0,2 or as a range 0-3")
         low = int(ends[1])
         high = low if ends[2] is None else int(ends[2])
         if high < low:

@@ -79,7 +79,7 @@ PARTITIONS: Final[list[Decorator]] = [
         "partitions",
         multiple=True,
         metavar="N",
-        help="Only these partitions: 0, 0,2, 0-3.",
+        help="Only these partitions: a number, a list 0,2 or a range 0-3.",
     ),
 ]
 """Options that select partitions of log dirs; :func:`wanted` reads them."""
@@ -419,7 +419,7 @@ def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
 
 
 def redactor(*, redact: bool, file: str | None, fields: Sequence[str] = ()) -> Redactor | None:
-    """Return the hasher of payloads, or None unless ``redact``. Its secret comes from ``file`` or the environment.
+    """Return the hasher of payloads; None without ``redact``. Its secret comes from ``file`` or the environment.
 
     ``fields`` are the fields of decoded payloads to hash. Raises UsageError and UnreadableError.
     """
@@ -519,7 +519,7 @@ def warn_of_absent_fields(redactor: Redactor | None, run: Session) -> None:
 
     if isinstance(redactor, FieldRedactor):
         for name in redactor.absent:
-            run.insist(f"no record had the field {name} of --redact: if its name is wrong, its values are shown")
+            run.insist(f"no record has the field {name} of --redact: if the name is misspelled, values are not hashed")
 
 
 def _checked(_: click.Context, __: click.Parameter, master: str | None) -> str | None:
@@ -602,9 +602,9 @@ class WhoReads(NamedTuple):
     def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:
         """Return the workers that read partitions, or None if this process reads them.
 
-        Without --master, this process reads the partitions if there is only one, or if one is in a store. Without
-        --jobs, this process also reads partitions that together have fewer than ``much`` bytes. Raises UsageError for
-        inputs that only this machine can read, and KdumpError if Spark does not start.
+        Without --master, this process reads in three cases: there is one partition, a partition is in a store, or
+        --jobs is not given and the partitions have fewer than ``much`` bytes. Raises UsageError for inputs that only
+        this machine can read, and KdumpError if Spark does not start.
         """
         if self.master is None:
             jobs = costs.processes_beside(partitions, much) if self.jobs is None else self.jobs

@@ -33,7 +33,7 @@ TABLES: Final = "kdump.printers.answer_tables"
 
 
 class CommandAsking(Asking):
-    """A question asked by a command, whose options control the pass over log dirs."""
+    """The input of a question on the command line: the options of the command control the pass over log dirs."""
 
     def __init__(self, run: Answering, found: list[Partition], asked: Any = None, where: str | None = None) -> None:
         named = shown_paths(run.paths) if where is None else where

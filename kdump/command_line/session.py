@@ -244,9 +244,8 @@ class Session:
         for file, kinds in self.reported.ranges.items():
             if kinds.total() > ALIKE:
                 of = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-                self._message(
-                    "error", f"{file}: {kinds.total() - ALIKE:,} more ranges are damaged; all damaged ranges: {of}"
-                )
+                more = many(kinds.total() - ALIKE, "more range is", "more ranges are")
+                self._message("error", f"{file}: {more} damaged; all damaged ranges: {of}")
         self.reported.ranges.clear()
 
     @property

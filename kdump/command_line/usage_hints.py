@@ -132,7 +132,10 @@ def _has_metadata_log(path: str) -> bool:
 
 
 def _with_in(words: Sequence[str]) -> str | None:
-    """Return the command line with ``--in`` before each path, and a record (``orders-0@5``) if it has none; or None."""
+    """Return the command line with ``--in`` before each path; None if it has no path, or no record is found.
+
+    If the command line has no record (``orders-0@5``), the result has the first record of the path.
+    """
     for word in words[1:]:
         path, _, offset = word.rpartition("@")
         if "/" in path and offset.isdecimal() and command_of_path(path) is not None:  # d1/orders-0@5
@@ -155,7 +158,10 @@ def _with_in(words: Sequence[str]) -> str | None:
 
 
 def _first_record(path: str, command: str) -> str | None:
-    """Return the first record of a path as an argument of ``command``, or None. Only ``get`` needs no topic."""
+    """Return the first record of a path as an argument of ``command``: ``orders-0@5``, or ``@5`` without a topic.
+
+    Return None if there is no record, or no topic for a command other than ``get``.
+    """
     from kdump.api import open as open_log
 
     try:
@@ -169,7 +175,7 @@ def _first_record(path: str, command: str) -> str | None:
 
 
 def _without_in(words: Sequence[str]) -> str:
-    """Return the command line without ``--in``. For a record (``orders-0@5``) return that of ``get``, with ``--in``."""
+    """Return the command line without ``--in``; if it has a record (``orders-0@5``), as ``get`` with ``--in``."""
     if any(_RECORD.fullmatch(word) for word in words):
         return _line([GET, *words[1:]])
     return _line([word.removeprefix(f"{IN}=") for word in words if word != IN])

@@ -1,4 +1,4 @@
-"""The options of the clone of kafka-dump-log.sh (``DumpLogSegments``), which prints what each release since 0.8.0 does.
+"""The options of the clone of kafka-dump-log.sh (``DumpLogSegments``). It has the output of each release since 0.8.0.
 
 :mod:`.dispatch` dumps files, :mod:`.run` has the state of a run, :mod:`.dialects` the differences between releases.
 """

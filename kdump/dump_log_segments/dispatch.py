@@ -73,7 +73,7 @@ def dump_files(run: DumpRun, files: list[str]) -> None:
 def dump_file(run: DumpRun, path: str) -> None:
     """Dump one file with the printer for its suffix. A release that lacks the suffix skips or reports the file.
 
-    Raises UnreadableError for a name without a dot if it ends the run of the release.
+    Raises UnreadableError for a name without a dot in releases in which such a name ends the run.
     """
     _, dot, suffix = posixpath.basename(path).rpartition(".")
     known = suffix in run.state.suffixes if dot else False

@@ -181,7 +181,7 @@ class TimeEntries:
         self.doubtful = by_time(run, log, index, offsets)
 
     def _start(self, entry: TimestampOffset) -> int:
-        """Return the position at which the release begins to search an entry's batch. Raises DamageError."""
+        """Return the position at which the release begins to search for the batch of an entry. Raises DamageError."""
         state = self._run.state
         start = self._offsets.lookup(entry.offset, among=self._offsets.count, warm=state.warm_section).position
         if start < 0 or (start > self._log.size and state.refuses_beyond_log):
@@ -246,7 +246,7 @@ def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> i
             return record.offset
     raise DamageError(
         "index position",
-        f"{log.name}: an index entry points where no batch of at most {most} bytes begins",
+        f"{log.name}: an index entry points to a position without a batch of at most {most} bytes",
         position=position,
     )
 

@@ -111,7 +111,7 @@ class KernelLines:
     def print_batches(
         self, batches: Run, first: int, stop: int, made: MadeLines | None, *, head: bool, deep: bool
     ) -> tuple[int, int]:
-        """Print the batches ``first`` to ``stop`` (exclusive) of a run. ``made``: its first lines, if made ahead.
+        """Print the batches ``first`` to ``stop`` (exclusive) of a run. ``made`` has the lines that :meth:`make` made.
 
         Return the row of the first batch that is not printed completely, and the number of its printed records. If this
         number is not 0, the line of the batch is printed too.
@@ -157,7 +157,10 @@ class KernelLines:
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
-        """Print the line (unless ``head`` is None) and records of the begun batch. Return the same as :meth:`batch`."""
+        """Print the batch's line (unless ``head`` is None), then its records. Return the same as :meth:`batch`.
+
+        ``writer`` has the batch. ``limit`` is in bytes of lines, ``count`` the number of records.
+        """
         printer, writer = self.printer, self.writer
         while True:
             lines = writer.lines(head, shape, limit)
@@ -314,7 +317,7 @@ def encoded(parts: Iterable[str | int]) -> list[Part]:
 
 
 def shown(content: Iterable[tuple[bytes, str]], decoders: Decoders) -> list[Part]:
-    """Return the parts of a line for the result of :func:`kdump.dump_log_segments.lines.contents`."""
+    """Return literals and slots for ``content``: pairs of a text and the part after it, ``key`` or ``value``."""
     way = f"{decoders.spelling}_" if decoders.spelling else ""
     return [part for text, name in content for part in (text + decoders.prefix, SLOTS_OF_TEXTS[way + name])]
 

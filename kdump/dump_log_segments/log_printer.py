@@ -150,7 +150,7 @@ class LogPrinter(LineValues):
             self.rest(batch, done, head=head, deep=deep)
 
     def rest(self, batch: RecordBatch, done: int, *, head: bool, deep: bool) -> None:
-        """Print what compiled code left of a batch: if ``deep``, the records after the first ``done``.
+        """Print the records of a batch (if ``deep``) without the first ``done``, which compiled code has printed.
 
         The line of the batch comes first if ``head`` is true and ``done`` is 0. DamageError has path and position.
         """
@@ -193,7 +193,7 @@ class LogPrinter(LineValues):
             self.out.write(parts[0].render(self.fields(batch)).encode())
         raise DamageError(
             "record size",
-            f"{self.path}: a batch ends past 2 GiB, for which this release computes a negative position",
+            f"{self.path}: a batch ends past 2 GiB: this release computes a negative position for its end",
             position=position + record_layout.LOG_OVERHEAD.offsets["size"],
             expected=f"an end at {source.size} or before",
             found=end,

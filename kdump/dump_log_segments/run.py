@@ -1,4 +1,4 @@
-"""One run of DumpLogSegments over a list of files: options, output and reports, with the output of one release.
+"""One run of DumpLogSegments, as of one release, over a list of files: options, output and reports.
 
 Standard output equals that of kafka-dump-log.sh to the byte. Where that tool stops with an exception, a DamageError or
 UnreadableError is raised after the same output.

@@ -127,7 +127,7 @@ def test_head_and_tail_count_in_each_partition(folder, offsets):
         (["--format", "%q"], "%q"),
         (["--format", "\\q"], "not an escape"),
         (["-f", "%o", "-o", "csv"], "--format"),
-        (["-o", "raw", "--batches"], "batches have none"),
+        (["-o", "raw", "--batches"], "-o raw cannot be combined with --batches"),
         (["--head", "1", "--tail", "1"], "--head cannot be combined with --tail"),
         (["--redact"], "KDUMP_REDACT_KEY"),
         (["--redact-key", "x"], "--redact"),

@@ -35,7 +35,7 @@ def test_the_help_of_a_command_fits_on_a_screen(name):
     lines = screen(name).splitlines()
     assert len(lines) <= command_help.SCREEN
     assert max(map(len, lines)) <= 80
-    assert lines[-1] == f"Every word: kdump help {name}"
+    assert lines[-1] == f"Full help: kdump help {name}"
 
 
 @pytest.mark.parametrize("name", root.COMMANDS)

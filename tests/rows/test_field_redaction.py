@@ -163,7 +163,7 @@ def test_sql_shows_none_of_it(logs):
         assert (done.returncode, bool(done.stdout)) == (0, True), done.stderr
         assert not shown(done.stdout + done.stderr)
         assert OF_SECRET.encode() in done.stdout
-        assert b"no record had the field value.emial of --redact" in done.stderr
+        assert b"no record has the field value.emial of --redact" in done.stderr
 
 
 def test_words_of_kafkas_own_topics_are_redacted(logs):
@@ -197,7 +197,7 @@ def test_a_field_that_no_record_had_is_reported_also_in_quiet(logs):
 
     assert said("value.email", "key.email") == ""
     assert said("value.emial", "value.email") == (
-        "warning: no record had the field value.emial of --redact: if its name is wrong, its values are shown\n"
+        "warning: no record has the field value.emial of --redact: if the name is misspelled, values are not hashed\n"
     )
 
 

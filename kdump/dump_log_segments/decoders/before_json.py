@@ -119,7 +119,7 @@ def _group(words: OffsetsWords, release: Release, offset: int, value: bytes | No
 
 
 def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None:
-    """Raise DamageError if a group has two members with one id or instance id, in releases that check this."""
+    """Raise DamageError if two members of a group have the same id or instance id, in releases that check this."""
     names = [member["memberId"] for member in members[:-1]]
     if words.members_once and len(set(names)) < len(names):
         raise DamageError("payload", f"the record at offset {offset} has a member of the group twice")
@@ -209,6 +209,6 @@ def _partitions(words: TransactionWords, values: Values) -> list[str]:
     """Return the partitions of a transaction, in the order of the release's hash set."""
     topics = cast("list[Values] | None", values["transactionPartitions"])
     if topics is None:
-        raise PayloadError(None, "a transaction that is not empty has no list of partitions", 0)
+        raise PayloadError(None, "the list of partitions is null, but the state of the transaction is not Empty", 0)
     sets = [[(str(topic["topic"]), number) for number in cast("list[int]", topic["partitionIds"])] for topic in topics]
     return [f"{name}-{number}" for name, number in words.partitions_order(sets, partition_hash)]

@@ -65,7 +65,7 @@ class CoordinatorParser(SkippingParser):
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:
-        """Return the values to print: with decoded bytes of group members, in some releases with names of states."""
+        """Return values with decoded bytes of group members, and in some releases with names of transaction states."""
         if self.words.names_states and STATUS in values:
             status = cast("int", values[STATUS])
             return {**values, STATUS: f'"{STATES[status] if 0 <= status < len(STATES) else status}"'}

@@ -1,4 +1,4 @@
-"""Makes compiled writers (:mod:`kdump.kernel.internal_topics`) for decoder switches, which are faster than the parsers.
+"""Makes compiled writers (:mod:`kdump.kernel.internal_topics`) for decoder switches. They are faster than the parsers.
 
 The parsers in Python print the texts of releases without JSON, and records of versions that a release does not read.
 """

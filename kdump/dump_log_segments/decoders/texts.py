@@ -59,7 +59,8 @@ class SkippingParser:
     def read(self, entry: Record | Message) -> Texts:
         """Return the texts of a record, or :meth:`skipped` if its key or value is larger than its message.
 
-        DumpLogSegments catches this error of ``record.key()`` and ``record.value()``, not of ``record.hasKey()``.
+        DumpLogSegments catches the errors of ``record.key()`` and ``record.value()``. It does not catch those of
+        ``record.hasKey()``.
         ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
         """
         if self.reads_key and entry.key_size < 0:

@@ -1,7 +1,8 @@
 """The output of each Kafka release's DumpLogSegments, as data, in one module per kind of output.
 
-A dialect is the output of consecutive releases: the previous dialect with changed fields. Only this package depends on
-releases; printers read the fields. This module parses release numbers and finds their dialects (:func:`newest`).
+A dialect describes the output of consecutive releases. It is declared as the previous dialect with changed fields. Only
+this package depends on releases; printers read the fields. This module parses release numbers and finds their dialects
+(:func:`newest`).
 """
 
 from __future__ import annotations
@@ -55,5 +56,5 @@ def newest(dialects: Sequence[D], text: str) -> D:
     held = [dialect for dialect in dialects if dialect.since[: len(release)] <= release]
     if not held:
         oldest = ".".join(map(str, dialects[0].since))
-        raise UsageError(f"Kafka {text} is older than the oldest known output, that of {oldest}")
+        raise UsageError(f"Kafka {text} is older than {oldest}, the oldest release whose output kdump knows")
     return held[-1]

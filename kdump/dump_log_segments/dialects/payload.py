@@ -24,7 +24,7 @@ class OffsetsWords(NamedTuple):
     """The output of ``--offsets-decoder`` in releases that do not print JSON."""
 
     needs_value: bool = True
-    """Whether a record with a null value is not printed; otherwise its value is <DELETE>."""
+    """Whether a record with a null value is left out; otherwise <DELETE> is printed as its value."""
     unknown_key: str = ""
     """The key's text for an unknown type; if empty, such a record ends the run."""
     offset_key: str = "offset::{group}:{topic}:{partition}"
@@ -301,7 +301,7 @@ V4_1: Final = V4_0._replace(
 
 V4_2_2: Final = V4_1._replace(
     since=(4, 2, 2),
-    why="limits for tagged fields and elements of a record of Kafka's own topics, which 4.3 does not have",
+    why="limits for tagged fields and elements in records of Kafka's own topics (4.3 has no limits)",
     limited=True,
 )
 

@@ -22,9 +22,9 @@ TOOLS_API: Final = tuple(f"org.apache.kafka.tools.api.{name}" for name in DECODE
 class Dialect(NamedTuple):
     """The output of consecutive releases, from ``since`` on.
 
-    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. A tuple has the parts of a line, printed one by
-    one: an unreadable field does not prevent the parts before it. "Ends the run" means that the release stops with an
-    exception, and dumps no further file.
+    Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. A tuple has the parts of a line. If a field is
+    unreadable, the parts before it are still printed. "Ends the run" means that the release stops with an exception,
+    and dumps no further file.
     """
 
     since: tuple[int, ...]
@@ -73,7 +73,7 @@ class Dialect(NamedTuple):
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
     """How a compressed message inside a wrapper is handled."""
     inner_types_of_wrapper: bool = False
-    """Whether inner messages of magic 0 or above have the timestamp type of the wrapper."""
+    """Whether inner messages have the timestamp type of the wrapper, unless their magic is negative."""
     base_below_0_is_none: bool = False
     """Whether inner offsets are absolute if the wrapper's offset is below the offset of the last inner message."""
     inner_magic_must_match: bool = False
@@ -266,7 +266,7 @@ _BATCH: Final = (
 
 V2_2: Final = V2_1._replace(
     since=(2, 2, 0),
-    why="batch lines stay with their records (KAFKA-7687)",
+    why="batch lines are printed before record lines too (KAFKA-7687)",
     batch=(V2_1.batch[0], _BATCH),
     legacy_batch=(V2_1.legacy_batch[0], _BATCH),
     record=(
@@ -313,7 +313,7 @@ V2_8: Final = V2_6._replace(
 
 V3_0: Final = V2_8._replace(
     since=(3, 0, 0),
-    why="batch fields out of the record lines again; codecs in lower case; snapshots of KRaft (KIP-630)",
+    why="record lines without batch fields again; codecs in lower case; snapshots of KRaft (KIP-630)",
     record=(
         "| offset: {offset} {timestamp_type}: {timestamp} keySize: {key_size} valueSize: {value_size}",
         V2_8.record[1],

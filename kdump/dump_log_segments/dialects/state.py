@@ -33,11 +33,11 @@ class StateDialect(NamedTuple):
     empty_index: str = ""
     """The line for an .index without entries; "" if the release prints none."""
     names_first_offset: bool = True
-    """Whether an .index entry must have the first offset of the batch at its position; otherwise the last offset."""
+    """Whether an .index entry must equal the first offset of the batch at its position; otherwise the last offset."""
     stops_before_checks: bool = False
-    """Whether the check of an index ends before the zero entry at the end; otherwise after the check of this entry."""
+    """Whether a dump stops before the zeros after the last index entry; otherwise it checks them as an entry first."""
     slice_holds_batch: bool = False
-    """Whether the whole batch of an entry must be within --max-message-size bytes; otherwise only its start."""
+    """Whether the batch of an entry must end within --max-message-size bytes; otherwise it must begin there."""
     sanity_above_base: bool = True
     """Whether the last offset of an .index must be above the base offset, not only equal."""
     mismatches_title: str = "Mismatches in :{file}"
@@ -96,7 +96,7 @@ V0_8_2: Final = V0_8_0._replace(
 )
 
 V0_10_0: Final = V0_8_2._replace(
-    since=(0, 10, 0), why="a message beyond the slice of a log is not read", slice_holds_batch=True
+    since=(0, 10, 0), why="the run ends at an index entry of a message above --max-message-size", slice_holds_batch=True
 )
 
 V0_10_1: Final = V0_10_0._replace(
@@ -209,7 +209,7 @@ V4_0: Final = V3_5._replace(
 
 V4_2_2: Final = V4_0._replace(
     since=(4, 2, 2),
-    why="a limit for the producers of a snapshot, which 4.3 does not have",
+    why="a limit for the producers of a snapshot (4.3 has no limit)",
     snapshot_too_long=(
         "Snapshot failed schema validation: Tried to read a collection of size {count}, which exceeds the maximum "
         "allowed size of 1000000."
