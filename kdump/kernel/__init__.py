@@ -20,7 +20,10 @@ VERSION: Final = 27
 
 
 def _files() -> set[str]:
-    """Return the names in this package's folders; empty in an archive. A search per module is four times as slow."""
+    """Return the names in this package's folders; empty in an archive.
+
+    This is four times as fast as a search for each module.
+    """
     try:
         return {name for folder in __path__ for name in os.listdir(folder)}  # noqa: PTH208  pathlib is slow to import
     except OSError:
@@ -47,7 +50,7 @@ COMPILED: Final = not _ABSENCE
 
 
 def keep_freed_memory() -> None:
-    """Make glibc keep up to 64 MiB of freed memory, because the system would have to clear new pages.
+    """Make glibc keep up to 64 MiB of freed memory, which is faster than new memory: the system clears each new page.
 
     This affects the whole process: only the kdump program calls it, not the library.
     """
@@ -58,9 +61,10 @@ def keep_freed_memory() -> None:
 
 
 def reserve(file: int, size: int) -> None:
-    """Reserve disk space for ``size`` bytes of the open file ``file``, which halves the time of writes.
+    """Reserve disk space for ``size`` bytes of an open file (descriptor). Writes then take half the time.
 
-    The size of the file does not change. Without compiled code or support of the file system nothing happens.
+    The size of the file does not change. The function does nothing if kdump is not compiled, or if the file system does
+    not support this.
     """
     if COMPILED:
         from kdump.kernel import records

@@ -21,7 +21,7 @@ from kdump.kernel.records cimport Cursor
 COLUMNS = ("offset", "timestamp", "sequence", "attributes", "key", "value", "headers")
 """The possible columns: fields of :class:`kdump.formats.record.Record`."""
 ALL = (-(1 << 63), (1 << 63) - 1)
-"""Bounds that take any offset, and any timestamp."""
+"""Lowest and highest value of 64 bits: the bounds that exclude no offset and no timestamp."""
 
 
 _MOST = 0x7FFFFFFF // 3  # offsets have 32 bits, and valid UTF-8 may have three times the bytes of its source
@@ -89,7 +89,7 @@ cdef class Memory:
         return True
 
     cdef bytearray take(self):
-        """Return the bytes, and start again with memory for slightly more bytes, at most _MOST_ROOM."""
+        """Return the bytes, and become empty. The next buffer is slightly larger, but at most _MOST_ROOM bytes."""
         if not self.room:
             self.grow(1)
         taken = self.memory
@@ -188,7 +188,7 @@ cdef class ArrowColumns(Cursor):
     cdef Binary header_value
 
     def __init__(self, wanted, offsets=ALL, times=ALL):
-        """``wanted`` are names of COLUMNS. Records outside of the two bounds (both ends included) are skipped."""
+        """``wanted`` are names of COLUMNS; records outside ``offsets`` or ``times`` (lowest, highest) are skipped."""
         self.first_offset, self.last_offset = offsets
         self.since, self.until = times
         self.with_offset = "offset" in wanted
@@ -282,7 +282,7 @@ cdef class ArrowColumns(Cursor):
         return bits < 128
 
     cdef bint header_text(self) except -1 with gil:
-        """Add the key of the header that was just read as valid UTF-8."""
+        """Convert the key of the last read header to valid UTF-8, and add it."""
         cdef bytes text = java_text(bytes(self.data[self.name_at : self.name_at + self.name_size]))
         return self.header_key.add(<const unsigned char*> text, len(text))
 

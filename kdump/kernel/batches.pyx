@@ -60,10 +60,10 @@ cdef unsigned int _X8 = 1 << 23
 def rows(first, block, place, most, stop):
     """Return the row of ``first`` and a row for each similar batch that follows; empty if no similar batch follows.
 
-    Similar batches are complete, have right checksums, and the attributes and the delete horizon of ``first``.
+    Similar batches are complete, have right checksums, and have the same attributes and delete horizon as ``first``.
     ``place`` is the position of the block in the file, ``most`` the largest size of a batch in bytes. The batches start
-    before the position ``stop`` of the file. The function reads one batch more than it returns, so calls for each batch
-    of a block read the block at most twice.
+    before the position ``stop`` of the file. The function reads at most one batch after those that it returns. So a
+    block is read at most twice, even if there is a call for each of its batches.
     """
     at = first.position - place
     if not 0 <= at <= len(block) - BATCH_HEADER.size:
@@ -152,7 +152,7 @@ cdef void fill_row(const unsigned char* data, Py_ssize_t at, long long position,
 
 
 def rises(table):
-    """Return whether a segment can hold the batches: their offsets are not negative, rise, and fit into it."""
+    """Return whether the offsets are not negative and rise, and each batch spans at most 2**31 offsets."""
     cdef const long long[::1] numbers = table
     cdef long long last = -1
     cdef Py_ssize_t at
@@ -189,8 +189,9 @@ cdef long long _extreme(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t end
 def usual(table, agrees):
     """Return a byte for each row: 1 if its batch is complete and continues the previous batch, else 0.
 
-    Such a batch starts with the next offset and has the same leader epoch. It has a record for each of its offsets, a
-    byte of 1 in ``agrees``, and either all of producer id, epoch and sequence or none of them.
+    Such a batch starts with the next offset and has the same leader epoch. It has a record for each of its offsets, and
+    either all of producer id, epoch and sequence or none of them. ``agrees`` has a byte for each row: 1 if the records
+    agree with the header (:meth:`kdump.kernel.records.Cursor.agreeing`).
     """
     told = bytearray(len(table) // _ROW)
     cdef const long long[::1] numbers = table
@@ -205,7 +206,7 @@ def usual(table, agrees):
 
 
 def follows(table, long long offset):
-    """Return whether the headers of the batches count a record for each offset from ``offset`` on."""
+    """Return whether the batches have, by their headers, one record for each offset, beginning with ``offset``."""
     cdef const long long[::1] numbers = table
     cdef const long long* row
     cdef Py_ssize_t at
@@ -237,7 +238,7 @@ _split()
 
 
 def moved(unsigned int checksum, unsigned long long size, unsigned int polynomial):
-    """Return a checksum moved by ``size`` bytes: its remainder times x to the power of 8 * size.
+    """Return the effect of a checksum after ``size`` more bytes: the checksum times x to the power of 8 * size.
 
     The result is that of :func:`kdump.primitives.crc.combine` with a second checksum of zero.
     """

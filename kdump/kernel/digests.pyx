@@ -30,7 +30,7 @@ def _digest(secret):
 
 
 def mix_words(alone):
-    """Use the processor's SHA-256 instructions if it has them and ``alone`` is false. The hashes are the same."""
+    """Choose the code for SHA-256: the processor's instructions if it has them, plain C if ``alone`` is true."""
     global _SHA
     _SHA = not alone and has_sha()
 
@@ -46,7 +46,7 @@ cdef struct Lane:  # an unfinished hash
 
 
 cdef class KeyedHash:
-    """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret. Hashes are collected, and computed two at a time."""
+    """HMAC-SHA256 (RFC 2104, FIPS 180-4) with one secret. Texts are collected, and hashed two at a time."""
 
     def __init__(self, secret):
         cdef bytes key = (secret if len(secret) <= _BLOCK else _digest(secret)).ljust(_BLOCK, b"\0")
@@ -59,14 +59,14 @@ cdef class KeyedHash:
         mix(self.outer, pad)
 
     cdef void digits(self, unsigned char* out, Py_ssize_t at, const unsigned char* text, Py_ssize_t size) noexcept nogil:
-        """Write the 64 hex digits of a text's hash at position ``at``, at the latest in the next :meth:`settle`."""
+        """Collect a text. Its hash is written as 64 hex digits at position ``at`` by the next :meth:`settle`."""
         if self.count == WAITING:
             self.settle(out)
         self.waiting[self.count] = Waiting(text, size, at)
         self.count += 1
 
     cdef void settle(self, unsigned char* out) noexcept nogil:
-        """Write the digits of all collected hashes. Their positions count from ``out``."""
+        """Hash the collected texts, and write the hex digits. Their positions count from ``out``."""
         cdef Lane[2] lanes
         cdef Lane* lane
         cdef int begun = 0
@@ -114,7 +114,7 @@ cdef inline void start(KeyedHash keyed_hash, Lane* lane, Waiting waiting) noexce
 
 
 cdef inline const unsigned char* next_block(KeyedHash keyed_hash, Lane* lane) noexcept nogil:
-    """Return the next block of a lane, and prepare the state for it."""
+    """Return the next block of 64 bytes of an unfinished hash, and prepare the hash's state for it."""
     lane.left -= 1
     if lane.left > lane.padded:
         lane.text += _BLOCK
@@ -257,9 +257,9 @@ cdef enum Why:  # the outcomes of a record, numbered as in REASONS of key_tables
 
 
 cdef class FactBuffer(Cursor):
-    """Facts of some records: offset, size in bytes, digest of the key, and whether there is a key and a value.
+    """Facts of consecutive records: offset, size in bytes, digest of the key, and whether the value is not null.
 
-    Facts are kept until :meth:`clear`. The end of a batch is a fact too.
+    The end of each batch has an item of its own. Facts are kept until :meth:`clear`.
     """
 
     cdef Fact* facts
@@ -328,9 +328,9 @@ cdef class FactBuffer(Cursor):
         self.count += 1
 
     def read_batches(self, most):
-        """Add the facts of the next stacked batches, until there are at least ``most`` facts.
+        """Add the facts of the next batches of :meth:`stack`, until there are at least ``most`` facts.
 
-        Return whether the next batch is not well-formed. ``row`` is the row of the next batch.
+        Return True if the next batch is not well-formed. ``row`` is then the row of this batch.
         """
         cdef Py_ssize_t before
         cdef Py_ssize_t until = most
@@ -418,7 +418,7 @@ cdef class FactBuffer(Cursor):
             fact.high = 1
 
     cdef begin_table(self, keys, part, Py_ssize_t words):
-        """Start an empty table with slots of ``words`` words. ``keys`` is the expected number of keys."""
+        """Start an empty table for about ``keys`` keys. A slot has ``words`` numbers of 64 bits, first the digest."""
         self.number, self.of, secret = part
         if len(secret) != 16:
             raise ValueError("a secret has 16 bytes")
@@ -429,7 +429,7 @@ cdef class FactBuffer(Cursor):
         self.resize(min(self.bound, _FIRST_ROOM))
 
     cdef inline bint is_ours(self, Fact* fact) noexcept nogil:
-        """Return whether a key is in this table's part of the keys."""
+        """Return whether this table holds the key: keys may be divided between several tables by their digests."""
         return self.of == 1 or fact.high % self.of == self.number
 
     cdef inline Word* home(self, Word low) noexcept nogil:
@@ -458,7 +458,7 @@ cdef class FactBuffer(Cursor):
         return slot
 
     cdef bint grow(self) except -1 nogil:
-        """Multiply the number of slots by 4 up to _FEW, then by 1.5. A step stops at ``bound`` for the expected keys."""
+        """Multiply the number of slots by 4, from _FEW on by 1.5, but first stop at ``bound``."""
         cdef Py_ssize_t more = self.capacity * 4 if self.capacity < _FEW else self.capacity + self.capacity // 2
         if self.capacity < self.bound < more:
             more = self.bound
@@ -519,7 +519,7 @@ cdef class OffsetTable(FactBuffer):
         self.since, self.most, self.latest = since, most, since - 1
 
     def put(self, begin, end):
-        """Add the facts ``begin`` to ``end`` (exclusive) to the table. Return the index after the last that fits."""
+        """Add the facts ``begin`` to ``end`` (exclusive). Return the index of the first that does not fit."""
         cdef Py_ssize_t at = begin
         cdef Py_ssize_t stop = min(end, self.count)
         cdef Fact* fact
@@ -575,7 +575,7 @@ cdef class OffsetTable(FactBuffer):
         return records, tombstones, [gone[at] for at in range(REASONS)], size, removed
 
     cdef inline int why(self, Fact* fact, bint keeps) noexcept nogil:
-        """Return why a record is removed, or STAYS."""
+        """Return the reason for which compaction removes a record, or STAYS."""
         cdef Word* slot
         if not fact.kind & _KEYED:
             return KEYLESS
@@ -587,7 +587,7 @@ cdef class OffsetTable(FactBuffer):
 
 @cython.final
 cdef class SizeTable(FactBuffer):
-    """The numbers of records and bytes of each key, and the place of its first record: batch number, record number."""
+    """The number of records and bytes of each key, and the numbers of the batch and record in which it is first."""
 
     cdef Word batch
     cdef Word record
@@ -597,7 +597,7 @@ cdef class SizeTable(FactBuffer):
         self.batch = self.record = 0
 
     def measure(self):
-        """Add the facts to the numbers of their keys."""
+        """Add the records of the facts to the counts of their keys."""
         cdef Py_ssize_t at
         cdef Fact* fact
         cdef Word* slot

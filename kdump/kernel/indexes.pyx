@@ -23,7 +23,7 @@ cdef Py_ssize_t _NEAR = 1 << 12
 """Headers closer than this many bytes are read together."""
 cdef Py_ssize_t _SEVERAL = 1 << 14
 cdef int _STEPS = 64
-"""Maximum number of batches that are read after the entry of the ``.index``, because the loop cannot be interrupted."""
+"""Maximum number of batches that are searched for a time entry. Ctrl-C cannot interrupt this loop."""
 
 
 cdef long long _FAR = FAR
@@ -101,7 +101,7 @@ cdef class EntryCheck(Cursor):
     def by_time(self, entries, offsets, first, stop, flags):
         """Compare the entries ``first`` to ``stop`` (exclusive) of a ``.timeindex`` with the records of their batches.
 
-        ``offsets`` are all entries of the ``.index``, in increasing order.
+        ``offsets`` is the content of the ``.index``, whose entries must be in increasing order.
         """
         self.entries, self.offsets, self.flags = entries, offsets, flags
         cdef Py_ssize_t slot = first
@@ -112,7 +112,7 @@ cdef class EntryCheck(Cursor):
                 slot += 1
 
     cdef bint offset_entry(self, Py_ssize_t slot) except -1 nogil:
-        """Return whether an entry has the last offset of the batch at its position."""
+        """Return whether the offset of an entry is the last offset of the batch at its position."""
         cdef long long relative = big(&self.entries[slot * _OFFSET_ENTRY], 4)
         cdef long long position = big(&self.entries[slot * _OFFSET_ENTRY + _AT_POSITION], 4)
         cdef Py_ssize_t following = (slot + 1) * _OFFSET_ENTRY
@@ -125,7 +125,7 @@ cdef class EntryCheck(Cursor):
         return at >= 0 and self.header_at(position, at) and self.last == self.base + relative
 
     cdef bint time_entry(self, Py_ssize_t slot) except -1 nogil:
-        """Return whether an entry has the last offset of a batch and the largest timestamp of its records."""
+        """Return whether an entry has the last offset of a batch, and the largest timestamp of that batch's records."""
         cdef long long timestamp = big(&self.entries[slot * _TIME_ENTRY], 8)
         cdef long long relative = big(&self.entries[slot * _TIME_ENTRY + _AT_OFFSET], 4)
         if timestamp < 0:
@@ -147,7 +147,7 @@ cdef class EntryCheck(Cursor):
         return at >= 0 and self.highest(at) == timestamp
 
     cdef long long look_up(self, long long relative) noexcept nogil:
-        """Return the position in the last entry of the ``.index`` with an offset up to ``relative``, or 0."""
+        """Return the position of the last ``.index`` entry whose offset is at most ``relative``; 0 without one."""
         cdef Py_ssize_t low = 0
         cdef Py_ssize_t high = self.offsets.shape[0] // _OFFSET_ENTRY
         cdef Py_ssize_t middle
@@ -160,7 +160,7 @@ cdef class EntryCheck(Cursor):
         return big(&self.offsets[(low - 1) * _OFFSET_ENTRY + _AT_POSITION], 4) if low > 0 else 0
 
     cdef Py_ssize_t load(self, long long position, long long size, Py_ssize_t ahead) noexcept nogil:
-        """Return the index in the window of ``size`` bytes at ``position`` of the log, or -1 if they cannot be read.
+        """Return the index in the window of ``size`` bytes of the log from ``position`` on; -1 if they are unreadable.
 
         If they are not in the window, ``ahead`` bytes are read. Both numbers are at most the size of the window.
         """
@@ -213,9 +213,9 @@ cdef class EntryCheck(Cursor):
 
 
 def add_run(builder, table, long long position):
-    """Add the batches of the rows of ``table`` to an IndexBuilder. The first batch is at ``position`` of the log.
+    """Add the batches of a run to an IndexBuilder. ``table`` has their rows; the first is at byte ``position``.
 
-    Return the number of added batches: those before the first whose offset does not fit into the segment.
+    Return the number of added batches: all before the first one whose offset does not fit into the segment.
     """
     if not (-FAR < builder.base_offset < FAR and builder.interval < FAR):
         return 0

@@ -203,15 +203,15 @@ cdef class SchemaReader:
 
 @cython.final
 cdef class FramedMessages(Records):
-    """Decodes the records of batches as messages after a frame."""
+    """Decodes the values of records: a frame of three bytes (see the glossary), then a message."""
 
     cdef object known, made, other
 
     def decoded(self, known, made, other):
-        """Return the messages of the stacked batches. ``made`` makes each of offset, timestamp in ms, name and values.
+        """Return ``made(offset, timestamp in ms, name, values)`` for each record of the batches of :meth:`stack`.
 
-        ``known`` returns the name and the SchemaReader for the three bytes of a frame, or None. For other records
-        ``other`` is called with offset, timestamp, key and value. Reading ends like :meth:`stacked`.
+        ``known`` returns the name and the SchemaReader for the three bytes of a frame, or None. For a record without a
+        known frame the item is ``other(offset, timestamp, key, value)``. Reading ends as in :meth:`stacked`.
         """
         self.known, self.made, self.other = known, made, other
         return self.briefs()
@@ -247,7 +247,7 @@ WAYS = (
 - call: the argument is a function that returns the text of the whole field, also for null.
 """
 ALWAYS = object()
-"""Used instead of a default: the field is always written."""
+"""Given as ``default`` of a FieldText whose value is always written."""
 
 cdef int _NUMBER = WAYS.index("number")
 cdef int _STRING = WAYS.index("string")
@@ -275,7 +275,7 @@ class Left(Exception):
 
 @cython.final
 cdef class FieldText:
-    """The text of one field: ``literal``, then the value in a way of WAYS."""
+    """The text of one field: ``literal``, then the value, written in the way ``way`` (one of WAYS)."""
 
     cdef bytes literal
     cdef str name
@@ -302,7 +302,7 @@ cdef class StructText:
         self.escapes = escapes
 
     cdef int write(self, dict values, Lines out) except -1:
-        """Write the struct. Raises Left, and the errors of calls."""
+        """Write the struct. Raises Left, and the errors of the functions that FieldTexts call."""
         cdef FieldText field
         cdef PyObject* found
         cdef bint first = True
@@ -487,7 +487,7 @@ cdef int encoded(bytes value, bint url, Lines out) except -1:
 
 @cython.final
 cdef class Payloads(Lines):
-    """Converts the records of consecutive batches to lines. The slot "decoded" is the decoded key and value."""
+    """Converts the records of batches to lines. The slot "decoded" is replaced by the decoded key and value."""
 
     cdef object general, find, key
     cdef bytes deleted
@@ -501,10 +501,10 @@ cdef class Payloads(Lines):
           DamageError, the lines end before this record.
         - ``find`` returns the reader for a message type and version, and the StructText or a function that returns the
           StructText for the values. It returns None for an unknown message.
-        - ``frame``: a value starts with this byte, the type and the version. If it is negative, a value starts with the
-          version.
-        - ``key`` returns type and text of a key without a frame; the text is None for an unknown type. ``deleted`` is
-          the text of a null value.
+        - ``frame`` is the first byte of each value, before the type and the version. If it is negative, a value has no
+          frame and starts with the version.
+        - ``key`` returns type and text of a key, for values without a frame; the text is None for an unknown type.
+          ``deleted`` is the text of a null value.
         """
         super().__init__()
         self.general, self.find, self.key = general, find, key
@@ -545,7 +545,7 @@ cdef class Payloads(Lines):
         return self.message(at[1], at[2], _FRAME)
 
     cdef bint keyed(self) except -1:
-        """Write a record of a coordinator's topic. Return whether the kernel could write it."""
+        """Write a record whose key has the type of the value. Return whether the kernel could write it."""
         cdef Py_ssize_t size = self.values[_KEY_SIZE]
         if size < 0 or self.key is None:
             return False

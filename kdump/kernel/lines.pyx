@@ -92,10 +92,10 @@ def slots(others):
 
 
 class Shape:
-    """The form of a line of output, as literals and slots. There are different lines for null keys and values.
+    """The form of an output line: four or eight lists of literals and slots, one for each kind of record.
 
-    Line ``n`` is for a null key if ``n & 1`` and for a null value if ``n & 2``. There may be four more lines, in which
-    ``n & 4`` means that a payload may name its schema. Each part is a literal or a slot.
+    List ``n`` is for a null key if ``n & 1``, and for a null value if ``n & 2``. Lists 4 to 7, if given, are for
+    records whose payload may name its schema.
     """
 
     def __init__(self, lines):
@@ -105,9 +105,9 @@ class Shape:
 
 
 def _ops(lines):
-    """Return the joined literals, and numbers: the start of each line, then three for each slot of each line.
+    """Return the joined literals, and numbers: the index at which each line begins, then the slots of the lines.
 
-    These are the start and the size of the literal before the slot, and the slot. A line ends with the slot _END.
+    A slot has three numbers: start and size of the literal before it, and the slot. A line ends with the slot _END.
     Literals are copied 16 bytes at a time, so 16 more bytes follow the last literal.
     """
     pool = bytearray()
@@ -127,18 +127,18 @@ def _ops(lines):
 cdef class Lines(Cursor):
     """Converts the records of consecutive batches to lines of classic text.
 
-    ``last_offset`` is the offset of the last record. ``gaps`` lists the pairs of offsets that do not follow each other;
-    the caller empties it. ``armed``: if ``last_offset`` is -1, a first offset other than 0 is a gap. With
+    ``last_offset`` is the offset of the last record, -1 before the first. ``gaps`` lists the pairs of offsets that do
+    not follow each other; the caller empties it. If ``armed`` is true, a first offset other than 0 is a gap too. With
     ``whole_batches`` the offset and the gaps may include records that :meth:`run` has dropped.
 
-    ``stops_at_frames``: stop before a record whose payloads may name a schema, because the caller decodes it.
+    If ``stops_at_frames`` is true, lines end before a record whose payloads may name a schema: the caller decodes it.
 
-    ``memory`` is None, or a function that is called with the limit of each call. It returns a buffer for the lines, or
-    None. Without a buffer, and for lines that do not fit, the kernel uses its own memory.
+    ``memory`` is None, or a function that takes a size in bytes and returns a buffer for the lines, or None. Without a
+    buffer, and for lines that do not fit, the kernel uses its own memory.
     """
 
     def __init__(self, key_decoder=None, value_decoder=None, keyed_hash=None):
-        """A decoder converts a key or a value to text. Without one, texts are decoded as Java decodes UTF-8.
+        """``key_decoder`` and ``value_decoder`` convert bytes to text; None: as Java decodes UTF-8.
 
         ``keyed_hash`` computes the hashes.
         """
@@ -219,13 +219,13 @@ cdef class Lines(Cursor):
         self.steps = &self.ops[0]
 
     cdef void make_room(self, object shape):
-        """Reserve memory for a shape in which the numbers of a batch become literals."""
+        """Reserve memory for :meth:`bind`."""
         self.bound_pool = bytearray(self.need)  # need is enough for any numbers
         self.bound_ops = array("i", shape.ops)
 
     @cython.boundscheck(False)
     cdef void bind(self) noexcept nogil:
-        """Convert the batch's numbers to literals, which are the same in all lines except those with frames."""
+        """Convert the slots of the batch's numbers to literals, once for all records of the batch."""
         cdef const unsigned char* pool = &self.pool[0]
         cdef const int* ops = &self.ops[0]
         cdef unsigned char* out = &self.bound_pool[0]
@@ -254,12 +254,12 @@ cdef class Lines(Cursor):
         self.steps = &self.bound_ops[0]
 
     def run(self, head, shape, limit):
-        """Return the lines of the next batches of the table: ``head`` for a batch, then ``shape`` for each record.
+        """Return the lines of the next batches of :meth:`stack`: ``head`` for a batch, then ``shape`` for each record.
 
         Lines end when ``limit`` bytes are filled, and the next call continues. ``row`` is the number of batches with
         printed lines, ``left`` the number of remaining records of the last batch. ``stuck`` is true if the kernel
-        cannot print the next record. Then the lines before that record are printed, but with ``whole_batches`` no line
-        of its batch. The result is valid until the next call.
+        cannot print the next record. The result has the lines before this record; with ``whole_batches`` it has no
+        lines of this record's batch. It is valid until the next call.
         """
         cdef Py_ssize_t whole = 0
         cdef Py_ssize_t begun = -1  # start of the batch's lines; -1 if an earlier call started them
@@ -379,7 +379,7 @@ cdef class Lines(Cursor):
     @cython.final
     @cython.boundscheck(False)
     cdef const unsigned char* text_at(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Return the address of bytes of the record, or _NOTHING: the end of the data has no address."""
+        """Return the address of ``size`` bytes of the record; _NOTHING for no bytes, which may be after the data."""
         return &self.data[at] if size > 0 else _NOTHING
 
     @cython.final
@@ -538,7 +538,7 @@ cdef class Lines(Cursor):
 
 @cython.boundscheck(False)
 cdef inline bint _may_have_schema(Lines self) noexcept nogil:
-    """Return False for most records that name no schema, by the first bytes of payloads and the size of a header's key.
+    """Return whether a record may name a schema. This quick test reads two first bytes and a header key's size.
 
     The first byte can be read even if a payload is empty, because another field of the record follows.
     """
@@ -560,9 +560,9 @@ cdef bint _is_framed(Lines self, Py_ssize_t at, long long size) noexcept nogil:
 
 
 cdef inline unsigned char* near(unsigned char* out, long long value, Upper* upper) noexcept nogil:
-    """Write a number like number(), and return the position after it. ``upper`` may have all digits except the last 4.
+    """Write a number like number(), and return the position after it. ``upper`` keeps its digits except the last four.
 
-    Consecutive offsets and timestamps differ only in the last digits.
+    Consecutive offsets and timestamps mostly differ only in the last four digits.
     """
     cdef unsigned long long lower = <unsigned long long> value - upper.value
     if lower >= 10000:
@@ -577,7 +577,7 @@ cdef inline unsigned char* near(unsigned char* out, long long value, Upper* uppe
 
 
 cdef void keep(Upper* upper, unsigned long long value) noexcept nogil:
-    """Keep all digits except the last four of a number from 10,000 up to _TOO_HIGH."""
+    """Store in ``upper`` the digits of a number except the last four. The number is from 10,000 to _TOO_HIGH."""
     upper.value = value - value % 10000
     upper.size = number(upper.digits, <long long> (value // 10000)) - upper.digits
 
@@ -692,7 +692,7 @@ cdef class Messages(Lines):
         self.at += size
 
     def last_offset_stored(self):
-        """Return the stored offset of the last message, or None if bytes follow it or a message is invalid."""
+        """Return the stored offset of the last message; None if a message is invalid or the last one is incomplete."""
         cdef Py_ssize_t at = self.at
         cdef long long size
         cdef long long last = 0
@@ -849,7 +849,7 @@ fill_table()
 WAYS = ("string", "json", "cell", "marked_cell", "hex_cell", "base64_cell", "mark", "shown", "general")
 """The ways to write a key or a value, in addition to those of :class:`Lines`:
 
-- string: a JSON string; json: a JSON value with the mark of this encoding, or else a string;
+- string: a JSON string; json: a payload that is JSON, with a member that marks it as JSON, or else a string;
 - cell, hex_cell, base64_cell: a CSV cell; mark: the cell with the encoding, empty for UTF-8; marked_cell: both cells,
   with a comma between them;
 - shown: a table's cell if the text is printable ASCII; the general path writes other cells, with the right width;
@@ -884,7 +884,7 @@ def left(width):
 
 
 def right(width):
-    """Return the slot that pads the previous cell, a number, on the left. A wider number ends the lines."""
+    """Return the slot that pads the previous cell, a number, on the left. The kernel stops at a wider number."""
     return _RIGHT + min(width, WIDEST - 1)
 
 
@@ -990,8 +990,8 @@ cdef class RowLines(Lines):
     def frame(self, above, below, *, group, longest):
         """Write the next rows as a table: ``above`` before each group of ``group`` rows, ``below`` after it.
 
-        ``count`` counts the rows of the current group, ``is_open``: it has begun. Cells show up to ``longest``
-        characters.
+        ``count`` is the number of rows in the current group, ``is_open`` whether the group has begun. Cells show up to
+        ``longest`` characters.
         """
         self.above = above
         self.below = below
@@ -1247,7 +1247,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef inline unsigned long long escaped(self, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Write ``size`` bytes of the record with escapes. Return a word without high bits if all are ASCII."""
+        """Write ``size`` bytes of the record with escapes. The result has bits of _HIGH_BITS if a byte is not ASCII."""
         cdef unsigned long long bits = 0
         if size == 0:  # empty bytes may be at the end of the data, which has no address
             return bits
@@ -1292,7 +1292,7 @@ cdef class RowLines(Lines):
         return True
 
     cdef void write_date(self) noexcept nogil:
-        """Write the text of ``second``, with quotes, to ``date``: ``"2026-11-21T09:30:00.   Z"``."""
+        """Convert ``second`` (ms since 1970) to a text with quotes in ``date``: ``"2026-11-21T09:30:00.   Z"``."""
         cdef long long day = self.second // _DAY
         cdef long long rest = self.second % _DAY
         if rest < 0:
@@ -1484,7 +1484,7 @@ cdef class RowLines(Lines):
         return True
 
     cdef bint by_decoder(self) except -1 with gil:
-        """Write the JSON member with decoded payloads, which the general path makes."""
+        """Write the JSON member with the decoded payloads. The general path decodes them."""
         key = None
         value = None
         if self.values[_KEY_SIZE] >= 0:
@@ -1538,9 +1538,9 @@ cdef inline bint _is_mark(unsigned char last) noexcept nogil:
 
 
 cdef bint _is_harmless(const unsigned char* text, Py_ssize_t size) noexcept nogil:
-    """Return False if valid UTF-8 may have non-ASCII characters that control a terminal.
+    """Return whether valid UTF-8 certainly has no non-ASCII characters that control a terminal.
 
-    These are U+0080 to U+009F, U+061C and some of U+200E to U+206F. The general path has the exact list.
+    Such characters are U+0080 to U+009F, U+061C and some of U+200E to U+206F. The general path has the exact list.
     """
     cdef Py_ssize_t at
     for at in range(size - 1):

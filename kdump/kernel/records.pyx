@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
 """Reads the records of consecutive magic 2 batches: as objects, as sizes, or to count those that a filter selects.
 
-:mod:`kdump.records.magic_2` has the layout. :class:`Cursor` reads records. Other modules extend it with an output, by
-its C interface in ``records.pxd``.
+:mod:`kdump.records.magic_2` has the layout. :class:`Cursor` reads records. Its subclasses, also in other modules, write
+an output; ``records.pxd`` has its C interface.
 """
 
 import sys
@@ -17,7 +17,7 @@ from libc.string cimport memcmp
 VERSION = 27
 """The same number as in ``kdump/kernel/__init__.py``, which explains it."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
-"""The numbers of a record: the first ``values``. The fields of the batch's header and other numbers follow."""
+"""The numbers of a record, first in ``values`` of a Cursor; then come the fields of the batch's header, and others."""
 FAR = 1 << 62
 """The sum of two numbers from -FAR to FAR fits into 64 bits."""
 NUMBERS = 32
@@ -154,7 +154,7 @@ cdef class Cursor:
         )
 
     def sound_rows(self):
-        """Return the number of rows before the first batch with a record that is not well-formed."""
+        """Return the number of rows before the first batch that has a malformed record."""
         cdef Py_ssize_t good = self.row
         self.data = self.block
         with nogil:
@@ -214,7 +214,7 @@ cdef class Cursor:
         return agree
 
     def agreeing(self):
-        """Return a byte for each stacked row: 1 if the records of the batch agree with its header, else 0."""
+        """Return a byte for each row of :meth:`stack`: 1 if the records of the batch agree with its header, else 0."""
         cdef Py_ssize_t first = self.row
         cdef Py_ssize_t row
         agreeing = bytearray(self.rows - first)
@@ -324,7 +324,7 @@ cdef inline Py_ssize_t header_at(Cursor self, Py_ssize_t at) noexcept nogil:
 
 @cython.boundscheck(False)
 cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
-    """Return a varint, with its sign in the lowest bit, and move past it. ``last`` is explained at longer()."""
+    """Return a varint, with its sign in the lowest bit, and move past it. ``last``: see :func:`longer`."""
     cdef Py_ssize_t far = at[0]
     cdef const unsigned char* text
     cdef long long value
@@ -344,10 +344,10 @@ cdef inline long long varint(Cursor self, Py_ssize_t* at, int last) noexcept nog
 
 @cython.boundscheck(False)
 cdef long long longer(Cursor self, Py_ssize_t* at, int last) noexcept nogil:
-    """Return a varint of any size, and move past it. ``last`` is the shift for the last byte of its type.
+    """Return a varint of any size, and move past it. ``last``: the shift (bits) of its last possible byte.
 
-    For a truncated varint, and if the general path would refuse it or drop bits, return 1 (a size of -1). The position
-    is then past all data, so the record is not well-formed.
+    A varint is invalid if it is truncated or has too many bits. The result is then 1 (-1 as a size), and the position
+    is past all data, so the record is not well-formed.
     """
     cdef Py_ssize_t position = at[0]
     cdef long long value = 0
@@ -387,7 +387,7 @@ cdef class Records(Cursor):
     def lazy(self, kind, batch, most):
         """Like :meth:`records`, but return objects of ``kind``, a subclass of :class:`RecordOfBatch`.
 
-        The cursor must not begin another batch, because the objects refer to its bytes.
+        Use the cursor for one batch only, because the objects refer to its bytes.
         """
         cdef list made = []
         cdef Py_ssize_t left = most
@@ -408,15 +408,15 @@ cdef class Records(Cursor):
         return made
 
     def stacked(self):
-        """Return the records of the stacked batches: offset, timestamp in ms, key, value and size in bytes of each.
+        """Return the records of :meth:`stack`'s batches: offset, timestamp in ms, key, value and size in bytes of each.
 
-        Reading ends before the first batch with a record that is not well-formed. ``row`` is then the row of this
-        batch, or if all are read, the row after the last batch.
+        Reading ends before the first batch that has a malformed record; ``row`` is the row of this batch. After the
+        last batch ``row`` is the number of rows.
         """
         return self.briefs()
 
     cdef list briefs(self):
-        """Return the results of :meth:`brief` for the records of the stacked batches."""
+        """Return the results of :meth:`brief` for the records of the batches of :meth:`stack`."""
         cdef list made = []
         cdef Py_ssize_t before
         self.data = self.block
@@ -435,7 +435,7 @@ cdef class Records(Cursor):
         return made
 
     cdef brief(self):
-        """Return the item of :meth:`stacked` for the current record. A subclass may return something else."""
+        """Return the current record as an item of :meth:`stacked`. Subclasses may return another object."""
         cdef long long key_size = self.values[_KEY_SIZE], value_size = self.values[_VALUE_SIZE]
         return (
             self.values[_OFFSET],
@@ -490,9 +490,9 @@ cdef extern from "Python.h":
 
 @cython.no_gc  # these objects are in no reference cycle
 cdef class RecordOfBatch:
-    """Like the class of this name in :mod:`kdump.api`, but an object from :meth:`Records.lazy` refers to bytes.
+    """A record and its batch, as in :mod:`kdump.api`. :meth:`Records.lazy` makes objects that decode fields on use.
 
-    ``reader`` holds the bytes. ``made`` is the record, or None before its first use.
+    ``reader`` holds the bytes. ``made`` is the decoded record, or None before its first use.
     """
 
     cdef readonly object batch
@@ -541,7 +541,7 @@ cdef class RecordOfBatch:
 
     @cython.nonecheck(True)
     cdef Records cursor(self):
-        """Return a cursor that has just read the record."""
+        """Return a cursor whose current record is this record."""
         cdef Records cursor = Records.__new__(Records)
         cursor.data = self.reader.data
         cursor.values[_OFFSET], cursor.values[_TIMESTAMP] = self.offset, self.timestamp
@@ -558,10 +558,10 @@ cdef Py_ssize_t _SMALLEST = 7  # bytes of a record: size, attributes, two deltas
 
 @cython.final
 cdef class Sizes(Cursor):
-    """Converts the records of stacked batches to columns."""
+    """Converts the records of batches to columns."""
 
     def columns(self):
-        """Return the records of the stacked batches as columns: offsets, sizes in bytes of keys and of values.
+        """Return the records of :meth:`stack`'s batches as columns: offsets, sizes in bytes of keys and of values.
 
         A size of -1 means null. Reading ends as in :meth:`Records.stacked`.
         """
@@ -573,9 +573,9 @@ cdef class Sizes(Cursor):
         return offsets, keys, values
 
     def some(self, most):
-        """Return the next ``most`` records of the batch that has begun, or all if fewer are left, as columns.
+        """Return the next records of the current batch as columns: ``most``, or all if fewer remain.
 
-        The columns are shorter if a record is not well-formed.
+        The columns end before a malformed record.
         """
         cdef Py_ssize_t room = min(<Py_ssize_t> most, self.left, (self.end - self.at) // _SMALLEST)
         offsets, keys, values = (array("q", (0,)) * room for _ in range(3))
@@ -598,7 +598,7 @@ cdef class Sizes(Cursor):
         return most
 
     cdef Py_ssize_t _room(self) except -1:
-        """Return the number of records in the headers, or less if the batches are too small for as many."""
+        """Return the number of records by the headers. A batch counts no more records than its size allows."""
         cdef Py_ssize_t room = 0
         cdef Py_ssize_t at
         for at in range(self.row * self.width, self.rows * self.width, self.width):
@@ -657,8 +657,9 @@ def may_hold(const unsigned char[::1] block, bytes needle):
 cdef class Picks(Cursor):
     """Counts the wanted records of consecutive batches. ``since`` and ``until`` (exclusive) are in ms.
 
-    Wanted offsets are ``first`` to ``last``. A record must have one of ``keys``, if any, and all ``headers``, in which
-    the value None means any value. ``values`` True selects values that are not null, False null values, None both.
+    Wanted offsets are ``first`` to ``last``. If ``keys`` is not empty, a wanted record has one of them. It has all
+    ``headers`` (key, value); the value None means any value. ``values`` True selects values that are not null, False
+    null values, None both.
     """
 
     cdef long long first
@@ -692,7 +693,7 @@ cdef class Picks(Cursor):
                 self.sizes[at] = len(text)
 
     def of_rows(self):
-        """Return the number of wanted records of each stacked batch before the first malformed one."""
+        """Return the number of wanted records of each batch of :meth:`stack` before the first malformed one."""
         found = array("q", bytes(8 * (self.rows - self.row)))
         cdef long long[::1] counts = found
         cdef Py_ssize_t first = self.row
@@ -747,11 +748,11 @@ cdef class Picks(Cursor):
 
     @cython.boundscheck(False)
     cdef bint is_text(self, int text, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-        """Return whether ``size`` bytes of the record are the text number ``text``."""
+        """Return whether ``size`` bytes of the record from ``at`` on equal ``texts[text]``."""
         return size == self.sizes[text] and (size == 0 or memcmp(&self.data[at], self.pointers[text], size) == 0)
 
     cdef bint has_header(self, int text) except -1 nogil:
-        """Return whether the record has a header with the text number ``text`` as key, and the next one as value."""
+        """Return whether the record has a header with the key ``texts[text]`` and the value ``texts[text + 1]``."""
         cdef Py_ssize_t at = self.headers_at
         cdef Py_ssize_t done
         for done in range(self.header_count):

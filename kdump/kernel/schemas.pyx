@@ -125,7 +125,7 @@ cdef class JsonText:
         return True
 
     cdef int real(self, int size, bint is_short) except -1:
-        """Write a floating-point number of 4 or 8 bytes. ``is_short``: with as few digits as 4 bytes need."""
+        """Write a floating-point number of 4 or 8 bytes. ``is_short``: the fewest digits that give the same 4 bytes."""
         cdef float single
         cdef double value
         cdef double rounded
@@ -184,7 +184,7 @@ cdef class JsonText:
         return True
 
     cdef void fraction(self, long long value, int digits) noexcept:
-        """Write a point, and ``value`` with ``digits`` digits."""
+        """Write a decimal point, and ``value`` as the ``digits`` digits after it."""
         cdef int place
         self.out[self.used] = 46
         self.used += 1
@@ -670,7 +670,7 @@ cdef class ProtobufText(JsonText):
         return -1
 
     cdef bint walk(self, Message* message, Py_ssize_t end, Found* found, int* order, int* present) noexcept:
-        """Find the fields of a message up to ``end``. Return whether all are known and completely framed."""
+        """Find the fields of a message up to ``end``. Return whether all are known and complete."""
         cdef unsigned long long tag = 0
         cdef int place = -1
         cdef int other

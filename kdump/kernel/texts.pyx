@@ -12,9 +12,9 @@ cdef int _ESCAPE = 8  # size of an entry of a table of escapes
 
 
 def _orders():
-    """Return a shuffle of 16 bytes for each set of eight bytes. A set is a number with a bit for each byte.
+    """Return 256 byte shuffles. Shuffle ``n`` puts a backslash before each of eight bytes whose bit is set in ``n``.
 
-    The shuffle puts a backslash before the bytes of the set. In it 0x80 means a backslash, or a byte after the text.
+    A shuffle has 16 bytes: indexes of the eight bytes, and 0x80 for a backslash and after the end.
     """
 
 
@@ -31,9 +31,9 @@ cdef int _STRIDE = best_stride()
 
 
 def look_at(most):
-    """Set how many bytes are escaped at once: at most ``most``, 64, 16 or 0 as the processor allows. Return the number.
+    """Set how many bytes are escaped at once: ``most``, or fewer if the processor cannot. Return this number.
 
-    The output does not depend on this number.
+    It is 64, 16 or 0. The output does not depend on it.
     """
     global _STRIDE
     _STRIDE = min(most, best_stride())
@@ -51,7 +51,7 @@ def escapes(quote):
 
 
 cdef bint plain(unsigned char* out, const unsigned char* text, Py_ssize_t size, unsigned char also) noexcept nogil:
-    """Copy a short text if it is ASCII without ``also`` and needs no escapes in JSON. Return whether it was copied.
+    """Copy a short ASCII text without escapes in JSON and without the byte ``also``. Return whether it was copied.
 
     Up to BEYOND bytes are overwritten. Texts that are empty or have more than 64 bytes are not copied.
     """
@@ -109,10 +109,9 @@ cdef unsigned char* escaped(
 cdef inline unsigned char* _spelt(
     unsigned char* out, unsigned long long word, unsigned long long odd, int size, const unsigned char* shown
 ) noexcept nogil:
-    """Write the first ``size`` bytes (at most eight) of a word, and escape the bytes that ``odd`` marks.
+    """Write the first ``size`` bytes (at most eight) of a word. Escape the bytes whose bits are set in ``odd``.
 
-    The first byte is the lowest in both. After an escaped byte all other bytes are copied; the next escape overwrites
-    them.
+    In both numbers the first byte is the lowest.
     """
     cdef const unsigned char* entry
     cdef int at
